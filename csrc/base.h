@@ -1,0 +1,86 @@
+/*
+What every module stands on: errors, the allocator, checked sizes, files. Internal.
+*/
+#ifndef PYBPE_BASE_H
+#define PYBPE_BASE_H
+
+#include "pybpe.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define PYBPE_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define PYBPE_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PYBPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PYBPE_PREFETCH(address) __builtin_prefetch(address)
+#else
+#error "pybpe needs gcc or clang"
+#endif
+
+/* Fills *err (unless NULL) and returns `code`, so that a function can end with `return error_set(...)`.
+   Strings from outside belong in the message through %s only. */
+int error_set(pybpe_error *err, int code, uint64_t offset, const char *format, ...) PYBPE_PRINTF(4, 5);
+
+/* The same for a failed system call: code PYBPE_ERR_IO, errno kept and appended in words. */
+int error_set_errno(pybpe_error *err, int sys_errno, const char *format, ...) PYBPE_PRINTF(3, 4);
+
+/* "out of memory: needed N bytes for WHAT". */
+int error_set_memory(pybpe_error *err, const char *what, size_t n);
+
+/* Memory from `mem` (NULL: malloc). They return NULL on failure, and for a size of 0. */
+void *mem_alloc(const pybpe_allocator *mem, size_t n);
+void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size);
+void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size); /* NULL too if count * size overflows */
+void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size); /* ptr stays valid on NULL */
+void mem_free(const pybpe_allocator *mem, void *ptr);
+
+/* A copy of the allocator for a handle to keep, NULL becoming malloc's. */
+pybpe_allocator mem_of(const pybpe_allocator *mem);
+
+/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not
+   zeroed. For large tables that are hit at random. Free with mem_free_table. */
+typedef struct mem_table {
+    void *data;  /* aligned */
+    void *block; /* what was allocated */
+} mem_table;
+bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
+void mem_table_free(mem_table *t, const pybpe_allocator *mem);
+
+/* Secret numbers for hash tables, from the operating system's random source. Nothing that pybpe returns
+   depends on them. */
+typedef struct hash_seed {
+    uint64_t a, b;
+} hash_seed;
+hash_seed hash_seed_draw(void);
+
+/* r = a + b or a * b; false if that overflows. */
+static inline bool size_add(size_t a, size_t b, size_t *r) { return !__builtin_add_overflow(a, b, r); }
+static inline bool size_mul(size_t a, size_t b, size_t *r) { return !__builtin_mul_overflow(a, b, r); }
+
+/* Little-endian integers at any alignment. */
+static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static inline uint32_t load_u32(const uint8_t *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+static inline void store_u32(uint8_t *p, uint32_t x) {
+    for (int i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(x >> (8 * i));
+    }
+}
+
+/* Reads a whole file with plain reads (a mapping would die of SIGBUS when the file is truncated under
+   it). *data is NULL for an empty file; free it with mem_free. Refuses what is not a regular file. */
+int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err);
+
+/* An open regular file for reading at offsets; safe to share between threads. fd is -1 when closed. */
+typedef struct file_in {
+    int fd;
+    uint64_t size;
+} file_in;
+int file_in_open(file_in *f, const char *path, pybpe_error *err);
+/* Exactly n bytes; PYBPE_ERR_FORMAT if the file ends before that. */
+int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err);
+void file_in_close(file_in *f);
+
+#endif

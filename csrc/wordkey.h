@@ -1,0 +1,79 @@
+/*
+Words of up to 15 bytes as 128-bit keys, and hashes of words of any length. Internal.
+
+Most words of natural text are short. Held inline with its length, such a word is compared in two
+instructions, with no pointer to follow:
+
+    byte   0 1 2 ... len-1 | len ... 14 |  15
+           the word        | zeros      | len
+
+The counting table (count.c) and the encoder's cache (encode.c) both use these keys.
+*/
+#ifndef PYBPE_WORDKEY_H
+#define PYBPE_WORDKEY_H
+
+#include "base.h"
+
+enum { WORD_INLINE_MAX = 15 };
+
+typedef struct word_key {
+    uint64_t lo; /* bytes 0-7, the first in the low bits */
+    uint64_t hi; /* bytes 8-14, and the length in the top byte */
+} word_key;
+
+/* Little-endian load of 8 bytes; a single instruction where the machine is little-endian. */
+static inline uint64_t word_load8(const uint8_t *p) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
+
+/* The key of w[0..len), 1 <= len <= 15, byte by byte: for the last bytes of a buffer. */
+static inline word_key word_key_careful(const uint8_t *w, size_t len) {
+    uint8_t bytes[16] = {0};
+    memcpy(bytes, w, len);
+    bytes[15] = (uint8_t)len;
+    return (word_key){word_load8(bytes), word_load8(bytes + 8)};
+}
+
+/* The key of w[0..len), 1 <= len <= 15, where w[0..16) may be read. */
+static inline word_key word_key_fast(const uint8_t *w, size_t len) {
+    uint64_t lo = word_load8(w);
+    uint64_t hi = word_load8(w + 8);
+    uint64_t short_mask = ~UINT64_C(0) >> ((64 - 8 * len) & 63); /* right for len 1-8 */
+    uint64_t long_mask = (UINT64_C(1) << ((8 * len) & 63)) - 1;  /* right for len 9-15 */
+    lo &= len >= 8 ? ~UINT64_C(0) : short_mask;
+    hi &= len > 8 ? long_mask : 0;
+    return (word_key){lo, hi | (uint64_t)len << 56};
+}
+
+static inline word_key word_key_load(const uint8_t *w, size_t len, const uint8_t *end) {
+    return PYBPE_LIKELY((size_t)(end - w) >= 16) ? word_key_fast(w, len) : word_key_careful(w, len);
+}
+
+static inline bool word_key_equal(word_key a, word_key b) { return ((a.lo ^ b.lo) | (a.hi ^ b.hi)) == 0; }
+
+/* Folds a 64 x 64 bit product: every input bit reaches every output bit. */
+static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
+    __extension__ typedef unsigned __int128 uint128;
+    uint128 product = (uint128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Two secret numbers, drawn for each table by hash_seed_draw (base.c): without them, a text could be made
+   whose words all fall into one slot, which would take quadratic time. */
+static inline uint64_t word_key_hash(word_key k, hash_seed seed) { return hash_mix(k.lo ^ seed.a, k.hi ^ seed.b); }
+
+/* The hash of a word of any length >= 16, 16 bytes at a time. */
+static inline uint64_t word_hash_long(const uint8_t *w, size_t len, hash_seed seed) {
+    uint64_t h = seed.a ^ (uint64_t)len;
+    for (size_t i = 0; i + 16 <= len; i += 16) {
+        h = hash_mix(word_load8(w + i) ^ h, word_load8(w + i + 8) ^ seed.b);
+    }
+    return hash_mix(word_load8(w + len - 16) ^ h, word_load8(w + len - 8) ^ seed.b);
+}
+
+#endif

@@ -1,0 +1,38 @@
+/*
+The whole test framework of the C tests: count checks, print the ones that fail, sum up.
+Each test program is one translation unit, so the counters may be static.
+*/
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int check_count = 0;
+static int check_failures = 0;
+
+static inline void check_that(int holds, const char *what, const char *file, int line) {
+    check_count += 1;
+    if (!holds) {
+        check_failures += 1;
+        printf("%s:%d: failed: %s\n", file, line, what);
+    }
+}
+
+static inline void check_equal(uint64_t a, uint64_t b, const char *what, const char *file, int line) {
+    check_that(a == b, what, file, line);
+    if (a != b) {
+        printf("    %" PRIu64 " != %" PRIu64 "\n", a, b);
+    }
+}
+
+#define CHECK(condition) check_that(!!(condition), #condition, __FILE__, __LINE__)
+#define CHECK_EQ(a, b) check_equal((uint64_t)(a), (uint64_t)(b), #a " == " #b, __FILE__, __LINE__)
+
+/* Prints the sum; returns what main should return. */
+static inline int check_report(const char *name) {
+    printf("%s: %d checks, %d failed\n", name, check_count, check_failures);
+    return check_failures != 0 || check_count == 0;
+}
+
+#endif
