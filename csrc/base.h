@@ -10,7 +10,7 @@ What every module stands on: errors, the allocator, checked sizes, files. Intern
 #include <string.h>
 
 #if defined(__GNUC__)
-#define PYBPE_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define PYBPE_PRINTF(string, first) __attribute__((format(printf, string, first)))
 #define PYBPE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PYBPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PYBPE_PREFETCH(address) __builtin_prefetch(address)

@@ -1,0 +1,430 @@
+/*
+What every module stands on: errors, the allocator, files.
+
+Files are read with plain reads, not mapped: a mapped file that somebody truncates kills the process
+with SIGBUS, which no error code can report. Files are written beside their name and renamed at the
+end, so that a reader, a crash or a full disk never meets half a file:
+
+    open   NAME.pid-n.tmp   (O_EXCL, in the same folder, so that rename stays on one file system)
+    write  ...
+    fsync  the file         (the data is on the disk before the name points to it)
+    rename to NAME          (atomic: POSIX)
+    fsync  the folder       (the new name is on the disk)
+*/
+#define _GNU_SOURCE /* getentropy, O_CLOEXEC, madvise, strerror_r */
+#include "base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#if defined(__APPLE__)
+#include <sys/random.h> /* getentropy */
+#endif
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#if !defined(PYBPE_VERSION)
+#error "define PYBPE_VERSION: the build takes it from pybpe/_version.py"
+#endif
+
+const char *pybpe_version(void) { return PYBPE_VERSION; }
+
+/* ---------------------------------------------------------------------------------------------------
+Errors
+*/
+
+static void error_start(pybpe_error *err, int code, int sys_errno, uint64_t offset) {
+    err->code = code;
+    err->sys_errno = sys_errno;
+    err->offset = offset;
+    err->msg[0] = '\0';
+}
+
+int error_set(pybpe_error *err, int code, uint64_t offset, const char *format, ...) {
+    if (err != NULL) {
+        error_start(err, code, 0, offset);
+        va_list args;
+        va_start(args, format);
+        vsnprintf(err->msg, sizeof err->msg, format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+int error_set_errno(pybpe_error *err, int sys_errno, const char *format, ...) {
+    if (err != NULL) {
+        error_start(err, PYBPE_ERR_IO, sys_errno, 0);
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(err->msg, sizeof err->msg, format, args);
+        va_end(args);
+        size_t used = n < 0 ? 0 : (size_t)n;
+        if (used < sizeof err->msg) {
+            /* strerror is not safe among threads. strerror_r is, in two forms: with _GNU_SOURCE glibc's
+               returns the text, the one of POSIX fills the buffer. */
+            char text[128] = "unknown error";
+#if defined(__GLIBC__)
+            const char *reason = strerror_r(sys_errno, text, sizeof text);
+#else
+            strerror_r(sys_errno, text, sizeof text);
+            const char *reason = text;
+#endif
+            snprintf(err->msg + used, sizeof err->msg - used, ": %s", reason);
+        }
+    }
+    return PYBPE_ERR_IO;
+}
+
+int error_set_memory(pybpe_error *err, const char *what, size_t n) {
+    return error_set(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static void *malloc_resize(void *context, void *ptr, size_t size) {
+    (void)context;
+    if (size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, size);
+}
+
+pybpe_allocator mem_of(const pybpe_allocator *mem) {
+    return mem != NULL ? *mem : (pybpe_allocator){malloc_resize, NULL};
+}
+
+static void *mem_resize(const pybpe_allocator *mem, void *ptr, size_t n) {
+    return mem != NULL ? mem->resize(mem->context, ptr, n) : malloc_resize(NULL, ptr, n);
+}
+
+void *mem_alloc(const pybpe_allocator *mem, size_t n) { return n == 0 ? NULL : mem_resize(mem, NULL, n); }
+
+void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size) {
+    size_t n;
+    return size_mul(count, size, &n) ? mem_alloc(mem, n) : NULL;
+}
+
+void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size) {
+    if (mem == NULL) { /* calloc knows which pages are zero already */
+        return count == 0 || size == 0 ? NULL : calloc(count, size);
+    }
+    void *ptr = mem_alloc_array(mem, count, size);
+    if (ptr != NULL) {
+        memset(ptr, 0, count * size);
+    }
+    return ptr;
+}
+
+void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size) {
+    size_t n;
+    return size_mul(count, size, &n) && n > 0 ? mem_resize(mem, ptr, n) : NULL;
+}
+
+void mem_free(const pybpe_allocator *mem, void *ptr) {
+    if (ptr != NULL) {
+        mem_resize(mem, ptr, 0);
+    }
+}
+
+bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+    /* A table hit at random costs a TLB miss a look-up on 4 KiB pages. Huge pages are 2 MiB, and must be
+       asked for before the first touch; a table smaller than one gains nothing from them. */
+    const size_t huge = (size_t)2 << 20;
+    size_t n;
+    size_t padded;
+    *t = (mem_table){NULL, NULL};
+    if (!size_mul(count, size, &n) || n == 0) {
+        return false;
+    }
+    size_t align = n >= huge ? huge : 64;
+    if (!size_add(n, align, &padded) || (t->block = mem_alloc(mem, padded)) == NULL) {
+        return false;
+    }
+    uintptr_t address = ((uintptr_t)t->block + align - 1) & ~(uintptr_t)(align - 1);
+    t->data = (uint8_t *)t->block + (address - (uintptr_t)t->block);
+#if defined(MADV_HUGEPAGE)
+    if (n >= huge) {
+        madvise(t->data, n & ~(huge - 1), MADV_HUGEPAGE); /* a wish: without them it is slower, not wrong */
+    }
+#endif
+    return true;
+}
+
+void mem_table_free(mem_table *t, const pybpe_allocator *mem) {
+    mem_free(mem, t->block);
+    *t = (mem_table){NULL, NULL};
+}
+
+hash_seed hash_seed_draw(void) {
+    hash_seed seed;
+    if (getentropy(&seed, sizeof seed) != 0) { /* no random source: the clock and an address, which are hard to guess */
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed.a = (uint64_t)now.tv_nsec * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)now.tv_sec;
+        seed.b = (uint64_t)(uintptr_t)&seed * UINT64_C(0xD1B54A32D192ED03) ^ seed.a;
+    }
+    return seed;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Reading
+*/
+
+int file_in_open(file_in *f, const char *path, pybpe_error *err) {
+    /* O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. It has no effect on regular files. */
+    *f = (file_in){-1, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return error_set_errno(err, errno, "%s: cannot be opened", path);
+    }
+    struct stat st;
+    int code = PYBPE_OK;
+    if (fstat(fd, &st) != 0) {
+        code = error_set_errno(err, errno, "%s: cannot be examined", path);
+    } else if (S_ISDIR(st.st_mode)) {
+        code = error_set_errno(err, EISDIR, "%s: expected a file", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        code = error_set_errno(err, EINVAL, "%s: expected a regular file, not a pipe or device", path);
+    }
+    if (code != PYBPE_OK) {
+        close(fd);
+        return code;
+    }
+    *f = (file_in){fd, (uint64_t)st.st_size};
+    return PYBPE_OK;
+}
+
+int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err) {
+    uint8_t *to = data;
+    while (n > 0) {
+        size_t want = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
+        ssize_t got = pread(f->fd, to, want, (off_t)offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return error_set_errno(err, errno, "%s: cannot be read at offset %llu", path, (unsigned long long)offset);
+        }
+        if (got == 0) {
+            return error_set(err, PYBPE_ERR_FORMAT, offset,
+                             "%s: the file ends at offset %llu, %zu bytes too early; it was cut off or is being written",
+                             path, (unsigned long long)offset, n);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return PYBPE_OK;
+}
+
+void file_in_close(file_in *f) {
+    if (f->fd >= 0) {
+        close(f->fd);
+        f->fd = -1;
+    }
+}
+
+int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err) {
+    file_in f;
+    int code = file_in_open(&f, path, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    uint8_t *bytes = NULL;
+    if (f.size > SIZE_MAX) {
+        code = error_set(err, PYBPE_ERR_LIMIT, 0, "%s: too large for this machine's memory", path);
+    } else if (f.size > 0) {
+        bytes = mem_alloc(mem, (size_t)f.size);
+        code = bytes == NULL ? error_set_memory(err, path, (size_t)f.size)
+                             : file_in_read(&f, path, 0, bytes, (size_t)f.size, err);
+    }
+    file_in_close(&f);
+    if (code != PYBPE_OK) {
+        mem_free(mem, bytes);
+        return code;
+    }
+    *data = bytes;
+    *n = (size_t)f.size;
+    return PYBPE_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Writing
+*/
+
+struct pybpe_output {
+    pybpe_allocator mem;
+    int fd;
+    uint64_t size; /* bytes written so far */
+    char *path;    /* the name that the file gets */
+    char *temp;    /* the name that it has until then */
+};
+
+static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room) {
+    size_t n = strlen(s) + 1;
+    char *copy = mem_alloc(mem, n + room);
+    if (copy != NULL) {
+        memcpy(copy, s, n);
+    }
+    return copy;
+}
+
+/* Opens a file with a new name beside o->path. Names are tried in turn, since another thread or process
+   may be writing the same path: the last to commit wins, and neither tears the other's file. */
+static int output_open_temp(pybpe_output *o, size_t room, pybpe_error *err) {
+    size_t base = strlen(o->path);
+    int sys_errno = 0;
+    for (unsigned attempt = 0; attempt < 10000; attempt++) {
+        snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
+        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (o->fd >= 0) {
+            return PYBPE_OK;
+        }
+        sys_errno = errno;
+        if (sys_errno != EEXIST && sys_errno != EINTR) {
+            break;
+        }
+    }
+    o->temp[base] = '\0'; /* no temporary file of ours exists: _discard must not remove somebody else's */
+    return error_set_errno(err, sys_errno, "%s: cannot be written: no file can be created in its folder", o->path);
+}
+
+int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t room = 40; /* ".pid-attempt.tmp" */
+    *out = NULL;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        /* rename would replace a device or a pipe by a file, which nobody wants of /dev/null. */
+        return error_set_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s: cannot be written: not a regular file",
+                               path);
+    }
+    pybpe_output *o = mem_alloc(mem, sizeof *o);
+    if (o == NULL) {
+        return error_set_memory(err, "an output file", sizeof *o);
+    }
+    *o = (pybpe_output){.mem = mem_of(mem), .fd = -1};
+    o->path = string_copy(mem, path, 0);
+    o->temp = string_copy(mem, path, room);
+    int code = o->path == NULL || o->temp == NULL ? error_set_memory(err, "a file name", strlen(path) + room)
+                                                  : output_open_temp(o, room, err);
+    if (code != PYBPE_OK) {
+        pybpe_output_discard(o);
+        return code;
+    }
+    *out = o;
+    return PYBPE_OK;
+}
+
+static int output_write_at(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
+    const uint8_t *from = data;
+    while (n > 0) {
+        size_t want = n < ((size_t)1 << 30) ? n : (size_t)1 << 30;
+        ssize_t put = pwrite(o->fd, from, want, (off_t)offset);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return error_set_errno(err, errno, "%s: cannot be written at offset %llu, %zu bytes are missing", o->path,
+                                   (unsigned long long)offset, n);
+        }
+        from += put;
+        offset += (uint64_t)put;
+        n -= (size_t)put;
+    }
+    return PYBPE_OK;
+}
+
+int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err) {
+    int code = output_write_at(o, o->size, data, n, err);
+    if (code == PYBPE_OK) {
+        o->size += n;
+    }
+    return code;
+}
+
+int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
+    if (offset > o->size || n > o->size - offset) {
+        return error_set(err, PYBPE_ERR_VALUE, offset, "%s: a patch of %zu bytes at offset %llu passes what was written",
+                         o->path, n, (unsigned long long)offset);
+    }
+    return output_write_at(o, offset, data, n, err);
+}
+
+static int retry_fsync(int fd) {
+    int result;
+    do {
+        result = fsync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Flushes the folder of `path`, so that the rename in it survives a power loss. */
+static int folder_sync(pybpe_output *o, pybpe_error *err) {
+    char *slash = strrchr(o->temp, '/'); /* temp is not needed any more: it becomes the folder's name */
+    if (slash == NULL) {
+        memcpy(o->temp, ".", 2);
+    } else {
+        slash[slash == o->temp] = '\0';
+    }
+    int fd = open(o->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return error_set_errno(err, errno, "%s: its folder cannot be opened to be flushed", o->path);
+    }
+    int result = retry_fsync(fd);
+    int sync_errno = errno;
+    close(fd);
+    /* Some file systems cannot flush a folder and say so; the rename is as durable there as it gets. */
+    if (result != 0 && sync_errno != EINVAL && sync_errno != ENOTSUP) {
+        return error_set_errno(err, sync_errno, "%s: its folder cannot be flushed", o->path);
+    }
+    return PYBPE_OK;
+}
+
+static void output_free(pybpe_output *o) {
+    pybpe_allocator mem = o->mem;
+    mem_free(&mem, o->path);
+    mem_free(&mem, o->temp);
+    mem_free(&mem, o);
+}
+
+int pybpe_output_commit(pybpe_output *o, pybpe_error *err) {
+    int code = PYBPE_OK;
+    if (retry_fsync(o->fd) != 0) {
+        code = error_set_errno(err, errno, "%s: cannot be flushed to the disk", o->path);
+    }
+    int closed = close(o->fd);
+    o->fd = -1;
+    if (code == PYBPE_OK && closed != 0 && errno != EINTR) {
+        code = error_set_errno(err, errno, "%s: cannot be closed", o->path);
+    }
+    if (code == PYBPE_OK && rename(o->temp, o->path) != 0) {
+        code = error_set_errno(err, errno, "%s: the finished file cannot be given its name", o->path);
+    }
+    if (code != PYBPE_OK) {
+        pybpe_output_discard(o);
+        return code;
+    }
+    code = folder_sync(o, err);
+    output_free(o);
+    return code;
+}
+
+void pybpe_output_discard(pybpe_output *o) {
+    if (o == NULL) {
+        return;
+    }
+    if (o->fd >= 0) {
+        close(o->fd);
+    }
+    if (o->temp != NULL && o->path != NULL && strlen(o->temp) > strlen(o->path)) {
+        unlink(o->temp);
+    }
+    output_free(o);
+}
