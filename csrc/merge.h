@@ -1,0 +1,91 @@
+/*
+The merges of a vocabulary as a table, and the merging of one word. Internal.
+*/
+#ifndef PYBPE_MERGE_H
+#define PYBPE_MERGE_H
+
+#include "base.h"
+
+#define MERGE_NONE UINT32_MAX /* the rank of a pair that does not merge */
+
+/* (left id, right id) -> rank, open addressing, at most half full. One slot is 8 bytes, so that 50,000
+   merges fit a level 2 cache:
+
+       bit 63                                             0
+           | left id | right id |          rank           |
+             id_bits   id_bits           rank_bits          (2 * id_bits + rank_bits <= 63)
+*/
+typedef struct merge_table {
+    uint64_t *slots;
+    unsigned shift; /* 64 - log2(number of slots) */
+    unsigned id_bits;
+    unsigned rank_bits;
+    uint64_t factor;         /* secret and odd: hashes by multiplication */
+    uint32_t *merged;        /* rank -> the id that the merge makes */
+    uint32_t *byte_ranks;    /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
+    uint32_t byte_ids[256];  /* byte -> id */
+    size_t capacity;         /* merges that there is room for */
+} merge_table;
+
+/* Room for `capacity` merges of ids below `ids`. PYBPE_ERR_LIMIT if they do not fit the slots. */
+int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
+                    const pybpe_allocator *mem, pybpe_error *err);
+void merge_table_free(merge_table *t, const pybpe_allocator *mem);
+
+/* Adds left + right -> merged with the given rank < capacity. A pair that is there keeps its rank. */
+void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
+
+/* To be called for merges of two single bytes, after merge_table_add. */
+static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t right, uint32_t rank) {
+    uint32_t *known = &t->byte_ranks[left << 8 | right];
+    *known = rank < *known ? rank : *known;
+}
+
+static inline size_t merge_slot(const merge_table *t, uint64_t key) { return (size_t)(key * t->factor >> t->shift); }
+
+/* The rank of a pair of ids, or MERGE_NONE. */
+static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t right) {
+    uint64_t key = (uint64_t)left << t->id_bits | right;
+    size_t mask = (size_t)(UINT64_MAX >> t->shift);
+    for (size_t i = merge_slot(t, key);; i = (i + 1) & mask) {
+        uint64_t slot = t->slots[i];
+        if (slot >> t->rank_bits == key) {
+            return (uint32_t)(slot & ((UINT64_C(1) << t->rank_bits) - 1));
+        }
+        if (slot == UINT64_MAX) {
+            return MERGE_NONE;
+        }
+    }
+}
+
+/* Words up to this length are merged by merge_short. */
+enum { MERGE_SHORT_MAX = 48 };
+
+/* Merges w[0..n), 1 <= n <= MERGE_SHORT_MAX; writes the tokens to ids (room for n), returns their number. */
+size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
+
+/* What merge_long works in; grown on demand, kept between calls. Zero it to start. */
+typedef struct merge_scratch {
+    struct merge_symbol *symbols;
+    size_t symbols_cap;
+    struct merge_block *blocks;
+    size_t blocks_cap;
+    struct merge_run *runs;
+    size_t runs_cap;
+    struct merge_head *heap;
+    size_t heap_cap;
+    uint32_t *open_runs; /* rank -> run */
+    size_t open_runs_cap;
+    uint32_t *ids; /* the result */
+    size_t ids_cap;
+} merge_scratch;
+void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem);
+
+/* Bytes held. */
+size_t merge_scratch_memory(const merge_scratch *s);
+
+/* Merges a word of any length up to 2^32 - 2 bytes in O(n log n). The tokens are at s->ids. */
+int merge_long(const merge_table *t, merge_scratch *s, const uint8_t *w, size_t n, size_t *count,
+               const pybpe_allocator *mem, pybpe_error *err);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+The merging of long words, in O(n log n) for every text and every vocabulary.
+
+Merging needs a queue of (rank, position) that gives the lowest rank first and, within a rank, the
+leftmost position. A binary heap over millions of pairs does that with a cache miss at every level. But
+pairs enter in long ascending sequences: the first scan goes from left to right, and so does the
+merging of each rank, which creates the next ones. So the queue holds *runs*, ascending lists of
+positions of one rank, and the heap only the head of each run:
+
+    heap of heads:  (7, 0)  (7, 12)  (31, 4) ...        smallest (rank, position) first
+                      |        |        |
+    runs:             0        12       4
+                      2        19       44
+                      6                                 in blocks of 15 positions
+
+A new pair is appended to the last run of its rank if its position is behind the run's end, else it
+starts a new run. Of ten million `a` all pairs are in one run, and the heap has one entry. In the worst
+case every run has one position, and this is a plain heap.
+
+An entry whose pair has changed meanwhile stays in its run, and is recognised when it comes out: the
+symbol at its position no longer has its rank. (No pair of ids returns to a position, since the left
+token only grows.)
+*/
+#include "merge.h"
+
+#define NOWHERE UINT32_MAX
+
+/* A token of the word, at the position of its first byte. */
+typedef struct merge_symbol {
+    uint32_t id;
+    uint32_t rank; /* of the pair with the next symbol; MERGE_NONE too if merged into its left neighbour */
+    uint32_t prev; /* position, or NOWHERE */
+    uint32_t next;
+} merge_symbol;
+
+enum { BLOCK_POSITIONS = 15 };
+
+typedef struct merge_block { /* one cache line */
+    uint32_t next;           /* of the same run, or of the free list */
+    uint32_t positions[BLOCK_POSITIONS];
+} merge_block;
+
+typedef struct merge_run {
+    uint32_t rank; /* MERGE_NONE if the run is on the free list */
+    uint32_t last; /* its greatest position */
+    uint32_t head_block, head_index; /* head_block links the free list */
+    uint32_t tail_block, tail_count;
+} merge_run;
+
+typedef struct merge_head {
+    uint64_t key; /* rank << 32 | position */
+    uint32_t run;
+} merge_head;
+
+/* The work on one word: the scratch space and how much of it is used. */
+typedef struct merge_work {
+    const merge_table *table;
+    merge_scratch *s;
+    const pybpe_allocator *mem;
+    uint32_t blocks_used, free_block;
+    uint32_t runs_used, free_run;
+    size_t heads;
+    void *grown;    /* for GROW */
+    size_t missing; /* bytes that could not be allocated */
+} merge_work;
+
+void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem) {
+    mem_free(mem, s->symbols);
+    mem_free(mem, s->blocks);
+    mem_free(mem, s->runs);
+    mem_free(mem, s->heap);
+    mem_free(mem, s->open_runs);
+    mem_free(mem, s->ids);
+    *s = (merge_scratch){0};
+}
+
+size_t merge_scratch_memory(const merge_scratch *s) {
+    return s->symbols_cap * sizeof *s->symbols + s->blocks_cap * sizeof *s->blocks + s->runs_cap * sizeof *s->runs +
+           s->heap_cap * sizeof *s->heap + (s->open_runs_cap + s->ids_cap) * sizeof *s->ids;
+}
+
+/* Gives an array room for `need` elements: the array, moved if need be, or NULL, and then it is as it was.
+   Growth by half keeps appending linear. */
+static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, size_t size) {
+    if (PYBPE_LIKELY(need <= *cap)) {
+        return data;
+    }
+    size_t want = *cap + *cap / 2;
+    want = want > need ? want : need;
+    want = want > 64 ? want : 64;
+    void *more = mem_resize_array(work->mem, data, want, size);
+    if (more == NULL) {
+        work->missing = want * size;
+        return NULL;
+    }
+    *cap = want;
+    return more;
+}
+
+/* Grows work->s->array; false if memory is out. */
+#define GROW(work, array, need)                                                                                \
+    (((work)->grown = array_grow((work), (work)->s->array, &(work)->s->array##_cap, (need),                    \
+                                 sizeof *(work)->s->array)) != NULL &&                                         \
+     ((work)->s->array = (work)->grown, true))
+
+/* ---------------------------------------------------------------------------------------------------
+The heap of heads
+*/
+
+static void heap_sift_down(merge_head *heap, size_t n, size_t i, merge_head x) {
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= n) {
+            break;
+        }
+        child += child + 1 < n && heap[child + 1].key < heap[child].key;
+        if (x.key <= heap[child].key) {
+            break;
+        }
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = x;
+}
+
+static bool heap_push(merge_work *work, merge_head x) {
+    if (!GROW(work, heap, work->heads + 1)) {
+        return false;
+    }
+    merge_head *heap = work->s->heap;
+    size_t i = work->heads++;
+    while (i > 0 && x.key < heap[(i - 1) / 2].key) {
+        heap[i] = heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    heap[i] = x;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Runs
+*/
+
+/* Takes a block from the free list or from the end of the array; NOWHERE if memory is out. */
+static uint32_t block_take(merge_work *work) {
+    uint32_t b = work->free_block;
+    if (b != NOWHERE) {
+        work->free_block = work->s->blocks[b].next;
+        return b;
+    }
+    return GROW(work, blocks, (size_t)work->blocks_used + 1) ? work->blocks_used++ : NOWHERE;
+}
+
+static void block_give(merge_work *work, uint32_t b) {
+    work->s->blocks[b].next = work->free_block;
+    work->free_block = b;
+}
+
+static bool run_append(merge_work *work, merge_run *run, uint32_t position) {
+    if (run->tail_count == BLOCK_POSITIONS) {
+        uint32_t b = block_take(work);
+        if (b == NOWHERE) {
+            return false;
+        }
+        work->s->blocks[run->tail_block].next = b;
+        run->tail_block = b;
+        run->tail_count = 0;
+    }
+    work->s->blocks[run->tail_block].positions[run->tail_count++] = position;
+    run->last = position;
+    return true;
+}
+
+static bool run_start(merge_work *work, uint32_t rank, uint32_t position) {
+    uint32_t r = work->free_run;
+    if (r != NOWHERE) {
+        work->free_run = work->s->runs[r].head_block;
+    } else if (GROW(work, runs, (size_t)work->runs_used + 1)) {
+        r = work->runs_used++;
+    } else {
+        return false;
+    }
+    uint32_t b = block_take(work);
+    if (b == NOWHERE) {
+        return false;
+    }
+    work->s->blocks[b].positions[0] = position;
+    work->s->runs[r] = (merge_run){rank, position, b, 0, b, 1};
+    work->s->open_runs[rank] = r;
+    return heap_push(work, (merge_head){(uint64_t)rank << 32 | position, r});
+}
+
+/* Queues the pair at `position`. open_runs needs no clearing between words: an old entry names a run
+   that is not in use, or has another rank, or happens to be right. */
+static bool queue_push(merge_work *work, uint32_t rank, uint32_t position) {
+    uint32_t r = work->s->open_runs[rank];
+    if (r < work->runs_used && work->s->runs[r].rank == rank && work->s->runs[r].last < position) {
+        return run_append(work, &work->s->runs[r], position);
+    }
+    return run_start(work, rank, position);
+}
+
+/* Removes the first entry of the queue, which must not be empty. */
+static uint64_t queue_pop(merge_work *work) {
+    merge_scratch *s = work->s;
+    merge_head top = s->heap[0];
+    merge_run *run = &s->runs[top.run];
+    merge_block *block = &s->blocks[run->head_block];
+    uint64_t key = top.key;
+    run->head_index += 1;
+    if (run->head_block == run->tail_block && run->head_index == run->tail_count) {
+        block_give(work, run->head_block);
+        run->rank = MERGE_NONE;
+        run->head_block = work->free_run;
+        work->free_run = top.run;
+        work->heads -= 1;
+        if (work->heads > 0) {
+            heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
+        }
+        return key;
+    }
+    if (run->head_index == BLOCK_POSITIONS) {
+        uint32_t used = run->head_block;
+        run->head_block = block->next;
+        run->head_index = 0;
+        block_give(work, used);
+        block = &s->blocks[run->head_block];
+        size_t filled = run->head_block == run->tail_block ? run->tail_count : BLOCK_POSITIONS;
+        for (size_t i = 0; i < filled; i++) {
+            PYBPE_PREFETCH(&s->symbols[block->positions[i]]);
+        }
+    }
+    top.key = (uint64_t)run->rank << 32 | block->positions[run->head_index];
+    heap_sift_down(s->heap, work->heads, 0, top);
+    return key;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The word
+*/
+
+/* Sets the rank of the pair of symbols a and its next, b, and queues it if it merges. */
+static bool pair_update(merge_work *work, uint32_t a, uint32_t b) {
+    merge_symbol *symbols = work->s->symbols;
+    symbols[a].rank = merge_rank(work->table, symbols[a].id, symbols[b].id);
+    return symbols[a].rank == MERGE_NONE || queue_push(work, symbols[a].rank, a);
+}
+
+static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
+    const merge_table *t = work->table;
+    merge_symbol *symbols = work->s->symbols;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = i + 1 < n ? t->byte_ranks[w[i] << 8 | w[i + 1]] : MERGE_NONE;
+        symbols[i] = (merge_symbol){t->byte_ids[w[i]], rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
+        if (rank != MERGE_NONE && !queue_push(work, rank, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Merges the symbol at position a with its next. */
+static bool symbols_merge(merge_work *work, uint32_t a) {
+    merge_symbol *symbols = work->s->symbols;
+    merge_symbol *left = &symbols[a];
+    merge_symbol *right = &symbols[left->next];
+    left->id = work->table->merged[left->rank];
+    left->next = right->next;
+    left->rank = MERGE_NONE;
+    right->rank = MERGE_NONE;
+    if (left->next != NOWHERE) {
+        symbols[left->next].prev = a;
+        if (!pair_update(work, a, left->next)) {
+            return false;
+        }
+    }
+    return left->prev == NOWHERE || pair_update(work, left->prev, a);
+}
+
+static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *count) {
+    size_t known_ranks = work->s->open_runs_cap;
+    if (!GROW(work, symbols, n) || !GROW(work, open_runs, work->table->capacity + 1)) {
+        return false;
+    }
+    memset(work->s->open_runs + known_ranks, 0, (work->s->open_runs_cap - known_ranks) * sizeof(uint32_t));
+    if (!word_start(work, w, n)) {
+        return false;
+    }
+    size_t tokens = n;
+    while (work->heads > 0) {
+        uint64_t key = queue_pop(work);
+        uint32_t position = (uint32_t)key;
+        if (work->s->symbols[position].rank == key >> 32) {
+            tokens -= 1;
+            if (!symbols_merge(work, position)) {
+                return false;
+            }
+        }
+    }
+    if (!GROW(work, ids, tokens)) {
+        return false;
+    }
+    size_t k = 0;
+    for (uint32_t i = 0; i != NOWHERE; i = work->s->symbols[i].next) {
+        work->s->ids[k++] = work->s->symbols[i].id;
+    }
+    *count = k;
+    return true;
+}
+
+int merge_long(const merge_table *t, merge_scratch *s, const uint8_t *w, size_t n, size_t *count,
+               const pybpe_allocator *mem, pybpe_error *err) {
+    if (n >= NOWHERE) {
+        return error_set(err, PYBPE_ERR_LIMIT, 0, "a word of %zu bytes is too long: words may have up to 4,294,967,294",
+                         n);
+    }
+    merge_work work = {.table = t, .s = s, .mem = mem, .free_block = NOWHERE, .free_run = NOWHERE};
+    if (!word_merge(&work, w, (uint32_t)n, count)) {
+        return error_set_memory(err, "merging a long word", work.missing);
+    }
+    return PYBPE_OK;
+}
