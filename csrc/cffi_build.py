@@ -1,0 +1,52 @@
+"""Describes the extension pybpe._core to cffi: setup.py names `ffi` below, and cffi compiles it.
+
+Only the markers in csrc/pybpe.h decide what Python sees: the declarations between them are the cdef. They
+are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
+Paths are relative to the project root, which is where setuptools always builds.
+"""
+
+import os
+from glob import glob
+from pathlib import Path
+
+from cffi import FFI
+
+HEADER = "csrc/pybpe.h"
+BEGIN = "/* pybpe: begin cdef */"
+END = "/* pybpe: end cdef */"
+
+
+def read_cdef(header: str = HEADER) -> str:
+    """The declarations between the two markers, each of which must occur exactly once."""
+    text = Path(header).read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
+        raise ValueError(f"{header}: expected one '{BEGIN}' and after it one '{END}'")
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+
+
+def read_version() -> str:
+    """The version in pybpe/_version.py, without importing the package that is still to be built."""
+    namespace: dict[str, str] = {}
+    exec(Path("pybpe/_version.py").read_text(encoding="utf-8"), namespace)
+    return namespace["__version__"]
+
+
+def compile_args() -> list[str]:
+    """Ours come after CFLAGS on the command line, so an -O that the user chose must not be repeated."""
+    args = ["-std=c11", "-fvisibility=hidden"]
+    if not any(flag.startswith("-O") for flag in os.environ.get("CFLAGS", "").split()):
+        args.append("-O3")
+    return args
+
+
+ffi = FFI()
+ffi.cdef(read_cdef())
+ffi.set_source(
+    "pybpe._core",
+    '#include "pybpe.h"',
+    sources=sorted(glob("csrc/*.c")),
+    depends=[*sorted(glob("csrc/*.h")), "pybpe/_version.py"],
+    include_dirs=["csrc"],
+    define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
+    extra_compile_args=compile_args(),
+)
