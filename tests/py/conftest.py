@@ -1,0 +1,37 @@
+"""What all Python tests share: fixed seeds, and the C programs that `make` builds."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The same examples in every run, on every machine, however slow it is.
+settings.register_profile("pybpe", derandomize=True, deadline=None, database=None, print_blob=True)
+settings.load_profile("pybpe")
+
+
+def pytest_report_header() -> str:
+    return "seeds: hypothesis is derandomized; every other generator has its seed in its test"
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the project."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def c_program() -> Callable[[str], Path]:
+    """c_program("decode_test") is the path of the program made of tests/c/decode_test.c."""
+
+    def build(name: str) -> Path:
+        program = ROOT / "build" / "tests" / name
+        if not program.exists():
+            subprocess.run(["make", f"build/tests/{name}"], cwd=ROOT, check=True)
+        return program
+
+    return build

@@ -1,0 +1,183 @@
+"""The build: one header, one version, complete packages, and a C library that keeps its habits."""
+
+import importlib.metadata
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pybpe
+from pybpe import _core
+
+NOT_SOURCE = shutil.ignore_patterns(
+    ".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc", "node_modules"
+)
+
+
+def declarations(root: Path) -> str:
+    """The header without comments."""
+    return re.sub(r"/\*.*?\*/", " ", (root / "csrc/pybpe.h").read_text(encoding="utf-8"), flags=re.S)
+
+
+# ------------------------------------------------------------------------------------------------------
+# One header
+
+
+def test_every_function_of_the_header_is_bound(root: Path) -> None:
+    # A name before "(", where a declaration can begin: neither a type, nor a callback "(*resize)(".
+    declared = set(re.findall(r"\b(pybpe_\w+)\(", declarations(root)))
+    assert "pybpe_encode" in declared and len(declared) > 50
+    bound = {name for name in dir(_core.lib) if name.startswith("pybpe_")}
+    assert bound == declared
+
+
+def test_every_constant_of_the_header_is_bound(root: Path) -> None:
+    text = declarations(root)
+    declared = {name: int(value, 0) for name, value in re.findall(r"\b(PYBPE_\w+) = (-?\w+)", text)}
+    declared |= {name: int(value, 0) for name, value in re.findall(r"#define (PYBPE_\w+) (\w+)\n", text)}
+    assert declared["PYBPE_ERR_LIMIT"] == -5 and declared["PYBPE_NO_ID"] == 0xFFFFFFFF
+    assert {n: getattr(_core.lib, n) for n in dir(_core.lib) if n.startswith("PYBPE_")} == declared
+
+
+def test_the_cdef_is_read_from_the_header_and_not_retyped(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    build = runpy.run_path("csrc/cffi_build.py")
+    assert build["read_cdef"]() in (root / "csrc/pybpe.h").read_text(encoding="utf-8")
+    assert not re.search(r"pybpe_\w+\(", (root / "csrc/cffi_build.py").read_text(encoding="utf-8"))
+
+    begin, end = build["BEGIN"], build["END"]
+    header = tmp_path / "header.h"
+    for text in ("", begin, end, f"{end}{begin}", f"{begin}{end}{end}", f"{begin}{begin}{end}"):
+        header.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match="expected one"):
+            build["read_cdef"](str(header))
+
+
+# ------------------------------------------------------------------------------------------------------
+# One version
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pybpe.__version__)
+    assert importlib.metadata.version("pybpe") == pybpe.__version__
+    assert _core.ffi.string(_core.lib.pybpe_version()).decode() == pybpe.__version__
+
+
+def test_the_version_is_written_in_one_place(root: Path) -> None:
+    places = ["setup.py", "pyproject.toml", "Makefile", "csrc/cffi_build.py", "csrc/base.c", "csrc/base.h"]
+    places += ["pybpe/__init__.py", "pybpe/cli.py"]
+    for place in places:
+        assert f'"{pybpe.__version__}"' not in (root / place).read_text(encoding="utf-8"), place
+
+
+def test_the_changelog_has_the_version(root: Path) -> None:
+    assert f"\n## {pybpe.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Complete packages
+
+
+def run_backend(call: str, cwd: Path) -> None:
+    """Runs one hook of the build backend, as pip does, in the environment of the tests."""
+    code = f"import setuptools.build_meta as backend; backend.{call}"
+    # The optimiser is off because only the content of the packages is of interest here.
+    environment = {**os.environ, "CFLAGS": "-O0"}
+    result = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source package of a clean copy of the tree (an egg-info left behind would add its own list)."""
+    folder = tmp_path_factory.mktemp("sdist")
+    shutil.copytree(root, folder / "tree", ignore=NOT_SOURCE)
+    shutil.copy(root / ".clang-format", folder / "tree")
+    run_backend(f"build_sdist({str(folder)!r})", folder / "tree")
+    return folder / f"pybpe-{pybpe.__version__}.tar.gz"
+
+
+def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    needed = {"setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", ".clang-format"}
+    for pattern in ("csrc/*.[ch]", "csrc/*.py", "pybpe/**/*.py*", "llmc_compat/**/*.py", "llmc_compat/**/*.h"):
+        needed |= {path.relative_to(root).as_posix() for path in root.glob(pattern)}
+    for pattern in ("tests/**/*.[ch]", "tests/**/*.py"):
+        needed |= {path.relative_to(root).as_posix() for path in root.glob(pattern)}
+    needed = {name for name in needed if not name.endswith(".pyc")}
+    assert {"csrc/pybpe.h", "csrc/cffi_build.py", "pybpe/py.typed", "tests/c/check.h"} <= needed
+    assert needed - names == set()
+    assert [name for name in names if re.search(r"\.(so|o|a|pyc|bin)$|pybpe\._core\.c$|^(build|out)/", name)] == []
+
+
+def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path)
+    run_backend(f"build_wheel({str(tmp_path)!r})", tmp_path / f"pybpe-{pybpe.__version__}")
+    (wheel,) = tmp_path.glob("*.whl")
+    if Path(_core.__file__).name == "_core.abi3.so":
+        assert "-cp310-abi3-" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        archive.extractall(tmp_path / "site")
+    top = {name.partition("/")[0] for name in names}
+    assert top == {"pybpe", "llmc_compat", f"pybpe-{pybpe.__version__}.dist-info"}
+    assert "pybpe/py.typed" in names and "llmc_compat/py.typed" in names
+    assert not any(name.endswith((".c", ".pyc")) for name in names)
+    entry_points = (tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info" / "entry_points.txt").read_text()
+    assert "pybpe = pybpe.cli:main" in entry_points
+
+    code = "import pybpe, pybpe._core; print(pybpe._core.__file__); print(pybpe.__version__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    shown = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
+    file, version = shown.splitlines()
+    assert Path(file).is_relative_to(tmp_path / "site")
+    assert version == pybpe.__version__
+
+
+# ------------------------------------------------------------------------------------------------------
+# The habits of the C library, read from its symbols
+
+FORBIDDEN = {
+    *("exit", "_exit", "quick_exit", "abort", "raise", "kill", "signal", "sigaction", "__assert_fail"),
+    *("printf", "puts", "putchar", "fprintf", "vprintf", "vfprintf", "fputs", "fwrite", "perror", "putc"),
+    *("stdout", "stderr", "setenv", "putenv", "setlocale", "rand", "srand", "strtok", "strerror", "gets"),
+}
+
+
+@pytest.fixture(scope="module")
+def symbols(root: Path) -> list[list[str]]:
+    """The lines of the library's symbol table, in fields."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("objdump's table is read as GNU binutils print it")
+    subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)
+    table = subprocess.check_output(["objdump", "-t", "build/libpybpe.a"], cwd=root, text=True)
+    lines = [line.split() for line in table.splitlines()]
+    assert any(fields[-1:] == ["pybpe_encode"] for fields in lines)
+    return lines
+
+
+def test_the_library_neither_prints_nor_ends_the_process(symbols: list[list[str]]) -> None:
+    called = {fields[-1] for fields in symbols if "*UND*" in fields}
+    assert {"malloc"} & {name.partition("@")[0] for name in called} or "realloc" in called
+    assert called & FORBIDDEN == set()
+
+
+def test_the_library_has_no_variables(symbols: list[list[str]]) -> None:
+    writable = [f for f in symbols if "O" in f and any(re.match(r"\.(t?data|t?bss)(?!\.rel\.ro)", x) for x in f)]
+    assert writable == []
+
+
+def test_the_library_exports_only_its_header(symbols: list[list[str]], root: Path) -> None:
+    visible = {f[-1] for f in symbols if "g" in f and "*UND*" not in f and ".hidden" not in f}
+    assert visible == set(re.findall(r"\b(pybpe_\w+)\(", declarations(root)))
