@@ -17,7 +17,7 @@ import pybpe
 from pybpe import _core
 
 NOT_SOURCE = shutil.ignore_patterns(
-    ".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc", "node_modules"
+    ".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc"
 )
 
 
@@ -92,7 +92,9 @@ def run_backend(call: str, cwd: Path) -> None:
     code = f"import setuptools.build_meta as backend; backend.{call}"
     # The optimiser is off because only the content of the packages is of interest here.
     environment = {**os.environ, "CFLAGS": "-O0"}
-    result = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -109,15 +111,15 @@ def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    needed = {"setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile", ".clang-format"}
-    for pattern in ("csrc/*.[ch]", "csrc/*.py", "pybpe/**/*.py*", "llmc_compat/**/*.py", "llmc_compat/**/*.h"):
-        needed |= {path.relative_to(root).as_posix() for path in root.glob(pattern)}
-    for pattern in ("tests/**/*.[ch]", "tests/**/*.py"):
-        needed |= {path.relative_to(root).as_posix() for path in root.glob(pattern)}
-    needed = {name for name in needed if not name.endswith(".pyc")}
+    needed = {"setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"}
+    for folder in ("csrc", "pybpe", "llmc_compat", "tests"):
+        files = [path for path in (root / folder).rglob("*") if path.is_file()]
+        kept = [path for path in files if "__pycache__" not in path.parts and path.suffix != ".so"]
+        needed |= {path.relative_to(root).as_posix() for path in kept}
     assert {"csrc/pybpe.h", "csrc/cffi_build.py", "pybpe/py.typed", "tests/c/check.h"} <= needed
     assert needed - names == set()
-    assert [name for name in names if re.search(r"\.(so|o|a|pyc|bin)$|pybpe\._core\.c$|^(build|out)/", name)] == []
+    built = re.compile(r"\.(so|o|a|pyc)$|pybpe\._core\.c$|^(build|out)/")
+    assert [name for name in names if built.search(name)] == []
 
 
 def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None:
@@ -134,8 +136,8 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
     assert top == {"pybpe", "llmc_compat", f"pybpe-{pybpe.__version__}.dist-info"}
     assert "pybpe/py.typed" in names and "llmc_compat/py.typed" in names
     assert not any(name.endswith((".c", ".pyc")) for name in names)
-    entry_points = (tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info" / "entry_points.txt").read_text()
-    assert "pybpe = pybpe.cli:main" in entry_points
+    metadata = tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info"
+    assert "pybpe = pybpe.cli:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
 
     code = "import pybpe, pybpe._core; print(pybpe._core.__file__); print(pybpe.__version__)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
@@ -149,7 +151,7 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
 # The habits of the C library, read from its symbols
 
 FORBIDDEN = {
-    *("exit", "_exit", "quick_exit", "abort", "raise", "kill", "signal", "sigaction", "__assert_fail"),
+    *("exit", "_exit", "quick_exit", "abort", "raise", "kill", "signal", "sigaction", "assert_fail"),
     *("printf", "puts", "putchar", "fprintf", "vprintf", "vfprintf", "fputs", "fwrite", "perror", "putc"),
     *("stdout", "stderr", "setenv", "putenv", "setlocale", "rand", "srand", "strtok", "strerror", "gets"),
 }
@@ -168,14 +170,15 @@ def symbols(root: Path) -> list[list[str]]:
 
 
 def test_the_library_neither_prints_nor_ends_the_process(symbols: list[list[str]]) -> None:
-    called = {fields[-1] for fields in symbols if "*UND*" in fields}
-    assert {"malloc"} & {name.partition("@")[0] for name in called} or "realloc" in called
+    undefined = {fields[-1] for fields in symbols if "*UND*" in fields}
+    called = {name.removeprefix("__").removesuffix("_chk") for name in undefined}  # as _FORTIFY_SOURCE spells
+    assert "realloc" in called  # so the names are read where they stand
     assert called & FORBIDDEN == set()
 
 
 def test_the_library_has_no_variables(symbols: list[list[str]]) -> None:
-    writable = [f for f in symbols if "O" in f and any(re.match(r"\.(t?data|t?bss)(?!\.rel\.ro)", x) for x in f)]
-    assert writable == []
+    writable = re.compile(r"\.t?(data|bss)(?!\.rel\.ro)")  # .data.rel.ro holds constant tables of pointers
+    assert [f for f in symbols if "O" in f and any(writable.match(field) for field in f)] == []
 
 
 def test_the_library_exports_only_its_header(symbols: list[list[str]], root: Path) -> None:
