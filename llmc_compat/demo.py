@@ -1,0 +1,117 @@
+"""The main job, end to end: what `make demo` runs.
+
+Trains a tokenizer with llm.c's nine control tokens on a corpus, encodes and splits the corpus, writes
+tokenizer.json, tokenizer.bin and shards, and has the compiled C program tests/c/decode_test.c decode all of
+it and compare hashes. Without a corpus it takes English that every CPython ships: pydoc's topics and the
+docstrings of the standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pybpe
+from pybpe.dataset.manifest import file_sha256
+from pybpe.dataset.shards import make_folder
+
+from .profile import SPECIAL_TOKENS
+
+
+def standard_library_text() -> str:
+    """pydoc's topics and the standard library's docstrings, in the order of names."""
+    from pydoc_data import topics
+
+    parts = [topics.topics[name] for name in sorted(topics.topics)]
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    for path in sorted(folder.glob("*.py")) + sorted(folder.glob("[a-z]*/*.py")):
+        if "site-packages" not in path.parts and "test" not in str(path.relative_to(folder)):
+            parts.extend(_docstrings(path))
+    return "\n\n".join(parts) + "\n"
+
+
+def _docstrings(path: Path) -> Iterator[str]:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # a file of another Python version
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield text
+
+
+def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
+    """Does the job and prints what it does. Returns the exit code: 0 if the decoded bytes are the corpus."""
+    folder = make_folder(out)
+    if not corpus:
+        corpus = os.path.join(folder, "corpus.txt")
+        Path(corpus).write_text(standard_library_text(), encoding="utf-8")
+        print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
+    size = os.path.getsize(corpus) if os.path.exists(corpus) else 0
+    print(f"training {vocab_size} tokens on {corpus}, {size} bytes", flush=True)
+    tok = pybpe.train(corpus, vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, min_frequency=2)
+    tokenizer_json, tokenizer_bin = (
+        os.path.join(folder, "tokenizer.json"),
+        os.path.join(folder, "tokenizer.bin"),
+    )
+    tok.save(tokenizer_json)
+    tok.save_bin(tokenizer_bin)
+    print("encoding and splitting 8:1:1", flush=True)
+    manifest = pybpe.binarize(tok, corpus, folder, split_by="token", splits=(8, 1, 1))
+    shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
+    print("decoding with C alone:", flush=True)
+    same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, corpus)
+    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
+    return 0 if same else 1
+
+
+def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: pybpe.Tokenizer, corpus: str) -> bool:
+    """Runs the C program; whether the bytes that it decoded are those of the corpus."""
+    command = [decode_test, tokenizer_bin, *shards, "--sentences", "3", "--skip-id", str(tok.eot_token)]
+    result = subprocess.run(command, capture_output=True, check=False)
+    output = result.stdout.decode("utf-8", "replace")
+    print("  " + output.rstrip().replace("\n", "\n  "))
+    if result.returncode != 0:
+        print(f"the C program failed: {result.stderr.decode('utf-8', 'replace').strip()}")
+        return False
+    expected = file_sha256(corpus)
+    same = expected in output.split()
+    print(f"  sha256 of the corpus: {expected}: {'equal' if same else 'DIFFERENT'}")
+    return same
+
+
+def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], size: int) -> None:
+    padded_64, padded_128 = pybpe.padded_vocab_size(tok.n_vocab, 64), pybpe.padded_vocab_size(tok.n_vocab)
+    counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    print("summary")
+    print(f"  vocabulary       {tok.n_vocab} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
+    print(f"  tokens           {manifest.tokens} ({counts})")
+    print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
+    print(f"  files            {chr(10).join(files).replace(chr(10), chr(10) + ' ' * 19)}")
+
+
+def main() -> int:
+    """The command line of `make demo`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", default="", help="a text file; default: text that ships with Python")
+    parser.add_argument("--vocab-size", type=int, default=8192)
+    parser.add_argument("--out", default="out")
+    parser.add_argument("--decode-test", required=True, help="the compiled tests/c/decode_test.c")
+    args = parser.parse_args()
+    try:
+        return run(args.corpus, args.vocab_size, args.out, args.decode_test)
+    except pybpe.Error as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

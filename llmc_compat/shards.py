@@ -1,0 +1,105 @@
+"""llm.c's token shards and its DataLoader, for Python.
+
+A shard is a header of 256 int32 (magic 20240520, version 1, token count) and the tokens as uint16, with
+nothing behind them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h
+and dev/data/data_common.py.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pybpe import _binding
+from pybpe.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy
+
+
+def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
+    """All tokens of a shard, shape (tokens,), uint16 or uint32 as in the file.
+
+    Raises:
+        FileError, FormatError: with the offset, and what llm.c would do with such a file.
+    """
+    import numpy
+
+    shard = _binding.Shard(path)
+    return shard.read(0, len(shard)).astype(numpy.uint16 if shard.id_bytes == 2 else numpy.uint32)
+
+
+def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
+    """Writes tokens, shape (tokens,), uint16 or uint32, as one shard, atomically.
+
+    Raises:
+        ArgumentError: another dtype or shape. LimitError: 2 GiB or more, which llm.c cannot seek in.
+    """
+    import numpy
+
+    if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
+        raise ArgumentError(f"tokens must be uint16 or uint32 of one dimension, not {ids.dtype} of shape {ids.shape}")
+    writer = _binding.ShardWriter(path, "llmc", ids.itemsize)
+    try:
+        writer.write(numpy.ascontiguousarray(ids))
+    except BaseException:
+        writer.discard()
+        raise
+    writer.finish()
+
+
+class DataLoader:
+    """The batches that llm.c's DataLoader serves for the same arguments, in the same order, for ever.
+
+    Args:
+        filename_pattern: a glob pattern; shards are taken in its order.
+        B, T: batch size and sequence length.
+        process_rank, num_processes: which part of each global batch.
+        should_shuffle: permute shards, and samples in them, as llm.c does (mt19937, seed 42 + rank).
+
+    Raises:
+        FileError, FormatError, ArgumentError: no shard, or a damaged one. LimitError: a shard has fewer
+        than num_processes * B * T + 1 tokens.
+    """
+
+    def __init__(
+        self,
+        filename_pattern: str | os.PathLike[str],
+        B: int,
+        T: int,
+        process_rank: int = 0,
+        num_processes: int = 1,
+        should_shuffle: bool = False,
+    ) -> None:
+        if B < 1 or T < 1:
+            raise ArgumentError(f"B and T must be at least 1, not {B} and {T}")
+        self._loader = _binding.Loader(filename_pattern, B, T, process_rank, num_processes, should_shuffle)
+
+    @property
+    def num_tokens(self) -> int:
+        """In all shards."""
+        return self._loader.tokens
+
+    @property
+    def num_shards(self) -> int:
+        """How many match."""
+        return self._loader.shards
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """For each process."""
+        return self._loader.batches
+
+    def next_batch(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """Inputs and targets, int32, each of shape (B, T); targets are the inputs one token later."""
+        return self._loader.next()
+
+    def reset(self) -> None:
+        """To the beginning; with should_shuffle, a new permutation."""
+        self._loader.reset()
+
+    def seek(self, batches: int) -> None:
+        """To where a new loader is after so many batches, permutations included: for resuming."""
+        if batches < 0:
+            raise ArgumentError(f"batches must be 0 or more, not {batches}")
+        self._loader.seek(batches)

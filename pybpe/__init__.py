@@ -1,0 +1,57 @@
+"""pybpe: train a byte-level BPE tokenizer on your own corpus, turn the corpus into token files, and train
+GPT-2 on them with llm.c.
+
+    tok = pybpe.train("novel.txt", vocab_size=20000, special_tokens=["<|endoftext|>"])
+    ids = tok.encode("Once upon a time")
+    pybpe.binarize(tok, "novel.txt", "out")
+
+The work is done by a C library (csrc/pybpe.h); this package drives it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+from .errors import (
+    ArgumentError,
+    Error,
+    FileError,
+    FormatError,
+    LimitError,
+    MissingExtraError,
+    OutOfMemoryError,
+)
+from .padding import padded_vocab_size
+from .tokenizer import DecodeStream, Tokenizer
+from .trainer import train, train_bpe
+
+if TYPE_CHECKING:
+    from .dataset import Manifest, binarize
+
+__all__ = [
+    "ArgumentError",
+    "DecodeStream",
+    "Error",
+    "FileError",
+    "FormatError",
+    "LimitError",
+    "Manifest",
+    "MissingExtraError",
+    "OutOfMemoryError",
+    "Tokenizer",
+    "__version__",
+    "binarize",
+    "padded_vocab_size",
+    "train",
+    "train_bpe",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The dataset part is loaded when it is first used: a command that only encodes starts faster.
+    if name in ("binarize", "Manifest"):
+        from . import dataset
+
+        return getattr(dataset, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,650 @@
+"""The C library as Python objects: the one place that calls it.
+
+Each class owns one C handle of csrc/pybpe.h and keeps alive what that handle borrows. This module
+validates what C cannot (types, NULs in paths), and turns every error code into an exception of
+errors.py. It adds no behaviour of its own; for what a call does, read the header.
+
+cffi releases the GIL around every call, so threads run them in parallel.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NoReturn, Union
+
+from . import errors
+from ._core import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    import numpy
+
+Data = Union[bytes, bytearray, memoryview, "Buffer"]
+PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+NO_ID: int = lib.PYBPE_NO_ID
+DIGITS1: int = lib.PYBPE_PATTERN_DIGITS1
+CUSTOM: int = lib.PYBPE_PATTERN_CUSTOM
+TIE_BREAKS: dict[str, int] = {
+    "lexicographic": lib.PYBPE_TIE_LEXICOGRAPHIC,
+    "huggingface": lib.PYBPE_TIE_HUGGINGFACE,
+}
+NORMALIZERS: dict[str | None, int] = {
+    None: lib.PYBPE_NORMALIZER_NONE,
+    "NFC": lib.PYBPE_NORMALIZER_NFC,
+    "NFKC": lib.PYBPE_NORMALIZER_NFKC,
+}
+SHARD_HEADER_BYTES: int = lib.PYBPE_SHARD_HEADER_BYTES
+SHARD_MAX_BYTES: int = lib.PYBPE_SHARD_MAX_BYTES
+
+# ffi.new clears memory; for buffers that C fills that is time for nothing.
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
+
+
+def version() -> str:
+    """The version of the C library."""
+    return str(ffi.string(lib.pybpe_version()).decode())
+
+
+def unicode_version() -> str:
+    """The version of the Unicode tables behind the patterns."""
+    return str(ffi.string(lib.pybpe_unicode_version()).decode())
+
+
+# ----------------------------------------------------------------------------------------------------
+# Errors and arguments
+
+
+def _raise(err: Any) -> NoReturn:
+    message = ffi.string(err.msg).decode("utf-8", "replace")
+    code = err.code
+    if code == lib.PYBPE_ERR_IO:
+        raise errors.file_error(err.sys_errno, message)
+    if code == lib.PYBPE_ERR_FORMAT:
+        raise errors.FormatError(message, err.offset)
+    if code == lib.PYBPE_ERR_LIMIT:
+        raise errors.LimitError(message)
+    if code == lib.PYBPE_ERR_MEMORY:
+        raise errors.OutOfMemoryError(message)
+    raise errors.ArgumentError(message)
+
+
+def _call(function: Any, *args: Any) -> None:
+    """Calls a fallible C function, whose last parameter is the error to fill."""
+    err = ffi.new("pybpe_error *")
+    if function(*args, err) < 0:
+        _raise(err)
+
+
+def _make(handle: str, function: Any, free: Any, *args: Any) -> Any:
+    """Calls a C function that makes a handle, and frees the handle with its owner."""
+    out = ffi.new(handle + " **")
+    _call(function, out, *args)
+    return ffi.gc(out[0], free)
+
+
+def path_bytes(path: PathLike) -> bytes:
+    """A path as C takes it. ArgumentError for one with a NUL, which C would cut short."""
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise errors.ArgumentError(f"a path cannot contain a NUL: {path!r}")
+    return encoded
+
+
+def c_buffer(data: Any) -> Any:
+    """What C functions take for an object with the buffer protocol."""
+    return ffi.from_buffer(data)
+
+
+class _Strings:
+    """A `pybpe_strings` with the memory it points to."""
+
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        self._offsets = array("Q", accumulate(map(len, strings), initial=0))
+        self._bytes = b"".join(strings)
+        self.c = ffi.new("pybpe_strings *")
+        self.c.bytes = ffi.from_buffer("uint8_t[]", self._bytes)
+        self.c.offsets = ffi.from_buffer("uint64_t[]", self._offsets)
+        self.c.count = len(strings)
+
+
+def _strings_list(c: Any) -> list[bytes]:
+    """The Python list of a `pybpe_strings`."""
+    offsets = ffi.unpack(c.offsets, c.count + 1)
+    blob = bytes(ffi.buffer(c.bytes, offsets[-1])) if offsets[-1] else b""
+    return [blob[a:b] for a, b in zip(offsets, offsets[1:])]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Files
+
+
+class Output:
+    """A file that appears complete, at `commit`, or not at all. A context manager that commits unless
+    the block raises."""
+
+    def __init__(self, path: PathLike) -> None:
+        out = ffi.new("pybpe_output **")
+        _call(lib.pybpe_output_open, out, path_bytes(path), ffi.NULL)
+        self._c = out[0]
+
+    def write(self, data: Data) -> None:
+        """Appends bytes."""
+        view = ffi.from_buffer(data)
+        _call(lib.pybpe_output_write, self._c, view, len(view))
+
+    def commit(self) -> None:
+        """Gives the file its name."""
+        handle, self._c = self._c, ffi.NULL
+        _call(lib.pybpe_output_commit, handle)
+
+    def discard(self) -> None:
+        """Leaves no trace."""
+        handle, self._c = self._c, ffi.NULL
+        lib.pybpe_output_discard(handle)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def write_file(path: PathLike, data: Data) -> None:
+    """Writes a whole file atomically: a reader finds the old one or the new one, never a part."""
+    with Output(path) as output:
+        output.write(data)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Patterns and specials
+
+
+def pattern_find(name: str) -> int | None:
+    """The number of a built-in pattern, or None."""
+    found: int = lib.pybpe_pattern_find(name.encode())
+    return found if found >= 0 else None
+
+
+def pattern_regex(pattern: int) -> str:
+    """The regular expression of a built-in pattern."""
+    return str(ffi.string(lib.pybpe_pattern_regex(pattern)).decode())
+
+
+class Pretok:
+    """A splitter for one built-in pattern. Immutable."""
+
+    def __init__(self, pattern: int) -> None:
+        self.c = _make("pybpe_pretok", lib.pybpe_pretok_new, lib.pybpe_pretok_free, pattern, ffi.NULL)
+
+    @property
+    def simd(self) -> str:
+        """The vector instructions in use."""
+        return str(ffi.string(lib.pybpe_pretok_simd(self.c)).decode())
+
+    def split(self, data: Data) -> list[int]:
+        """The ends of all words of `data`, ascending."""
+        view = ffi.from_buffer(data)
+        ends = ffi.new("size_t[]", 4096)
+        found: list[int] = []
+        pos = 0
+        while pos < len(view):
+            count = lib.pybpe_pretok_split(self.c, view, len(view), pos, ends, 4096)
+            found += ffi.unpack(ends, count)
+            pos = found[-1]
+        return found
+
+
+class Specials:
+    """A matcher for special tokens. Immutable."""
+
+    def __init__(self, ids: dict[str, int]) -> None:
+        strings = _Strings([text.encode("utf-8") for text in ids])
+        numbers = ffi.new("uint32_t[]", list(ids.values()))
+        self.c = _make("pybpe_specials", lib.pybpe_specials_new, lib.pybpe_specials_free, strings.c, numbers, ffi.NULL)
+
+    def find(self, data: Data, start: int = 0) -> tuple[int, int, int] | None:
+        """(start, end, id) of the first special at or after `start`, or None."""
+        view = ffi.from_buffer(data)
+        begin, end, number = ffi.new("size_t *"), ffi.new("size_t *"), ffi.new("uint32_t *")
+        if lib.pybpe_specials_find(self.c, view, len(view), start, begin, end, number):
+            return begin[0], end[0], number[0]
+        return None
+
+
+def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) -> int:
+    """The first offset >= start at which `data` can be cut with no influence on any word, or its length."""
+    view = ffi.from_buffer(data)
+    specials_c = specials.c if specials is not None else ffi.NULL
+    return int(lib.pybpe_text_cut(pretok.c, specials_c, view, len(view), start))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Counting and training
+
+
+class Words:
+    """Distinct words with their counts, in C memory: what counters export and trainers take."""
+
+    def __init__(self, strings: Any, counts: Any, keep: tuple[object, ...]) -> None:
+        self.strings = strings
+        self.counts = counts
+        self._keep = keep
+
+    @classmethod
+    def from_dict(cls, counts: dict[bytes, int]) -> Words:
+        """From a Python dictionary. ArgumentError for a count that is negative or over 64 bits."""
+        strings = _Strings(list(counts))
+        try:
+            numbers = array("Q", counts.values())
+        except (OverflowError, TypeError) as error:
+            raise errors.ArgumentError(f"a word count must be an integer from 0 to 2^64 - 1: {error}") from None
+        return cls(strings.c, ffi.from_buffer("uint64_t[]", numbers), (strings, numbers))
+
+    def __len__(self) -> int:
+        return int(self.strings.count)
+
+    def to_dict(self) -> dict[bytes, int]:
+        """As a Python dictionary."""
+        return dict(zip(_strings_list(self.strings), ffi.unpack(self.counts, len(self))))
+
+
+class Counter:
+    """A table word -> count. For one thread at a time."""
+
+    def __init__(self, pretok: Pretok | None, specials: Specials | None) -> None:
+        self._keep = (pretok, specials)
+        self.c = _make(
+            "pybpe_counter",
+            lib.pybpe_counter_new,
+            lib.pybpe_counter_free,
+            pretok.c if pretok is not None else ffi.NULL,
+            specials.c if specials is not None else ffi.NULL,
+            ffi.NULL,
+        )
+
+    def add(self, data: Data) -> None:
+        """Counts the words of one piece of text."""
+        view = ffi.from_buffer(data)
+        _call(lib.pybpe_counter_add, self.c, view, len(view))
+
+    def add_words(self, words: Words) -> None:
+        """Adds words that were counted elsewhere."""
+        _call(lib.pybpe_counter_add_words, self.c, words.strings, words.counts)
+
+    def add_word_list(self, words: Sequence[bytes]) -> None:
+        """Adds one occurrence of each word in a list."""
+        _call(lib.pybpe_counter_add_words, self.c, _Strings(words).c, ffi.NULL)
+
+    def merge(self, other: Counter) -> None:
+        """Adds all counts of another table."""
+        _call(lib.pybpe_counter_merge, self.c, other.c)
+
+    @property
+    def stats(self) -> Any:
+        """words, bytes, total and memory: see pybpe_counter_stats."""
+        return lib.pybpe_counter_get_stats(self.c)
+
+    def export(self) -> Words:
+        """A copy of the table."""
+        stats = self.stats
+        blob = _new_uncleared("uint8_t[]", stats.bytes or 1)
+        offsets = _new_uncleared("uint64_t[]", stats.words + 1)
+        counts = _new_uncleared("uint64_t[]", stats.words or 1)
+        lib.pybpe_counter_export(self.c, blob, offsets, counts)
+        strings = ffi.new("pybpe_strings *")
+        strings.bytes, strings.offsets, strings.count = blob, offsets, stats.words
+        return Words(strings, counts, (blob, offsets))
+
+
+class Trainer:
+    """The merge loop. Tokens are numbered 0-255 for the bytes, then as they are made."""
+
+    def __init__(
+        self,
+        words: Words,
+        *,
+        vocab_size: int,
+        max_token_length: int,
+        min_frequency: int,
+        tie_break: str,
+        base_merges: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        config = ffi.new("pybpe_train_config *")
+        config.vocab_size = vocab_size
+        config.max_token_length = max_token_length
+        config.min_frequency = min_frequency
+        config.tie_break = TIE_BREAKS[tie_break]
+        self._base = ffi.new("uint32_t[]", [i for pair in base_merges for i in pair])
+        config.base_merges = self._base
+        config.base_merges_count = len(base_merges)
+        self.c = _make(
+            "pybpe_trainer",
+            lib.pybpe_trainer_new,
+            lib.pybpe_trainer_free,
+            words.strings,
+            words.counts,
+            config,
+            ffi.NULL,
+        )
+
+    def step(self, budget: int) -> bool:
+        """Works off about `budget` occurrences. True when training is done."""
+        done = ffi.new("int *")
+        _call(lib.pybpe_trainer_step, self.c, budget, done)
+        return bool(done[0])
+
+    @property
+    def tokens(self) -> int:
+        """Tokens so far, the 256 bytes included."""
+        return int(lib.pybpe_trainer_tokens(self.c))
+
+    def merges(self) -> list[tuple[int, int, int]]:
+        """(left, right, merged) ids, in order."""
+        out = ffi.new("uint32_t **")
+        count = lib.pybpe_trainer_merges(self.c, out)
+        flat = ffi.unpack(out[0], 3 * count) if count else []
+        return list(zip(flat[0::3], flat[1::3], flat[2::3]))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Vocabularies
+
+
+class Vocab:
+    """A vocabulary in C. Immutable. Make one with `Vocab.new` or `Vocab.load`."""
+
+    def __init__(self, c: Any) -> None:
+        self.c = c
+
+    @classmethod
+    def new(
+        cls,
+        tokens: Sequence[bytes],
+        merges: Sequence[tuple[int, int]] | None,
+        specials: Iterable[int],
+        eot_id: int | None,
+        pattern: int,
+        custom: str | None,
+        normalizer: str | None,
+    ) -> Vocab:
+        """See pybpe_vocab_spec. merges None recovers them from the order of the ids."""
+        strings = _Strings(tokens)
+        special_ids = sorted(specials)
+        numbers = ffi.new("uint32_t[]", special_ids)
+        regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
+        spec = ffi.new("pybpe_vocab_spec *")
+        spec.tokens = strings.c[0]
+        spec.specials = numbers
+        spec.specials_count = len(special_ids)
+        spec.eot_id = NO_ID if eot_id is None else eot_id
+        spec.pattern = pattern
+        spec.custom = regex
+        spec.normalizer = NORMALIZERS[normalizer]
+        if merges is None:
+            count = ffi.new("size_t *")
+            pairs = _new_uncleared("uint32_t[]", 2 * len(tokens) + 2)
+            _call(lib.pybpe_vocab_recover_merges, spec, pairs, count, ffi.NULL)
+            spec.merges_count = count[0]
+        else:
+            pairs = ffi.new("uint32_t[]", [i for pair in merges for i in pair])
+            spec.merges_count = len(merges)
+        spec.merges = pairs
+        return cls(_make("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
+
+    @classmethod
+    def load(cls, path: PathLike) -> Vocab:
+        """From a tokenizer.bin."""
+        return cls(_make("pybpe_vocab", lib.pybpe_vocab_load, lib.pybpe_vocab_free, path_bytes(path), ffi.NULL))
+
+    def save(self, path: PathLike, bin_version: int) -> None:
+        """To a tokenizer.bin of version 1 or 2."""
+        _call(lib.pybpe_vocab_save, self.c, path_bytes(path), bin_version)
+
+    @property
+    def _spec(self) -> Any:
+        return lib.pybpe_vocab_get_spec(self.c)
+
+    def tokens(self) -> list[bytes]:
+        """The bytes of every id; b"" for an unused one."""
+        return _strings_list(self._spec.tokens)
+
+    def merges(self) -> list[tuple[int, int]]:
+        """(left, right) ids in rank order."""
+        spec = self._spec
+        flat = ffi.unpack(spec.merges, 2 * spec.merges_count) if spec.merges_count else []
+        return list(zip(flat[0::2], flat[1::2]))
+
+    def specials(self) -> list[int]:
+        """The ids of special tokens, ascending."""
+        spec = self._spec
+        return list(ffi.unpack(spec.specials, spec.specials_count)) if spec.specials_count else []
+
+    @property
+    def eot_id(self) -> int | None:
+        """The end-of-text id."""
+        eot: int = self._spec.eot_id
+        return None if eot == NO_ID else eot
+
+    @property
+    def pattern(self) -> tuple[int, str | None]:
+        """The pattern's number, and the regular expression if it is a custom one."""
+        spec = self._spec
+        return spec.pattern, ffi.string(spec.custom).decode() if spec.custom != ffi.NULL else None
+
+    @property
+    def normalizer(self) -> str | None:
+        """None, "NFC" or "NFKC"."""
+        number = self._spec.normalizer
+        return next(name for name, value in NORMALIZERS.items() if value == number)
+
+    def decode(self, ids: Any, id_bytes: int, count: int) -> bytes:
+        """Decodes `count` ids at the C pointer or buffer `ids`."""
+        length = ffi.new("size_t *")
+        _call(lib.pybpe_decode, self.c, ids, id_bytes, count, ffi.NULL, 0, length)
+        out = _new_uncleared("uint8_t[]", length[0] or 1)
+        _call(lib.pybpe_decode, self.c, ids, id_bytes, count, out, length[0], length)
+        return bytes(ffi.buffer(out, length[0]))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Encoding
+
+
+class _Scratch:
+    """What one thread needs to encode: a word cache, and buffers that calls reuse."""
+
+    START = 1 << 12  # ids; short texts fit without a new buffer
+
+    def __init__(self, encoder: Any) -> None:
+        self.cache = _make("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
+        self.err = ffi.new("pybpe_error *")
+        self.count = ffi.new("size_t *")
+        self.ids = _new_uncleared("uint32_t[]", self.START)
+
+
+class Encoder:
+    """An encoder for one vocabulary. Threads share it: each call borrows a scratch of its own from a
+    free list, whose pop and append are atomic, so no lock is held while encoding."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self._vocab = vocab
+        self.c = _make("pybpe_encoder", lib.pybpe_encoder_new, lib.pybpe_encoder_free, vocab.c, ffi.NULL)
+        self._free: list[_Scratch] = []
+
+    def _lease(self) -> _Scratch:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return _Scratch(self.c)
+
+    def _encode(
+        self, scratch: _Scratch, view: Any, specials: Specials | None, ids: Any, id_bytes: int, cap: int
+    ) -> int:
+        specials_c = specials.c if specials is not None else ffi.NULL
+        n = len(view)
+        if lib.pybpe_encode(self.c, scratch.cache, specials_c, view, n, ids, id_bytes, cap, scratch.count, scratch.err):
+            _raise(scratch.err)
+        return scratch.count[0]  # type: ignore[no-any-return]
+
+    def encode(self, data: Data, specials: Specials | None) -> list[int]:
+        """The ids of one piece of text."""
+        scratch = self._lease()
+        view = ffi.from_buffer(data)
+        cap = max(len(view), scratch.START)
+        ids = scratch.ids if cap == scratch.START else _new_uncleared("uint32_t[]", cap)
+        found: list[int] = ffi.unpack(ids, self._encode(scratch, view, specials, ids, 4, cap))
+        self._free.append(scratch)
+        return found
+
+    def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
+        """Encodes into an array of uint16 or uint32 that has room for len(data) ids; returns how many."""
+        scratch = self._lease()
+        target = ffi.from_buffer(ids, require_writable=True)
+        count = self._encode(scratch, ffi.from_buffer(data), specials, target, ids.itemsize, len(ids))
+        self._free.append(scratch)
+        return count
+
+    def count(self, data: Data, specials: Specials | None) -> int:
+        """How many ids a piece of text makes."""
+        scratch = self._lease()
+        count = self._encode(scratch, ffi.from_buffer(data), specials, ffi.NULL, 4, 0)
+        self._free.append(scratch)
+        return count
+
+    def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
+        """The ids of text that the caller cut into words ending at `ends`."""
+        scratch = self._lease()
+        view = ffi.from_buffer(data)
+        ids = _new_uncleared("uint32_t[]", len(view) or 1)
+        c_ends = ffi.new("size_t[]", ends)
+        if lib.pybpe_encode_words(
+            self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), scratch.count, scratch.err
+        ):
+            _raise(scratch.err)
+        found: list[int] = ffi.unpack(ids, scratch.count[0])
+        self._free.append(scratch)
+        return found
+
+
+# ----------------------------------------------------------------------------------------------------
+# Shards and batches
+
+SHARD_FORMATS: dict[tuple[str, int], int] = {
+    ("llmc", 2): lib.PYBPE_SHARD_UINT16,
+    ("llmc", 4): lib.PYBPE_SHARD_UINT32,
+    ("raw", 2): lib.PYBPE_SHARD_RAW_UINT16,
+    ("raw", 4): lib.PYBPE_SHARD_RAW_UINT32,
+}
+
+
+class Shard:
+    """A token shard with a header, for reading."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.c = _make("pybpe_shard", lib.pybpe_shard_open, lib.pybpe_shard_free, path_bytes(path), ffi.NULL)
+
+    def __len__(self) -> int:
+        return int(lib.pybpe_shard_count(self.c))
+
+    @property
+    def id_bytes(self) -> int:
+        """2 for uint16, 4 for uint32."""
+        return int(lib.pybpe_shard_id_bytes(self.c))
+
+    def read(self, start: int, count: int) -> numpy.ndarray[Any, Any]:
+        """Tokens start .. start + count as uint32, shape (count,)."""
+        import numpy
+
+        ids = numpy.empty(count, dtype=numpy.uint32)
+        if count:
+            _call(lib.pybpe_shard_read, self.c, start, count, ffi.from_buffer("uint32_t[]", ids))
+        return ids
+
+
+class ShardWriter:
+    """A token shard being written. It appears at `finish`, complete."""
+
+    def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
+        out = ffi.new("pybpe_shard_writer **")
+        number = SHARD_FORMATS[format, id_bytes]
+        _call(lib.pybpe_shard_writer_new, out, path_bytes(path), number, ffi.NULL)
+        self._c = out[0]
+
+    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
+        """Appends a contiguous array of uint16 or uint32."""
+        if len(ids):
+            _call(lib.pybpe_shard_writer_write, self._c, ffi.from_buffer(ids), ids.itemsize, len(ids))
+
+    def finish(self) -> None:
+        """Completes the file."""
+        handle, self._c = self._c, ffi.NULL
+        _call(lib.pybpe_shard_writer_finish, handle)
+
+    def discard(self) -> None:
+        """Leaves no trace. Does nothing after `finish`."""
+        handle, self._c = self._c, ffi.NULL
+        lib.pybpe_shard_writer_discard(handle)
+
+
+class Loader:
+    """llm.c's DataLoader: batches of shape (B, T) from the shards that match a glob pattern."""
+
+    def __init__(self, pattern: PathLike, B: int, T: int, rank: int, world: int, shuffle: bool) -> None:
+        self._shape = (B, T)
+        self.c = _make(
+            "pybpe_loader",
+            lib.pybpe_loader_new,
+            lib.pybpe_loader_free,
+            path_bytes(pattern),
+            B,
+            T,
+            rank,
+            world,
+            int(shuffle),
+            ffi.NULL,
+        )
+
+    def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """Inputs and targets, int32, each of shape (B, T)."""
+        import numpy
+
+        inputs = numpy.empty(self._shape, dtype=numpy.int32)
+        targets = numpy.empty(self._shape, dtype=numpy.int32)
+        _call(
+            lib.pybpe_loader_next,
+            self.c,
+            ffi.from_buffer("int32_t[]", inputs),
+            ffi.from_buffer("int32_t[]", targets),
+        )
+        return inputs, targets
+
+    def reset(self) -> None:
+        """Back to the start."""
+        _call(lib.pybpe_loader_reset, self.c)
+
+    def seek(self, batches: int) -> None:
+        """To the state after `batches` calls of `next` on a new loader."""
+        _call(lib.pybpe_loader_seek, self.c, batches)
+
+    @property
+    def tokens(self) -> int:
+        """In all shards."""
+        return int(lib.pybpe_loader_tokens(self.c))
+
+    @property
+    def batches(self) -> int:
+        """Per epoch and process."""
+        return int(lib.pybpe_loader_batches(self.c))
+
+    @property
+    def shards(self) -> int:
+        """How many shards match."""
+        return int(lib.pybpe_loader_shards(self.c))

@@ -1,0 +1,118 @@
+"""One split as a row of shards: a new file every so many tokens, none too small for its reader."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from .. import _binding
+from ..errors import LimitError, file_error
+from .manifest import ShardRecord, record_shard
+
+if TYPE_CHECKING:
+    import numpy
+
+
+class SplitWriter:
+    """Writes the tokens of one split.
+
+    A shard is closed at `shard_tokens` only when `min_tokens` more have come, so the last one is never too
+    small: it is up to min_tokens longer instead.
+
+    Args:
+        path: the shards' path with a place for the number, such as "out/novel_train_{:06d}.bin"; without
+            a place there is one file, whatever its size.
+        format: "llmc" or "raw".
+        id_bytes: 2 or 4.
+        shard_tokens: the size of a shard.
+        min_tokens: the least size of a shard.
+    """
+
+    def __init__(self, path: str, format: str, id_bytes: int, shard_tokens: int, min_tokens: int) -> None:
+        self._path = path
+        self._format = format
+        self._id_bytes = id_bytes
+        self._one_file = path.format(0) == path
+        self._shard_tokens = shard_tokens
+        self._min_tokens = min_tokens
+        self._writer: _binding.ShardWriter | None = None
+        self._written = 0  # in the open shard
+        self._held: list[numpy.ndarray[Any, Any]] = []  # beyond the open shard's size, not yet min_tokens
+        self._held_tokens = 0
+        self.records: list[ShardRecord] = []
+
+    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
+        """Appends tokens, shape (n,), uint16 or uint32."""
+        while len(ids):
+            room = len(ids) if self._one_file else self._shard_tokens - self._written
+            if room:
+                self._append(ids[:room])
+                ids = ids[room:]
+                continue
+            self._held.append(ids.copy())
+            self._held_tokens += len(ids)
+            if self._held_tokens >= self._min_tokens:
+                self._close()
+                ids = self._take_held()
+            else:
+                return
+
+    def finish(self) -> None:
+        """Closes the last shard.
+
+        Raises:
+            LimitError: the split has fewer than min_tokens tokens.
+        """
+        held = self._take_held()
+        if len(held):
+            self._append(held)
+        if self._written < self._min_tokens:
+            raise LimitError(
+                f"{self._shard_path()}: would have {self._written} tokens, and llm.c needs at least"
+                f" {self._min_tokens} in every shard; give more text or another split, or allow it with"
+                " min_shard_tokens=0"
+            )
+        if self._written or not self.records:
+            self._close()
+
+    def discard(self) -> None:
+        """Drops the open shard; finished ones stay."""
+        if self._writer is not None:
+            self._writer.discard()
+
+    def _shard_path(self) -> str:
+        return self._path.format(len(self.records))
+
+    def _open(self) -> _binding.ShardWriter:
+        """The writer of the current shard, opened if it is not."""
+        if self._writer is None:
+            self._writer = _binding.ShardWriter(self._shard_path(), self._format, self._id_bytes)
+        return self._writer
+
+    def _append(self, ids: numpy.ndarray[Any, Any]) -> None:
+        self._open().write(ids)
+        self._written += len(ids)
+
+    def _take_held(self) -> numpy.ndarray[Any, Any]:
+        import numpy
+
+        held = numpy.concatenate(self._held) if self._held else numpy.empty(0, dtype=numpy.uint16)
+        self._held, self._held_tokens = [], 0
+        return held
+
+    def _close(self) -> None:
+        writer, self._writer = self._open(), None
+        path = self._shard_path()
+        writer.finish()
+        self.records.append(record_shard(path, self._written))
+        self._written = 0
+
+
+def make_folder(path: _binding.PathLike) -> str:
+    """Makes a folder, and those above it, unless it is there; returns its name."""
+    folder = os.fsdecode(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{folder}: cannot be made: {error.strerror}") from None
+    return folder

@@ -1,0 +1,116 @@
+"""Which text goes into which split, and how documents are told apart.
+
+A document is what lies between two end-of-text tokens, or a whole file. Texts are handed on as units:
+pieces that are encoded separately, with the split they belong to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .. import _binding
+from ..errors import ArgumentError
+from ..pretokenize import BLOCK_BYTES, Cut, file_pieces, open_input
+
+SPLIT_NAMES = ("train", "val", "test")
+SPLIT_BY = ("hash", "document", "token")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of text to encode.
+
+    Attributes:
+        split: index into SPLIT_NAMES.
+        data: the text.
+        ends_document: whether the document ends with it.
+    """
+
+    split: int
+    data: _binding.Data
+    ends_document: bool
+
+
+def check_splits(splits: Sequence[float]) -> None:
+    """ArgumentError unless splits are one to three shares, none negative, the first positive."""
+    if not 1 <= len(splits) <= 3 or min(splits) < 0 or splits[0] <= 0:
+        raise ArgumentError(f"splits must be 1 to 3 shares such as (8, 1, 1), the first above 0, not {splits}")
+
+
+def hash_split(document: bytes, splits: Sequence[float]) -> int:
+    """The split of a document by its content: the same in any corpus, in any order."""
+    digest = hashlib.blake2b(document, digest_size=8).digest()
+    place = int.from_bytes(digest, "little") / 2**64 * sum(splits)
+    for split, share in enumerate(splits):
+        place -= share
+        if place < 0:
+            return split
+    return 0
+
+
+def contiguous_units(path: str, cut: Cut, splits: Sequence[float], eot: bytes | None) -> Iterator[Unit]:
+    """A file in consecutive parts of these shares, in bytes, each beginning at the first safe cut, or with
+    `eot` at the first document, behind its exact place."""
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    bounds = [size * sum(splits[: i + 1]) / sum(splits) for i in range(len(splits) - 1)]
+    split, offset = 0, 0
+    for piece in file_pieces(path, cut):
+        while split < len(bounds) and offset + len(piece) > bounds[split]:
+            start = max(0, int(bounds[split]) - offset)
+            at = cut(piece, start) if eot is None else _document_start(piece, start, eot)
+            if at is None:
+                break
+            yield Unit(split, piece[:at], True)
+            piece = piece[at:]
+            offset += at
+            split += 1
+        yield Unit(split, piece, False)
+        offset += len(piece)
+    yield Unit(split, b"", True)
+
+
+def _document_start(piece: memoryview, start: int, eot: bytes) -> int | None:
+    found = bytes(piece).find(eot, max(0, start - len(eot)))
+    return found + len(eot) if found >= 0 else None
+
+
+def documents(path: str, eot: bytes | None) -> Iterator[bytes]:
+    """The documents of a file that are not empty; the whole file if eot is None."""
+    with open_input(path) as stream:
+        if eot is None:
+            yield stream.read()
+            return
+        rest = b""
+        while block := stream.read(BLOCK_BYTES):
+            parts = (rest + block).split(eot)
+            rest = parts.pop()
+            yield from filter(None, parts)
+        if rest:
+            yield rest
+
+
+def has_many_documents(paths: Sequence[str], eot: bytes | None) -> bool:
+    """Whether there are at least two documents that are not empty."""
+    found = (document for path in paths for document in documents(path, eot))
+    return next(found, None) is not None and next(found, None) is not None
+
+
+def hashed_units(paths: Sequence[str], splits: Sequence[float], eot: bytes | None) -> Iterator[Unit]:
+    """All documents, gathered by split into units of some size, in the order of the corpus within a split."""
+    separator = eot or b""
+    gathered: list[list[bytes]] = [[] for _ in splits]
+    sizes = [0] * len(splits)
+    for path in paths:
+        for document in documents(path, eot):
+            split = hash_split(document, splits)
+            gathered[split].append(document)
+            sizes[split] += len(document)
+            if sizes[split] >= BLOCK_BYTES or eot is None:
+                yield Unit(split, separator.join(gathered[split]), True)
+                gathered[split], sizes[split] = [], 0
+    for split, rest in enumerate(gathered):
+        if rest:
+            yield Unit(split, separator.join(rest), True)

@@ -1,0 +1,70 @@
+"""Every exception that pybpe raises on purpose.
+
+Each derives from `Error` and from the built-in exception it resembles, so both `except pybpe.Error` and
+the `except ValueError` or `except OSError` that a caller already has will catch it. The message is one
+line: what was wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+
+
+class Error(Exception):
+    """The base of all errors of this package."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is outside what the function accepts."""
+
+
+class FormatError(Error, ValueError):
+    """A file's content is not what its format demands. `offset` is the byte at which that showed."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class LimitError(Error, OverflowError):
+    """Valid, but more than the target format or this library can hold."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """An allocation failed."""
+
+
+class MissingExtraError(Error, ImportError):
+    """An optional package is not installed; the message names what to `pip install`."""
+
+
+class FileError(Error, OSError):
+    """The operating system refused to read or write a file. `errno` is its reason."""
+
+
+class FileMissingError(FileError, FileNotFoundError):
+    """A file or folder does not exist."""
+
+
+class FilePermissionError(FileError, PermissionError):
+    """A file or folder may not be read or written by this user."""
+
+
+class FileIsFolderError(FileError, IsADirectoryError):
+    """A file was expected where there is a folder."""
+
+
+_BY_ERRNO: dict[int, type[FileError]] = {
+    errno.ENOENT: FileMissingError,
+    errno.EACCES: FilePermissionError,
+    errno.EPERM: FilePermissionError,
+    errno.EISDIR: FileIsFolderError,
+}
+
+
+def file_error(sys_errno: int, message: str) -> FileError:
+    """The FileError for an errno, with `message` as its whole text."""
+    error = _BY_ERRNO.get(sys_errno, FileError)(message)
+    error.errno = sys_errno
+    error.strerror = message
+    return error

@@ -1,0 +1,87 @@
+"""vocab.json + merges.txt: GPT-2's two files (OpenAI's encoder.json and vocab.bpe are the same two).
+
+vocab.json maps tokens, spelled as byte_level.py does, to ids. merges.txt has a line a merge, "left right",
+in rank order, after an optional first line that begins with "#version".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from .. import _binding
+from ..errors import ArgumentError, FormatError
+from ..model import END_OF_TEXT, Model, check_specials
+from ..pattern import Pattern
+from ..pretokenize import open_input
+from .tokenizer_json import build_model, token_names
+
+
+def read(
+    vocab_path: _binding.PathLike,
+    merges_path: _binding.PathLike,
+    special_tokens: Iterable[str] | None,
+    pattern: Pattern,
+) -> Model:
+    """The model of the two files.
+
+    Args:
+        special_tokens: strings of the vocabulary that are specials; one that is missing there gets the
+            next id. None means <|endoftext|> if the vocabulary has it.
+
+    Raises:
+        FileError, FormatError (names the file and the line or id), ArgumentError.
+    """
+    name = str(vocab_path)
+    vocab = _read_vocab(vocab_path)
+    if special_tokens is None:
+        special_tokens = [END_OF_TEXT] if END_OF_TEXT in vocab else []
+    specials = {}
+    for text in check_specials(special_tokens):
+        specials[text] = vocab.setdefault(text, max(vocab.values(), default=-1) + 1)
+    return build_model(vocab, _read_merges(merges_path), specials, pattern, None, {}, name)
+
+
+def _read_vocab(path: _binding.PathLike) -> dict[str, int]:
+    with open_input(path) as stream:
+        data = stream.read()
+    try:
+        vocab = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path!s}: not JSON: {error}") from None
+    if not isinstance(vocab, dict) or not all(type(i) is int for i in vocab.values()):
+        raise FormatError(f"{path!s}: expected one JSON object that maps tokens to ids")
+    return vocab
+
+
+def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
+    with open_input(path) as stream:
+        data = stream.read()
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path!s}: not UTF-8 at offset {error.start}", error.start) from None
+    pairs = []
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2:
+            raise FormatError(f"{path!s}: line {number}: expected two tokens with a space between: {line!r}")
+        pairs.append((parts[0], parts[1]))
+    return pairs
+
+
+def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.PathLike) -> None:
+    """Writes the two files. ArgumentError for a pattern other than gpt2, which they cannot record."""
+    if model.pattern != Pattern("gpt2") or model.normalizer is not None:
+        raise ArgumentError(
+            "vocab.json and merges.txt cannot say which pattern or normalizer they need, and readers assume"
+            f" gpt2 and none; this tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
+        )
+    names = token_names(model)
+    vocab = {name: i for i, name in enumerate(names) if name}
+    merges = "".join(f"{names[left]} {names[right]}\n" for left, right in model.merges)
+    _binding.write_file(vocab_path, json.dumps(vocab, ensure_ascii=False).encode())
+    _binding.write_file(merges_path, b"#version: 0.2\n" + merges.encode())

@@ -1,0 +1,24 @@
+"""Unicode normalisation before anything else: stored in the tokenizer, the same in training and encoding."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Literal, cast
+
+from ._binding import NORMALIZERS, Data
+from .errors import ArgumentError
+
+
+def check_normalizer(normalizer: str | None) -> None:
+    """ArgumentError unless it is None, "NFC" or "NFKC"."""
+    if normalizer not in NORMALIZERS:
+        raise ArgumentError(f"normalizer must be None, 'NFC' or 'NFKC', not {normalizer!r}")
+
+
+def normalize(data: Data, normalizer: str | None) -> Data:
+    """Normalised UTF-8. Bytes that are not valid UTF-8 stay as they are."""
+    if normalizer is None:
+        return data
+    text = bytes(data).decode("utf-8", "surrogateescape")
+    form = cast(Literal["NFC", "NFKC"], normalizer)
+    return unicodedata.normalize(form, text).encode("utf-8", "surrogateescape")

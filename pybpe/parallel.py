@@ -1,0 +1,52 @@
+"""Threads over C calls, which release the GIL.
+
+`map_ordered` is all there is: work items go to threads, results come back in the order of the items, and
+only a few items are under way at once, so memory stays bounded however long the input is. Ctrl-C is
+answered at once: the main thread waits in Python, and each item is a few milliseconds of C.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from .errors import ArgumentError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def worker_count(workers: int | None) -> int:
+    """`workers`, or for None the number of CPUs that this process may use."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise ArgumentError(f"workers must be at least 1, not {workers}")
+    return workers
+
+
+def map_ordered(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
+) -> Iterator[Result]:
+    """Yields function(item) for each item, in order, computed by `workers` threads.
+
+    An exception of `function` or of `items` is raised here, after the threads have stopped.
+    """
+    count = worker_count(workers)
+    if count == 1:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(count, thread_name_prefix="pybpe")
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > 2 * count:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,134 @@
+"""Patterns: how text is cut into words before BPE.
+
+A built-in pattern (gpt2, cl100k, o200k, llama3, qwen2) is cut by the C library. Any other regular
+expression is run by the `regex` package here, in Python: as exact, and about a hundred times slower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from . import _binding
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import regex
+
+NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+
+
+class Pattern:
+    """One way of cutting text.
+
+    Args:
+        pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression as the
+            `regex` package takes it. What a regular expression does not match is a word of its own, so
+            that nothing is lost.
+        digits: 1 makes every digit a word of its own (built-in patterns only); None keeps the pattern's
+            own rule.
+
+    Raises:
+        ArgumentError: an unknown name, a regular expression that does not compile, or other digits.
+    """
+
+    def __init__(self, pattern: str, digits: int | None = None) -> None:
+        if digits not in (None, 1):
+            raise ArgumentError(f"digits must be 1 (every digit a word of its own) or None, not {digits!r}")
+        number = _binding.pattern_find(pattern)
+        if number is None and re.fullmatch(r"[\w.-]*", pattern):
+            raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
+        if number is None and digits is not None:
+            raise ArgumentError("digits=1 goes with a built-in pattern; put it into the regex instead")
+        self.name = pattern if number is not None else None
+        self.digits = digits
+        self.number = _binding.CUSTOM if number is None else number + (_binding.DIGITS1 if digits else 0)
+        self.regex = pattern if number is None else _binding.pattern_regex(self.number)
+        if number is None:
+            self._compiled  # noqa: B018  a bad regular expression is refused now, not at first use
+
+    @classmethod
+    def from_number(cls, number: int, custom: str | None) -> Pattern:
+        """The pattern of a `pybpe_vocab_spec`."""
+        if number == _binding.CUSTOM:
+            return cls(custom or "")
+        base = number & ~_binding.DIGITS1
+        name = next(name for name in NAMES if _binding.pattern_find(name) == base)
+        return cls(name, 1 if number & _binding.DIGITS1 else None)
+
+    @classmethod
+    def from_regex(cls, regex: str) -> Pattern:
+        """The built-in pattern that a regular expression stands for, else a custom one."""
+        for name in NAMES:
+            for digits in (None, 1):
+                pattern = cls(name, digits)
+                if pattern.regex == regex:
+                    return pattern
+        return cls(regex)
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether Python, not C, cuts the text."""
+        return self.number == _binding.CUSTOM
+
+    @property
+    def custom(self) -> str | None:
+        """The regular expression of a custom pattern."""
+        return self.regex if self.is_custom else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pattern) and (self.number, self.custom) == (other.number, other.custom)
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.custom))
+
+    def __repr__(self) -> str:
+        digits = f", digits={self.digits}" if self.digits else ""
+        return f"Pattern({self.name or self.regex!r}{digits})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Pattern, (self.name or self.regex, self.digits)
+
+    @cached_property
+    def pretok(self) -> _binding.Pretok:
+        """The C splitter of a built-in pattern."""
+        return _binding.Pretok(self.number)
+
+    @cached_property
+    def _compiled(self) -> regex.Pattern[str]:
+        import regex
+
+        try:
+            return regex.compile(self.regex)
+        except regex.error as error:
+            raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
+
+    def word_ends(self, data: bytes) -> list[int]:
+        """The ends of the words of `data`, ascending byte offsets; the last is len(data).
+
+        Invalid UTF-8 reaches a custom pattern as lone surrogates (U+DC80 to U+DCFF), one a byte.
+        """
+        if not self.is_custom:
+            return self.pretok.split(data)
+        text = data.decode("utf-8", "surrogateescape")
+        ends = []
+        end = 0
+        for word in self._words(text):
+            end += len(word.encode("utf-8", "surrogateescape"))
+            ends.append(end)
+        return ends
+
+    def _words(self, text: str) -> Iterator[str]:
+        """What the custom pattern matches, and what lies between its matches."""
+        done = 0
+        for match in self._compiled.finditer(text):
+            start, end = match.span()
+            if start > done:
+                yield text[done:start]
+            if end > start:
+                yield text[start:end]
+                done = end
+        if done < len(text):
+            yield text[done:]

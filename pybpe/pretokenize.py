@@ -1,0 +1,241 @@
+"""From files to pieces of text that can be worked on separately, and from pieces to word counts.
+
+A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a
+new word is certain to begin, whatever surrounds it. What lies behind the cut is carried over to the next
+block. So any number of workers gives the result of the whole, and memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
+
+from . import _binding
+from .errors import ArgumentError, file_error
+from .normalize import normalize
+from .parallel import map_ordered
+from .pattern import Pattern
+from .progress import Progress
+
+Text = str | bytes
+Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
+
+BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
+_CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
+
+
+def utf8(text: Text) -> bytes:
+    """The bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken."""
+    if isinstance(text, str):
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return text  # a memoryview or bytearray serves where bytes do
+    raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Inputs
+
+
+def open_input(path: _binding.PathLike) -> BinaryIO:
+    """Opens a file for reading. FileError, with one line, if that is impossible."""
+    try:
+        return open(path, "rb", buffering=0)  # noqa: SIM115  the caller closes it
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{os.fsdecode(path)}: {error.strerror}") from None
+
+
+def is_path_list(inputs: object) -> bool:
+    """Whether `inputs` names files (one path, or a list or tuple of paths) rather than holding texts."""
+    if isinstance(inputs, (str, os.PathLike)):
+        return True
+    return isinstance(inputs, (list, tuple)) and all(isinstance(i, (str, os.PathLike)) for i in inputs)
+
+
+def path_list(inputs: Inputs) -> list[str]:
+    """The paths that `inputs` names."""
+    if isinstance(inputs, (str, os.PathLike)):
+        return [os.fspath(inputs)]
+    return [os.fspath(path) for path in inputs]  # type: ignore[misc]
+
+
+def total_bytes(paths: Iterable[str]) -> int:
+    """The size of all files, for a progress bar."""
+    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Pieces
+
+Cut = Callable[[_binding.Data, int], int]
+"""cut(data, start) -> the first safe cut at or after start, or len(data)."""
+
+
+def cutter(pattern: Pattern, specials: _binding.Specials | None) -> Cut:
+    """How texts of a pattern are cut. A custom pattern promises nothing, so its texts are never cut."""
+    if pattern.is_custom:
+        return lambda data, start: len(data)
+    pretok = pattern.pretok
+    return lambda data, start: _binding.text_cut(pretok, specials, data, start)
+
+
+def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
+    """A late safe cut of a block whose first `seen` bytes are known to have none; 0 if there is none."""
+    size = len(block)
+    for start in (max(seen, size - _CUT_WINDOW), seen):
+        found = cut(block, start)
+        if 0 < found < size:
+            return found
+    return 0
+
+
+def stream_pieces(stream: BinaryIO, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+    """Cuts a stream into pieces of about `block_bytes` that can be worked on separately.
+
+    Where a text has no safe cut the piece grows, by doubling, until it has one or the text ends.
+    """
+    carry = memoryview(b"")
+    seen = 1  # offset 0 is a cut already
+    while True:
+        block = bytearray(max(block_bytes, 2 * len(carry)))
+        block[: len(carry)] = carry
+        filled = _read_full(stream, memoryview(block), len(carry))
+        if filled < len(block):
+            if filled:
+                yield memoryview(block)[:filled]
+            return
+        at = _last_cut(cut, block, seen)
+        if at:
+            yield memoryview(block)[:at]
+            seen = 1
+        else:
+            seen = max(1, filled - _CUT_WINDOW)
+        carry = memoryview(block)[at:]
+
+
+def _read_full(stream: BinaryIO, block: memoryview, filled: int) -> int:
+    """Reads until `block` is full or the stream ends; returns how much of it is filled."""
+    while filled < len(block):
+        try:
+            got = stream.readinto(block[filled:])  # type: ignore[attr-defined]
+        except OSError as error:
+            name = getattr(stream, "name", "input")
+            raise file_error(error.errno or 0, f"{name}: cannot be read: {error.strerror}") from None
+        if not got:
+            break
+        filled += got
+    return filled
+
+
+def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+    """The same for a text in memory, without copying it."""
+    view = memoryview(data).cast("B")
+    begin = 0
+    while begin < len(view):
+        end = begin + cut(view[begin:], block_bytes) if len(view) - begin > block_bytes else len(view)
+        yield view[begin:end]
+        begin = end
+
+
+def file_pieces(path: str, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+    """The pieces of one file."""
+    with open_input(path) as stream:
+        yield from stream_pieces(stream, cut, block_bytes)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Counting
+
+
+class WordCounter:
+    """Counts the words of texts with several threads, each with a table of its own.
+
+    Args:
+        pattern: how texts are cut into words.
+        specials: strings that separate words and are not counted.
+        normalizer: None, "NFC" or "NFKC": applied before cutting.
+        workers: threads; None for all CPUs.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        specials: Iterable[str] = (),
+        normalizer: str | None = None,
+        workers: int | None = None,
+    ) -> None:
+        self._pattern = pattern
+        ids = {text: 0 for text in specials}
+        self._specials = _binding.Specials(ids) if ids else None
+        self._normalizer = normalizer
+        self._workers = workers
+        self._free: list[_binding.Counter] = []
+
+    def add_files(self, paths: Iterable[str], progress: bool | None = False) -> None:
+        """Counts files; each is a text of its own."""
+        paths = list(paths)
+        cut = cutter(self._pattern, self._specials)
+        if self._normalizer is not None:
+            texts = (_read_whole(path) for path in paths)
+            self.add_texts(texts, progress)
+            return
+        pieces = (piece for path in paths for piece in file_pieces(path, cut))
+        with Progress("counting", total_bytes(paths), "B", progress) as bar:
+            for size in map_ordered(self._add, pieces, self._workers):
+                bar.add(size)
+
+    def add_texts(self, texts: Iterable[Text], progress: bool | None = False) -> None:
+        """Counts texts; each is one of its own."""
+        cut = cutter(self._pattern, self._specials)
+        pieces = (p for text in texts for p in data_pieces(normalize(utf8(text), self._normalizer), cut))
+        with Progress("counting", None, "B", progress) as bar:
+            for size in map_ordered(self._add, pieces, self._workers):
+                bar.add(size)
+
+    def _add(self, piece: memoryview) -> int:
+        try:
+            counter = self._free.pop()  # atomic, as append is: no lock needed
+        except IndexError:
+            counter = _binding.Counter(None if self._pattern.is_custom else self._pattern.pretok, self._specials)
+        if self._pattern.is_custom:
+            for segment in ordinary_segments(piece, self._specials):
+                counter.add_word_list(words_of(self._pattern, bytes(segment)))
+        else:
+            counter.add(piece)
+        self._free.append(counter)
+        return len(piece)
+
+    def finish(self) -> _binding.Words:
+        """All words with their counts. The counter is empty afterwards."""
+        if not self._free:
+            return _binding.Words.from_dict({})
+        total = self._free.pop()
+        while self._free:
+            total.merge(self._free.pop())
+        return total.export()
+
+
+def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:
+    """What lies between the special tokens of a text."""
+    begin = 0
+    while specials is not None and (found := specials.find(data, begin)) is not None:
+        if found[0] > begin:
+            yield data[begin : found[0]]
+        begin = found[1]
+    if begin < len(data):
+        yield data[begin:]
+
+
+def words_of(pattern: Pattern, data: bytes) -> list[bytes]:
+    """The words of a text without specials."""
+    ends = pattern.word_ends(data)
+    return [data[a:b] for a, b in zip([0, *ends], ends)]
+
+
+def _read_whole(path: str) -> bytes:
+    with open_input(path) as stream:
+        return stream.read()

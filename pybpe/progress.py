@@ -1,0 +1,51 @@
+"""Progress bars: tqdm on a terminal, silence otherwise."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """A bar that is shown if `shown`; with None, if standard error is a terminal.
+
+    Args:
+        description: what is under way, e.g. "counting".
+        total: the amount at which it is done; None if unknown.
+        unit: "B" for bytes (shown as MB, GB), else a word such as "merge".
+        shown: True, False, or None.
+    """
+
+    def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
+        self._bar: Any = None
+        if shown is not False:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=description,
+                total=total,
+                unit=unit,
+                unit_scale=unit == "B",
+                disable=None if shown is None else False,
+                leave=False,
+            )
+
+    def add(self, amount: int) -> None:
+        """Moves the bar on."""
+        if self._bar is not None:
+            self._bar.update(amount)
+
+    def set(self, amount: int) -> None:
+        """Moves the bar to an absolute amount."""
+        if self._bar is not None:
+            self._bar.update(amount - self._bar.n)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
