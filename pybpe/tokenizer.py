@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import warnings
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -118,11 +119,17 @@ class Tokenizer:
         """Writes a tokenizer.bin, atomically: llm.c reads it, and `from_file` restores all of it.
 
         Args:
-            version: 2; or 1, which llm.c accepts only for GPT-2's own 50,257 tokens.
+            version: 2; or 1, which llm.c accepts only for GPT-2's own 50,257 tokens, with a warning.
 
         Raises:
             LimitError: a token is longer than 255 bytes, or an id is unused.
         """
+        if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
+            warnings.warn(
+                f"llm.c aborts on a version 1 tokenizer.bin of {self.n_vocab} tokens: it takes 50257 for granted;"
+                " write version 2",
+                stacklevel=2,
+            )
         self._vocab.save(path, version)
 
     def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
@@ -231,7 +238,10 @@ class Tokenizer:
     def _matcher(self, text: Text, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> _binding.Specials | None:
         """The matcher for the allowed specials, after a check that no disallowed one occurs."""
         allowed = self._special_set(allowed)
-        disallowed = self._special_set(disallowed) - allowed if disallowed == "all" else self._special_set(disallowed)
+        all_others = disallowed == "all"
+        disallowed = self._special_set(disallowed)
+        if all_others:
+            disallowed -= allowed
         if disallowed:
             data = normalize(utf8(text), self._model.normalizer)
             found = self._special_subset(disallowed).find(data)  # type: ignore[union-attr]

@@ -1,0 +1,276 @@
+"""binarize: token files that hold the whole corpus, split and marked as asked."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from texts import chinese, english
+
+import pybpe
+from llmc_compat.shards import read_shard
+from pybpe.dataset.eot import EotPlacer
+from pybpe.dataset.splits import hash_split
+
+EOT = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(iter([english()[:100_000], chinese()]), vocab_size=1000, special_tokens=[EOT, "<|pad|>"])
+
+
+@pytest.fixture
+def novel(tmp_path: Path) -> Path:
+    path = tmp_path / "novel.txt"
+    path.write_text(english(), encoding="utf-8", newline="")
+    return path
+
+
+def tokens_of(folder: Path, split: str) -> list[int]:
+    return [int(i) for path in sorted(folder.glob(f"*_{split}_*.bin")) for i in read_shard(path)]
+
+
+def split_of_tokens(ids: list[int], mark: int) -> list[list[int]]:
+    parts: list[list[int]] = [[]]
+    for i in ids:
+        if i == mark:
+            parts.append([])
+        else:
+            parts[-1].append(i)
+    return parts
+
+
+# ------------------------------------------------------------------------------------------------------
+# A single text
+
+
+def test_a_novel_is_split_in_consecutive_parts(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
+    manifest = pybpe.binarize(tok, novel, tmp_path / "out")
+    parts = {split: tokens_of(tmp_path / "out", split) for split in ("train", "val", "test")}
+    assert all(ids[0] == tok.eot_token and ids.count(tok.eot_token) == 1 for ids in parts.values())
+    texts = [tok.decode(ids[1:]) for ids in parts.values()]
+    assert "".join(texts) == english()
+    shares = [len(text.encode()) / len(english().encode()) for text in texts]
+    assert [round(share, 2) for share in shares] == [0.8, 0.1, 0.1]
+    assert all(tok.encode(text) == ids[1:] for text, ids in zip(texts, parts.values()))
+    assert manifest.tokens == sum(map(len, parts.values()))
+
+
+def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
+    manifest = pybpe.binarize(tok, novel, tmp_path / "out", shard_tokens=50_000)
+    data = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(os.listdir(tmp_path / "out")) == {
+        "manifest.json",
+        *(record["file"] for records in data["shards"].values() for record in records),
+    }
+    assert len(data["shards"]["train"]) > 2
+    for records in data["shards"].values():
+        for record in records:
+            content = (tmp_path / "out" / record["file"]).read_bytes()
+            assert record["bytes"] == len(content) == 1024 + 2 * record["tokens"]
+            assert record["sha256"] == hashlib.sha256(content).hexdigest()
+    assert sum(data["text_bytes"].values()) == len(english().encode())
+    assert data["tokenizer"]["n_vocab"] == 1000
+    assert manifest.split_tokens("train") == sum(r["tokens"] for r in data["shards"]["train"])
+
+
+@pytest.mark.parametrize("shard_tokens", [300, 1000, 7777])
+def test_shards_are_full_and_never_too_small(
+    tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, shard_tokens: int
+) -> None:
+    manifest = pybpe.binarize(tok, novel, tmp_path / "many", shard_tokens=shard_tokens)
+    whole = pybpe.binarize(tok, novel, tmp_path / "one")
+    for split, records in manifest.shards.items():
+        assert tokens_of(tmp_path / "many", split) == tokens_of(tmp_path / "one", split)
+        assert all(record.tokens == shard_tokens for record in records[:-1])
+        assert 257 <= records[-1].tokens < shard_tokens + 257
+        assert [r.file for r in records] == [f"novel_{split}_{i:06d}.bin" for i in range(len(records))]
+    assert whole.tokens == manifest.tokens
+
+
+def test_any_number_of_workers_gives_the_same_files(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
+    novel.write_text((english() + EOT + chinese()) * 8, encoding="utf-8", newline="")
+    for split_by in ("token", "document", "hash"):
+        hashes = set()
+        for workers in (1, 2, 8):
+            out = tmp_path / f"{split_by}{workers}"
+            pybpe.binarize(tok, novel, out, split_by=split_by, workers=workers, splits=(1,))
+            hashes.add(tuple(path.read_bytes() for path in sorted(out.iterdir())))
+        assert len(hashes) == 1
+
+
+# ------------------------------------------------------------------------------------------------------
+# Documents
+
+
+def documents(count: int) -> list[str]:
+    text = english()
+    return [f"Document {i}. " + text[i * 700 : i * 700 + 300 + i % 400] for i in range(count)]
+
+
+@pytest.mark.parametrize("style", ["between", "before", "after", "doubled", "files"])
+def test_every_document_gets_one_mark(tok: pybpe.Tokenizer, tmp_path: Path, style: str) -> None:
+    docs = documents(200)
+    if style == "files":
+        inputs = []
+        for i, doc in enumerate(docs):
+            (tmp_path / f"{i:03d}.txt").write_bytes(doc.encode())
+            inputs.append(tmp_path / f"{i:03d}.txt")
+    else:
+        text = {
+            "between": EOT.join(docs),
+            "before": "".join(EOT + doc for doc in docs),
+            "after": "".join(doc + EOT for doc in docs),
+            "doubled": (EOT + EOT).join(["", *docs, ""]),
+        }[style]
+        inputs = [tmp_path / "corpus.txt"]
+        inputs[0].write_bytes(text.encode())
+    for split_by in ("hash", "document", "token"):
+        for eot in ("prepend", "append", "none"):
+            out = tmp_path / f"{style}-{split_by}-{eot}"
+            pybpe.binarize(tok, inputs, out, split_by=split_by, eot=eot, name="x", splits=(1,))
+            ids = tokens_of(out, "train")
+            expected = [tok.encode_ordinary(doc) for doc in docs]
+            mark = [tok.eot_token]
+            if eot == "prepend":
+                assert ids == [i for doc in expected for i in mark + doc]
+            elif eot == "append":
+                assert ids == [i for doc in expected for i in doc + mark]
+            else:
+                assert ids == [i for doc in expected for i in doc]
+
+
+def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    docs = documents(400)
+    found: dict[str, set[str]] = {}
+    for size in (300, 400):
+        path = tmp_path / f"{size}.txt"
+        path.write_bytes(EOT.join(docs[:size]).encode())
+        out = tmp_path / f"out{size}"
+        pybpe.binarize(tok, path, out, split_by="hash", name="x")
+        for split in ("train", "val", "test"):
+            parts = split_of_tokens(tokens_of(out, split), tok.eot_token)[1:]
+            texts = {tok.decode(part) for part in parts}
+            assert texts <= set(docs)
+            assert found.get(split, set()) <= texts  # what was there stays where it was
+            found[split] = texts
+    assert sum(map(len, found.values())) == 400
+    assert 250 < len(found["train"]) < 380 and found["val"] and found["test"]
+
+
+def test_document_splits_are_contiguous(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    docs = documents(300)
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(EOT.join(docs).encode())
+    pybpe.binarize(tok, path, tmp_path / "out", split_by="document")
+    texts = []
+    for split in ("train", "val", "test"):
+        texts += [tok.decode(p) for p in split_of_tokens(tokens_of(tmp_path / "out", split), tok.eot_token)[1:]]
+    assert texts == docs
+
+
+def test_hash_split_follows_the_shares() -> None:
+    counts = [0, 0, 0]
+    for i in range(20_000):
+        counts[hash_split(f"document {i}".encode(), (8, 1, 1))] += 1
+    assert [round(count / 20_000, 2) for count in counts] == [0.8, 0.1, 0.1]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6), st.sampled_from(["prepend", "append", "none"]))
+def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str) -> None:
+    placer = EotPlacer(mode, 0, numpy.dtype("uint16"))
+    out: list[int] = []
+    for piece in pieces:
+        out += placer.place(numpy.array(piece, dtype=numpy.uint16)).tolist()
+    out += placer.end_document().tolist()
+    docs = [doc for doc in split_of_tokens([i for piece in pieces for i in piece], 0) if doc]
+    mark = [] if mode == "none" else [0]
+    expected = [i for doc in docs for i in (mark + doc if mode == "prepend" else doc + mark)]
+    assert out == expected
+
+
+# ------------------------------------------------------------------------------------------------------
+# Formats and errors
+
+
+def test_raw_files_have_no_header(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, novel, tmp_path / "raw", format="raw", shard_tokens=1000)
+    pybpe.binarize(tok, novel, tmp_path / "llmc", eot="append")
+    assert {path.name for path in (tmp_path / "raw").iterdir()} == {"train.bin", "val.bin", "test.bin", "manifest.json"}
+    ids = numpy.fromfile(tmp_path / "raw" / "val.bin", dtype="<u2")
+    assert ids.tolist() == tokens_of(tmp_path / "llmc", "val")
+    assert ids[-1] == tok.eot_token
+
+
+def test_uint32_shards(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, novel, tmp_path / "wide", dtype="uint32")
+    pybpe.binarize(tok, novel, tmp_path / "narrow")
+    path = tmp_path / "wide" / "novel_val_000000.bin"
+    assert numpy.fromfile(path, dtype="<i4", count=3).tolist()[:2] == [20240801, 7]
+    assert tokens_of(tmp_path / "wide", "val") == tokens_of(tmp_path / "narrow", "val")
+
+
+def test_ids_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    vocab = {i: bytes([i]) for i in range(256)} | {70_000: b"th"}
+    tok = pybpe.Tokenizer(vocab, [(b"t", b"h")], [EOT])
+    path = tmp_path / "t.txt"
+    path.write_text("the " * 1000)
+    with pytest.raises(pybpe.LimitError):
+        pybpe.binarize(tok, path, tmp_path / "out", dtype="uint16", splits=(1,))
+    assert tok.dtype == numpy.uint32
+    pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+
+
+def test_a_shard_too_small_for_llmc_is_refused(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "short.txt"
+    path.write_text("A short text. " * 20)
+    with pytest.raises(pybpe.LimitError, match="257"):
+        pybpe.binarize(tok, path, tmp_path / "out")
+    pybpe.binarize(tok, path, tmp_path / "out", min_shard_tokens=0)
+    assert (
+        tok.decode([i for s in ("train", "val", "test") for i in tokens_of(tmp_path / "out", s)[1:]])
+        == path.read_text()
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"x"])
+def test_tiny_texts_make_tiny_files_when_allowed(tok: pybpe.Tokenizer, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "tiny.txt"
+    path.write_bytes(data)
+    manifest = pybpe.binarize(tok, path, tmp_path / "out", format="raw")
+    assert manifest.tokens == (2 if data else 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"format": "zip"}, "format"),
+        ({"split_by": "colour"}, "split_by"),
+        ({"eot": "middle"}, "eot"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"splits": (0, 1)}, "splits"),
+        ({"splits": (1, -1)}, "splits"),
+        ({"splits": ()}, "splits"),
+        ({"shard_tokens": 0}, "shard_tokens"),
+        ({"inputs": []}, "empty"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, arguments: dict, message: str
+) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.binarize(tok, arguments.pop("inputs", novel), tmp_path / "out", **arguments)
+
+
+def test_a_tokenizer_without_eot_says_what_to_do(novel: Path, tmp_path: Path) -> None:
+    tok = pybpe.train(novel, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="eot='none'"):
+        pybpe.binarize(tok, novel, tmp_path / "out")
+    pybpe.binarize(tok, novel, tmp_path / "out", eot="none")
+    with pytest.raises(FileNotFoundError, match="gone.txt"):
+        pybpe.binarize(tok, tmp_path / "gone.txt", tmp_path / "out2", eot="none")

@@ -1,0 +1,181 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+from texts import chinese, english
+
+import pybpe
+
+COMMANDS = ["train", "encode", "decode", "count", "binarize", "inspect"]
+
+
+def run(*args: object, stdin: bytes | None = None, code: int = 0) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "pybpe", *map(str, args)]
+    result = subprocess.run(command, input=stdin, capture_output=True, check=False)
+    assert result.returncode == code, result.stderr.decode()
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus and a tokenizer trained on it by the command line."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "novel.txt").write_text(english()[:300_000] + chinese(), encoding="utf-8", newline="")
+    run(
+        "train",
+        folder / "novel.txt",
+        "--vocab-size",
+        2000,
+        "--special-token",
+        "<|endoftext|>",
+        "-o",
+        folder / "tok.json",
+    )
+    return folder
+
+
+def test_train_says_what_it_did_and_equals_the_api(folder: Path) -> None:
+    out = folder / "again.json"
+    result = run(
+        *("train", folder / "novel.txt", "--vocab-size", 2000, "--special-token", "<|endoftext|>", "-o", out, "--json")
+    )
+    assert json.loads(result.stdout) == {"output": str(out), "n_vocab": 2000, "merges": 2000 - 257}
+    assert result.stderr == b""
+    assert out.read_bytes() == (folder / "tok.json").read_bytes()
+    api = pybpe.train(folder / "novel.txt", vocab_size=2000, special_tokens=["<|endoftext|>"])
+    assert pybpe.Tokenizer.from_file(out).merges == api.merges
+
+
+def test_train_writes_tokenizer_bin_by_name(folder: Path) -> None:
+    run(
+        *("train", folder / "novel.txt", "--vocab-size", 300, "--special-ids", "last"),
+        "-o",
+        folder / "t.bin",
+        "--quiet",
+    )
+    assert numpy.fromfile(folder / "t.bin", dtype="<i4", count=3).tolist() == [20240328, 2, 300]
+
+
+def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
+    data = (folder / "novel.txt").read_bytes() + b"\xff\x00 <|endoftext|>"
+    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
+    piped = run("encode", "-t", folder / "tok.json", stdin=data)
+    assert [int(i) for i in piped.stdout.split()] == tok.encode(data)
+    assert piped.stdout.endswith(b"\n") and piped.stderr == b""
+    back = run("decode", "-t", folder / "tok.json", "-", stdin=piped.stdout)
+    assert back.stdout == data
+    (folder / "odd.txt").write_bytes(data)
+    for name in ("ids.txt", "ids.npy"):
+        run("encode", "-t", folder / "tok.json", folder / "odd.txt", "-o", folder / name)
+        run("decode", "-t", folder / "tok.json", folder / name, "-o", folder / "back.txt")
+        assert (folder / "back.txt").read_bytes() == data
+    assert numpy.load(folder / "ids.npy").dtype == numpy.uint16
+    ordinary = run("encode", "--ordinary", "-t", folder / "tok.json", stdin=b"<|endoftext|>")
+    assert [int(i) for i in ordinary.stdout.split()] == tok.encode_ordinary("<|endoftext|>")
+    assert run("encode", "-t", folder / "tok.json", stdin=b"").stdout == b"\n"
+    assert run("decode", "-t", folder / "tok.json", stdin=b"").stdout == b""
+
+
+def test_count(folder: Path) -> None:
+    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
+    data = (folder / "novel.txt").read_bytes()
+    result = run("count", "--json", "-t", folder / "tok.json", folder / "novel.txt")
+    assert json.loads(result.stdout) == {"tokens": len(tok.encode(data)), "bytes": len(data)}
+
+
+def test_binarize_and_decode_of_shards(folder: Path) -> None:
+    out = folder / "out"
+    result = run("binarize", "-t", folder / "tok.json", folder / "novel.txt", "-o", out, "--splits", "8,1,1")
+    assert b"train: " in result.stdout and b"1 shard" in result.stdout
+    texts = [
+        run("decode", "-t", folder / "tok.json", out / f"novel_{split}_000000.bin").stdout
+        for split in ("train", "val", "test")
+    ]
+    assert b"".join(text.removeprefix(b"<|endoftext|>") for text in texts) == (folder / "novel.txt").read_bytes()
+
+
+def test_inspect(folder: Path) -> None:
+    facts = json.loads(run("inspect", "--json", folder / "tok.json").stdout)
+    assert (facts["tokens"], facts["padded_64"], facts["padded_128"]) == (2000, 2048, 2048)
+    assert facts["special_tokens"] == {"<|endoftext|>": 0} and facts["first"][1] == [1, "\x00"]
+    assert b"longest tokens" in run("inspect", folder / "tok.json").stdout
+
+
+# ------------------------------------------------------------------------------------------------------
+# Help and errors
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_with_examples(command: str) -> None:
+    text = run(command, "--help").stdout.decode()
+    assert f"pybpe {command}" in text.split("examples:")[1]
+    assert command in run("--help").stdout.decode()
+
+
+def test_version_names_the_unicode_version() -> None:
+    assert (
+        run("--version")
+        .stdout.decode()
+        .startswith(f"pybpe {pybpe.__version__} (C library {pybpe.__version__}, Unicode 1")
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["train", "missing.txt", "--vocab-size", "300", "-o", "x.json"], "missing.txt"),
+        (["train", ".", "--vocab-size", "300", "-o", "x.json"], ".: "),
+        (["train", "novel.txt", "--vocab-size", "100", "-o", "x.json"], "256"),
+        (["train", "novel.txt", "--vocab-size", "300", "-o", "no/such/x.json"], "no/such"),
+        (["train", "novel.txt", "--vocab-size", "300", "--pattern", "gtp2", "-o", "x.json"], "gtp2"),
+        (["encode", "-t", "missing.json", "novel.txt"], "missing.json"),
+        (["encode", "-t", "novel.txt", "novel.txt"], "novel.txt"),
+        (["encode", "-t", "tok.json", "missing.txt"], "missing.txt"),
+        (["decode", "-t", "tok.json", "novel.txt"], "offset 0"),
+        (["binarize", "-t", "tok.json", "novel.txt", "-o", "out", "--splits", "a,b"], "--splits"),
+        (["binarize", "-t", "tok.json", "missing.txt", "-o", "out2"], "missing.txt"),
+        (["inspect", "novel.txt"], "novel.txt"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "pybpe", *args]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    assert len(result.stderr.splitlines()) == 1 and result.stderr.startswith("pybpe: ")
+    assert message in result.stderr and "Traceback" not in result.stderr
+    assert not (folder / "x.json").exists()
+
+
+def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
+    bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2 99999", code=2)
+    assert b"99999" in bad.stderr
+    bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2 -3 4", code=2)
+    assert b"'-3' at offset 4" in bad.stderr
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m pybpe encode -t {folder}/tok.json {folder}/novel.txt | head -c 10"
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
+    assert result.returncode == 0 and result.stderr == b""
+
+
+def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "endless")  # training waits for a text that never comes
+    command = [sys.executable, "-m", "pybpe", "encode", "-t", str(folder / "tok.json"), str(tmp_path / "endless")]
+    process = subprocess.Popen([*command, "-o", str(tmp_path / "out.txt")], stderr=subprocess.PIPE)
+    with open(tmp_path / "endless", "wb") as pipe:  # returns when the other end is open
+        pipe.write(b"some text")
+        pipe.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130 and stderr == b"pybpe: interrupted\n"
+    assert os.listdir(tmp_path) == ["endless"]

@@ -1,0 +1,188 @@
+"""Saved tokenizers: tokenizer.json as Hugging Face reads it, tokenizer.bin, vocab.json + merges.txt."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import tokenizers
+from gpt2 import gpt2_files, gpt2_tokens_and_merges
+from texts import CORNER_TEXTS, chinese, english, mixed
+
+import pybpe
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+PATTERNS = [("gpt2", None), ("gpt2", 1), ("cl100k", None), ("o200k", None), ("llama3", None), ("qwen2", None)]
+
+
+def trained(pattern: str = "gpt2", digits: int | None = None, special_ids: str = "first") -> pybpe.Tokenizer:
+    return pybpe.train(
+        iter([english()[:60_000], chinese()[:10_000], mixed()[:20_000]]),
+        vocab_size=1200,
+        special_tokens=SPECIALS,
+        pattern=pattern,
+        digits=digits,
+        special_ids=special_ids,
+    )
+
+
+@pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
+def test_hugging_face_gives_the_same_ids(tmp_path: Path, pattern: str, digits: int | None) -> None:
+    tok = trained(pattern, digits)
+    tok.save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    texts = [*CORNER_TEXTS, english()[:20_000], chinese()[:3000], mixed()[:20_000], "a<|im_start|>b <|endoftext|>"]
+    for text in texts:
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        assert tok.encode(text) == ids, text[:40]
+        assert theirs.decode(ids, skip_special_tokens=False) == text
+    assert theirs.get_vocab_size() == tok.n_vocab
+    assert theirs.get_vocab() == tok.get_vocab()
+
+
+@pytest.mark.parametrize("special_ids", ["first", "after_bytes", "last"])
+def test_every_layout_survives_every_format(tmp_path: Path, special_ids: str) -> None:
+    tok = trained(special_ids=special_ids)
+    tok.save(tmp_path / "tokenizer.json")
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    tok.save_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    copies = [
+        pybpe.Tokenizer.from_file(tmp_path / "tokenizer.json"),
+        pybpe.Tokenizer.from_file(tmp_path / "tokenizer.bin"),
+        pybpe.Tokenizer.from_files(tmp_path / "vocab.json", tmp_path / "merges.txt", SPECIALS),
+    ]
+    text = mixed()[:30_000] + "<|endoftext|>" + chinese()[:3000]
+    for copy in copies:
+        assert copy.vocab == tok.vocab
+        assert copy.merges == tok.merges
+        assert copy.special_tokens == tok.special_tokens
+        assert copy.pattern == tok.pattern
+        assert copy.encode(text) == tok.encode(text)
+
+
+@pytest.mark.parametrize(("pattern", "digits"), [*PATTERNS, (r"\w+|\s+", None)])
+def test_pattern_and_normalizer_are_kept(tmp_path: Path, pattern: str, digits: int | None) -> None:
+    tok = pybpe.train(
+        iter(["cafe\u0301 1234 it's"] * 9), vocab_size=270, pattern=pattern, digits=digits, normalizer="NFC"
+    )
+    tok.save(tmp_path / "t.json")
+    tok.save_bin(tmp_path / "t.bin")
+    for name in ("t.json", "t.bin"):
+        copy = pybpe.Tokenizer.from_file(tmp_path / name)
+        assert copy.pattern == tok.pattern and copy.normalizer == "NFC"
+        assert copy.encode("cafe\u0301 2026's") == tok.encode("cafe\u0301 2026's")
+
+
+def test_gpt2_from_its_own_files(tmp_path: Path) -> None:
+    tok = pybpe.Tokenizer.from_files(*gpt2_files())
+    tokens, merges = gpt2_tokens_and_merges()
+    assert [tok.token_bytes(i) for i in range(0, 50257, 97)] == tokens[::97]
+    assert tok.merges == merges and tok.eot_token == 50256
+    tok.save_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    assert json.loads((tmp_path / "vocab.json").read_text()) == json.loads(gpt2_files()[0].read_text())
+    assert (tmp_path / "merges.txt").read_text() == gpt2_files()[1].read_text()
+
+
+def test_saving_is_atomic(tmp_path: Path) -> None:
+    tok = trained()
+    path = tmp_path / "tokenizer.json"
+    path.write_text("old")
+    with pytest.raises(pybpe.FileError):
+        tok.save(tmp_path / "no such folder" / "tokenizer.json")
+    tok.save(path)
+    assert os.listdir(tmp_path) == ["tokenizer.json"]
+    with pytest.raises(IsADirectoryError):
+        tok.save(tmp_path)
+
+
+def test_a_version_1_tokenizer_bin_warns_unless_it_is_gpt2s(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="50257"):
+        trained().save_bin(tmp_path / "t.bin", version=1)
+    pybpe.Tokenizer.from_files(*gpt2_files()).save_bin(tmp_path / "gpt2.bin", version=1)
+    assert pybpe.Tokenizer.from_file(tmp_path / "gpt2.bin").eot_token == 50256
+
+
+def test_a_special_spelled_like_a_token_is_refused_by_json_and_kept_by_bin(tmp_path: Path) -> None:
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"ab"}
+    tok = pybpe.Tokenizer(vocab, [(b"a", b"b")], ["ab"])
+    assert tok.encode("ab") == [257] and tok.encode_ordinary("ab") == [256]
+    with pytest.raises(pybpe.LimitError, match="'ab'"):
+        tok.save(tmp_path / "t.json")
+    tok.save_bin(tmp_path / "t.bin")
+    copy = pybpe.Tokenizer.from_file(tmp_path / "t.bin")
+    assert copy.encode("ab") == [257] and copy.encode_ordinary("ab") == [256]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Foreign and damaged files
+
+
+def hugging_face_file(tmp_path: Path, **changes: object) -> Path:
+    tok = trained()
+    tok.save(tmp_path / "tokenizer.json")
+    data = json.loads((tmp_path / "tokenizer.json").read_text())
+    data.update(changes)
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": {"type": "WordPiece", "vocab": {}}}, "WordPiece"),
+        ({"model": {"type": "BPE", "vocab": {}, "merges": []}}, "byte"),
+        ({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}}, "twice"),
+        ({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}}, "id"),
+        ({"model": {"type": "BPE", "vocab": {"a": 1 << 40}, "merges": []}}, "id"),
+        ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b c"]}}, r"merges\[0\]"),
+        ({"model": {"type": "BPE", "vocab": {"中": 0}, "merges": []}}, "no byte"),
+        ({"model": []}, "model"),
+        ({"normalizer": {"type": "Lowercase"}}, "Lowercase"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),
+        ({"pre_tokenizer": None}, "pre_tokenizer"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "add_prefix_space"),
+        ({"added_tokens": [{"id": 0, "content": "<x>", "lstrip": True}]}, "lstrip"),
+        ({"added_tokens": [{"content": "<x>"}]}, "id"),
+    ],
+)
+def test_what_pybpe_does_not_have_is_refused_by_name(tmp_path: Path, changes: dict, message: str) -> None:
+    path = hugging_face_file(tmp_path, **changes)
+    with pytest.raises((pybpe.FormatError, pybpe.ArgumentError), match=message) as caught:
+        pybpe.Tokenizer.from_file(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_merges_as_pairs_are_read(tmp_path: Path) -> None:
+    path = hugging_face_file(tmp_path)
+    data = json.loads(path.read_text())
+    data["model"]["merges"] = [merge.split(" ") for merge in data["model"]["merges"]]
+    path.write_text(json.dumps(data))
+    assert pybpe.Tokenizer.from_file(path).merges == trained().merges
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"{}", b"not a tokenizer", b"\x00" * 2000, b"\xff" * 10])
+def test_files_of_another_kind_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "thing"
+    path.write_bytes(data)
+    with pytest.raises(pybpe.FormatError, match="thing") as caught:
+        pybpe.Tokenizer.from_file(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        pybpe.Tokenizer.from_file(tmp_path / "missing")
+
+
+def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
+    vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    trained().save_files(vocab, merges)
+    merges.write_text(merges.read_text() + "one two three\n")
+    with pytest.raises(pybpe.FormatError, match=r"merges.txt: line \d+"):
+        pybpe.Tokenizer.from_files(vocab, merges)
+    merges.write_bytes(b"\xff\n")
+    with pytest.raises(pybpe.FormatError, match="offset 0"):
+        pybpe.Tokenizer.from_files(vocab, merges)
+    vocab.write_text("[]")
+    with pytest.raises(pybpe.FormatError, match="JSON object"):
+        pybpe.Tokenizer.from_files(vocab, merges)
+    with pytest.raises(pybpe.ArgumentError, match="gpt2"):
+        trained("cl100k").save_files(vocab, merges)

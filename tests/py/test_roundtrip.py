@@ -1,0 +1,99 @@
+"""The whole way: Python writes, C reads. The compiled decode test gets back exactly the corpus."""
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from gpt2 import gpt2_files
+from texts import chinese, english, mixed, random_bytes
+
+import pybpe
+from llmc_compat.profile import SPECIAL_TOKENS
+
+TEXTS = {
+    "english": english().encode(),
+    "chinese": chinese().encode(),
+    "mixed": mixed().encode(),
+    "invalid": random_bytes(30_000, 3),
+    "nuls": b"\x00a\x00\x00b" * 4000,
+    "no newline": b"word " * 3000 + b"end",
+    "one line": english().replace("\n", " ").encode() * 2,
+}
+
+
+def decode_in_c(program: Path, tokenizer: Path, shards: list[Path], skip: int | None) -> str:
+    command = [str(program), str(tokenizer), *map(str, shards), "--sentences", "2"]
+    if skip is not None:
+        command += ["--skip-id", str(skip)]
+    result = subprocess.run(command, capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path: Path, name: str) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(TEXTS[name])
+    tok = pybpe.train(corpus, vocab_size=1200, special_tokens=SPECIAL_TOKENS, min_frequency=2)
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token", shard_tokens=20_000)
+    shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
+    output = decode_in_c(c_program("decode_test"), tmp_path / "tokenizer.bin", shards, tok.eot_token)
+    assert hashlib.sha256(TEXTS[name]).hexdigest() in output.split()
+
+
+def test_c_decodes_gpt2(c_program: Callable[[str], Path], tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(TEXTS["english"])
+    tok = pybpe.Tokenizer.from_files(*gpt2_files())
+    for version in (1, 2):
+        tok.save_bin(tmp_path / "tokenizer.bin", version=version)
+        manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
+        shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
+        output = decode_in_c(c_program("decode_test"), tmp_path / "tokenizer.bin", shards, 50256)
+        assert hashlib.sha256(TEXTS["english"]).hexdigest() in output.split()
+
+
+@pytest.mark.parametrize("damage", ["magic", "short", "long", "id", "missing"])
+def test_the_c_program_refuses_damaged_files_in_one_line(
+    c_program: Callable[[str], Path], tmp_path: Path, damage: str
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(TEXTS["english"])
+    tok = pybpe.train(corpus, vocab_size=300, special_tokens=SPECIAL_TOKENS)
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
+    shard = tmp_path / "out" / "corpus_val_000000.bin"
+    data = bytearray(shard.read_bytes())
+    if damage == "magic":
+        data[0] ^= 1
+    elif damage == "short":
+        del data[-1:]
+    elif damage == "long":
+        data += b"\0\0"
+    elif damage == "id":
+        data[2000:2002] = b"\xff\xff"
+    shard.write_bytes(data)
+    if damage == "missing":
+        shard.unlink()
+    result = subprocess.run(
+        [c_program("decode_test"), tmp_path / "tokenizer.bin", shard], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert len(result.stderr.strip().splitlines()) == 1 and "corpus_val_000000.bin" in result.stderr
+
+
+def test_the_demo_runs_on_a_corpus_of_the_user(c_program: Callable[[str], Path], tmp_path: Path) -> None:
+    corpus = tmp_path / "novel {1}.txt"
+    corpus.write_text(chinese() * 3, encoding="utf-8")
+    command = [sys.executable, "-m", "llmc_compat.demo", "--corpus", str(corpus), "--vocab-size", "700"]
+    command += ["--out", str(tmp_path / "out"), "--decode-test", str(c_program("decode_test"))]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "equal" in result.stdout and "padded to 64: 704, to 128: 768" in result.stdout
+    corpus.unlink()
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2 and len(result.stderr.splitlines()) == 1

@@ -1,0 +1,295 @@
+"""The Tokenizer: encoding, decoding, specials, and what it says of bad input."""
+
+import pickle
+import random
+import threading
+
+import numpy
+import pytest
+import tiktoken
+from gpt2 import gpt2_files, gpt2_tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
+
+import pybpe
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> pybpe.Tokenizer:
+    return pybpe.Tokenizer.from_files(*gpt2_files())
+
+
+@pytest.fixture(scope="module")
+def reference() -> tiktoken.Encoding:
+    return gpt2_tiktoken()
+
+
+@pytest.fixture(scope="module")
+def small() -> pybpe.Tokenizer:
+    return pybpe.train([english()[:100_000], chinese()[:20_000]].__iter__(), vocab_size=1500, special_tokens=SPECIALS)
+
+
+# ------------------------------------------------------------------------------------------------------
+# The same ids as tiktoken
+
+
+def test_gpt2_encodes_the_known_sentence(gpt2: pybpe.Tokenizer) -> None:
+    text = "Hello, do you like tea? <|endoftext|> In the sunlit terracesof someunknownPlace."
+    ids = "15496 11 466 345 588 8887 30 220 50256 554 262 4252 18250 8812 2114 1659 617 34680 27271 13"
+    assert gpt2.encode(text) == [int(i) for i in ids.split()]
+
+
+@pytest.mark.parametrize("text", [english(), chinese(), mixed()], ids=["english", "chinese", "mixed"])
+def test_gpt2_equals_tiktoken(gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding, text: str) -> None:
+    expected = reference.encode_ordinary(text)
+    assert gpt2.encode_ordinary(text) == expected
+    assert gpt2.encode(text) == expected
+    assert gpt2.encode(text.encode()) == expected
+    assert gpt2.encode_to_numpy(text).tolist() == expected
+    assert gpt2.count(text) == len(expected)
+    assert list(gpt2.encode_iterable(text.splitlines(keepends=True))) == expected
+    assert gpt2.decode(expected) == text
+
+
+def test_gpt2_equals_tiktoken_on_corner_texts(gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding) -> None:
+    for text in CORNER_TEXTS:
+        assert gpt2.encode(text) == reference.encode_ordinary(text), text[:20]
+    assert gpt2.encode_batch(CORNER_TEXTS) == [reference.encode_ordinary(text) for text in CORNER_TEXTS]
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_gpt2_equals_tiktoken_on_any_text(text: str) -> None:
+    tokenizer = pybpe.Tokenizer.from_files(*gpt2_files()) if not _cached else _cached[0]
+    _cached[:] = [tokenizer]
+    assert tokenizer.encode_ordinary(text) == gpt2_tiktoken().encode_ordinary(text)
+
+
+_cached: list[pybpe.Tokenizer] = []
+
+
+def test_lone_surrogates_become_replacement_characters(gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding) -> None:
+    for text in ("\ud800", "a\udfffb", "\ud83d\ude00"):
+        assert gpt2.encode(text) == reference.encode_ordinary(text)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Every byte string comes back
+
+
+def test_any_bytes_round_trip(small: pybpe.Tokenizer) -> None:
+    for seed in range(50):
+        data = random_bytes(random.Random(seed).randint(0, 3000), seed)
+        assert small.decode_bytes(small.encode(data)) == data
+    every_pair = bytes(b for a in range(256) for c in range(256) for b in (a, c))
+    assert small.decode_bytes(small.encode(every_pair)) == every_pair
+
+
+def test_a_single_line_of_5_mb(small: pybpe.Tokenizer) -> None:
+    text = (english().replace("\n", " ") * 8)[:5_000_000]
+    data = text.encode()
+    ids = small.encode_to_numpy(data)
+    assert small.decode_bytes(ids) == data
+    assert small.encode(text) == ids.tolist()
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "\n", "ab", "7", "!", "中", "\xff"])
+def test_long_words_are_encoded_in_reasonable_time(small: pybpe.Tokenizer, unit: str) -> None:
+    data = unit.encode("latin-1" if unit == "\xff" else "utf-8") * 300_000
+    assert small.decode_bytes(small.encode(data)) == data
+
+
+def test_invalid_utf8_is_shown_as_replacement_characters(small: pybpe.Tokenizer) -> None:
+    ids = small.encode(b"a\xff\xfeb")
+    assert small.decode(ids) == "a\ufffd\ufffdb"
+    with pytest.raises(UnicodeDecodeError):
+        small.decode(ids, errors="strict")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Special tokens
+
+
+def test_a_special_is_one_id(small: pybpe.Tokenizer) -> None:
+    assert small.encode("<|endoftext|>") == [0]
+    assert small.encode("a<|im_start|><|im_end|>b") == [*small.encode("a"), 1, 2, *small.encode("b")]
+    assert 0 not in small.encode_ordinary("<|endoftext|>")
+    assert small.decode(small.encode_ordinary("<|endoftext|>")) == "<|endoftext|>"
+    assert small.special_tokens == {text: i for i, text in enumerate(SPECIALS)}
+    assert small.eot_token == 0
+
+
+def test_allowed_and_disallowed_specials_are_as_in_tiktoken(
+    gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding
+) -> None:
+    text = "a <|endoftext|> b"
+    assert gpt2.encode(text, allowed_special=set()) == reference.encode_ordinary(text)
+    assert gpt2.encode(text, allowed_special={"<|endoftext|>"}) == reference.encode(text, allowed_special="all")
+    with pytest.raises(ValueError, match="disallowed"):
+        gpt2.encode(text, allowed_special=set(), disallowed_special="all")
+    with pytest.raises(ValueError, match=r"at byte 2"):
+        gpt2.encode(text, allowed_special=set(), disallowed_special={"<|endoftext|>"})
+    assert gpt2.encode("plain", allowed_special=set(), disallowed_special="all") == reference.encode("plain")
+    with pytest.raises(pybpe.ArgumentError, match="not special tokens"):
+        gpt2.encode(text, allowed_special={"<|nope|>"})
+    with pytest.raises(pybpe.ArgumentError, match="not the string"):
+        gpt2.encode(text, allowed_special="<|endoftext|>")
+
+
+def test_of_overlapping_specials_the_longest_wins() -> None:
+    vocab = {i: bytes([i]) for i in range(256)}
+    tok = pybpe.Tokenizer(vocab, [], ["<|eot|>", "<|eot|><|eot|>"])
+    assert tok.encode("<|eot|><|eot|><|eot|>x") == [257, 256, ord("x")]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Construction
+
+
+def test_a_tokenizer_of_parts() -> None:
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"th", 257: b"the", 258: b"<|endoftext|>"}
+    tok = pybpe.Tokenizer(vocab, [(b"t", b"h"), (b"th", b"e")], ["<|endoftext|>", "<|new|>"])
+    assert tok.encode("the<|endoftext|><|new|>") == [257, 258, 259]
+    assert len(tok) == tok.n_vocab == tok.vocab_size == 260
+    assert tok.vocab == vocab | {259: b"<|new|>"}
+    assert tok.merges == [(b"t", b"h"), (b"th", b"e")]
+    assert tok.token_to_id("the") == 257 and tok.token_to_id("<|new|>") == 259 and tok.token_to_id("xyz") is None
+    assert tok.id_to_token(257) == "the" and tok.token_bytes(258) == b"<|endoftext|>"
+
+
+def test_merges_apply_in_rank_order_not_left_to_right() -> None:
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"bc", 257: b"ab"}
+    tok = pybpe.Tokenizer(vocab, [(b"b", b"c"), (b"a", b"b")])
+    assert tok.encode("abc") == [ord("a"), 256]
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "specials", "message"),
+    [
+        ({0: b"a"}, [], [], "byte"),
+        ({i: bytes([i]) for i in range(256)}, [(b"a", b"b")], [], "ab"),
+        ({i: bytes([i]) for i in range(256)}, [(b"a", b"zz")], [], r"merges\[0\]"),
+        ({i: bytes([i]) for i in range(256)}, [], [""], "empty"),
+        ({i: bytes([i]) for i in range(256)}, [], ["<x>", "<x>"], "twice"),
+        ({i: bytes([i]) for i in range(256)}, [], [7], "str"),
+        ({i: str(i) for i in range(256)}, [], [], "bytes"),
+        ({-1: b"a"}, [], [], "-1"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(vocab: dict, merges: list, specials: list, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message) as caught:
+        pybpe.Tokenizer(vocab, merges, specials)
+    assert isinstance(caught.value, ValueError) and "\n" not in str(caught.value)
+
+
+def test_text_of_another_type_is_refused(small: pybpe.Tokenizer) -> None:
+    for bad in (None, 7, ["a"]):
+        with pytest.raises(pybpe.ArgumentError, match="str or bytes"):
+            small.encode(bad)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Decoding
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "uint32", "int64"])
+def test_arrays_decode_as_lists_do(small: pybpe.Tokenizer, dtype: str) -> None:
+    ids = small.encode("Some text to decode.")
+    assert small.decode(numpy.array(ids, dtype=dtype)) == "Some text to decode."
+    assert small.decode(tuple(ids)) == small.decode(iter(ids)) == "Some text to decode."
+
+
+@pytest.mark.parametrize("bad", [1500, -1, 1 << 40])
+def test_an_unknown_id_is_named_with_its_position(small: pybpe.Tokenizer, bad: int) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=rf"{bad}\b.*\b2\b"):
+        small.decode([5, 6, bad, 7])
+
+
+def test_decode_stream_never_splits_a_character(small: pybpe.Tokenizer) -> None:
+    text = "a中文👍é\x00b"
+    for ids in (small.encode(text), [small.token_to_id(bytes([b])) for b in text.encode()]):
+        stream = small.decode_stream()
+        parts = [stream.push(i) for i in ids]
+        assert "".join(parts) + stream.flush() == text
+        assert not any("\ufffd" in part for part in parts)
+    stream = small.decode_stream()
+    assert stream.push(small.token_to_id(b"\xe4")) == "" and stream.flush() == "\ufffd"
+
+
+# ------------------------------------------------------------------------------------------------------
+# encode_iterable, threads, pickling
+
+
+def test_encode_iterable_is_lazy_and_equals_the_whole(small: pybpe.Tokenizer) -> None:
+    taken = 0
+
+    def lines():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "some words of a line, again and again\n"
+
+    ids = small.encode_iterable(lines())
+    first = [next(ids) for _ in range(1000)]
+    assert taken < 2000
+    assert first == small.encode("some words of a line, again and again\n" * 500)[:1000]
+    text = mixed() + "<|endoftext|>" + chinese()
+    for size in (1, 7, 1000):
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        assert list(small.encode_iterable(pieces)) == small.encode(text)
+
+
+def test_threads_share_one_tokenizer(small: pybpe.Tokenizer) -> None:
+    texts = [english()[i * 1000 : i * 1000 + 5000] for i in range(40)]
+    expected = [small.encode(text) for text in texts]
+    results: list[list[list[int]]] = [[] for _ in range(8)]
+
+    def work(i: int) -> None:
+        results[i] = [small.encode(text) for text in texts]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(result == expected for result in results)
+
+
+def test_a_tokenizer_can_be_pickled(small: pybpe.Tokenizer) -> None:
+    copy = pickle.loads(pickle.dumps(small))
+    assert copy.encode(mixed()) == small.encode(mixed())
+    assert copy.special_tokens == small.special_tokens
+
+
+def test_custom_patterns_are_run_by_regex() -> None:
+    custom = pybpe.train(iter([english()[:50_000]]), vocab_size=600, pattern=r"\w+|\s+", special_tokens=SPECIALS)
+    assert custom.pattern.is_custom
+    for text in (english()[:5000], mixed()[:5000] + "<|im_end|>", "", "…—!"):
+        assert custom.decode(custom.encode(text)) == text
+    assert custom.encode("<|im_start|>x")[0] == 1
+    same = pybpe.train(
+        iter([english()[:50_000]]),
+        vocab_size=600,
+        pattern=r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""",
+        special_tokens=SPECIALS,
+    )
+    builtin = pybpe.train(iter([english()[:50_000]]), vocab_size=600, special_tokens=SPECIALS)
+    assert same.pattern.is_custom and same.merges == builtin.merges
+    assert same.encode(mixed()) == builtin.encode(mixed())
+    assert same.encode(b"\xffa\xc3") == builtin.encode(b"\xffa\xc3")
+
+
+def test_unknown_patterns_are_refused() -> None:
+    for pattern, message in (("gtp2", "there is no pattern"), ("(", "regular expression")):
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.train(iter(["x"]), vocab_size=300, pattern=pattern)
+
+
+def test_a_normalizer_is_applied_when_encoding_too() -> None:
+    tok = pybpe.train(iter(["cafe\u0301 " * 50]), vocab_size=300, normalizer="NFC")
+    assert tok.encode("cafe\u0301") == tok.encode("caf\u00e9")
+    assert tok.decode(tok.encode("cafe\u0301")) == "caf\u00e9"
+    with pytest.raises(pybpe.ArgumentError, match="NFC"):
+        pybpe.train(iter(["x"]), vocab_size=300, normalizer="NFD")

@@ -1,0 +1,207 @@
+"""pybpe.train and train_bpe, through files and texts. The merge loop itself: test_train_core.py."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import regex
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe.pattern import Pattern
+
+GPT2 = regex.compile(r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""")
+
+
+def naive_train(text: str, merges: int, specials: list[str]) -> list[tuple[bytes, bytes]]:
+    """The definition: recount everything, take the most frequent pair, the greatest of equals."""
+    segments = regex.split("|".join(map(regex.escape, specials)), text) if specials else [text]
+    words: dict[tuple[bytes, ...], int] = {}
+    for segment in segments:
+        for word in GPT2.findall(segment):
+            key = tuple(bytes([b]) for b in word.encode())
+            words[key] = words.get(key, 0) + 1
+    found = []
+    for _ in range(merges):
+        pairs: dict[tuple[bytes, bytes], int] = {}
+        for word, count in words.items():
+            for pair in zip(word, word[1:]):
+                pairs[pair] = pairs.get(pair, 0) + count
+        if not pairs:
+            break
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        found.append(best)
+        merged: dict[tuple[bytes, ...], int] = {}
+        for word, count in words.items():
+            out: list[bytes] = []
+            i = 0
+            while i < len(word):
+                if word[i : i + 2] == best:
+                    out.append(best[0] + best[1])
+                    i += 2
+                else:
+                    out.append(word[i])
+                    i += 1
+            merged[tuple(out)] = merged.get(tuple(out), 0) + count
+        words = merged
+    return found
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Callable[[str | bytes], Path]:
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "corpus.txt"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+# ------------------------------------------------------------------------------------------------------
+# The result
+
+
+def test_the_worked_example(corpus: Callable[[str], Path]) -> None:
+    vocab, merges = pybpe.train_bpe(corpus("aa bb aa"), 258, [])
+    assert merges == [(b"a", b"a"), (b"b", b"b")]
+    assert vocab == {i: bytes([i]) for i in range(256)} | {256: b"aa", 257: b"bb"}
+
+
+@pytest.mark.parametrize("name", ["english", "chinese", "mixed"])
+def test_equals_the_naive_trainer(corpus: Callable[[str], Path], name: str) -> None:
+    text = {"english": english()[:30_000], "chinese": chinese()[:8000], "mixed": mixed()[:12_000]}[name]
+    text = text[:3000] + "<|endoftext|>" + text[3000:]
+    vocab, merges = pybpe.train_bpe(corpus(text), 256 + 1 + 150, ["<|endoftext|>"])
+    assert merges == naive_train(text, 150, ["<|endoftext|>"])
+    assert vocab[256] == b"<|endoftext|>"
+    assert [vocab[257 + i] for i in range(150)] == [a + b for a, b in merges]
+
+
+def test_specials_are_never_learned_from(corpus: Callable[[str], Path]) -> None:
+    text = "<|endoftext|>".join(["some words here"] * 200)
+    vocab, merges = pybpe.train_bpe(corpus(text), 400, ["<|endoftext|>"])
+    assert not any(b"<|" in a + b or b"|>" in a + b for a, b in merges)
+    assert [i for i, token in vocab.items() if b"<|" in token] == [256]
+
+
+@pytest.mark.parametrize(("where", "first_special"), [("first", 0), ("after_bytes", 256), ("last", 256 + 44)])
+def test_where_special_ids_are(where: str, first_special: int) -> None:
+    specials = ["<|a|>", "<|b|>"]
+    tok = pybpe.train(iter([english()[:20_000]]), vocab_size=302, special_tokens=specials, special_ids=where)
+    assert tok.special_tokens == {"<|a|>": first_special, "<|b|>": first_special + 1}
+    assert tok.n_vocab == 302 and len(tok.merges) == 44
+    assert tok.merges == pybpe.train(iter([english()[:20_000]]), vocab_size=300).merges
+    text = "text <|a|> with <|b|> specials"
+    assert tok.decode(tok.encode(text)) == text
+
+
+def test_any_number_of_workers_gives_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text((english() + chinese() + mixed()) * 4, encoding="utf-8")
+    results = [
+        pybpe.train(path, vocab_size=3000, special_tokens=["<|endoftext|>"], workers=workers) for workers in (1, 2, 8)
+    ]
+    for i, tok in enumerate(results):
+        tok.save(tmp_path / f"{i}.json")
+    assert len({(tmp_path / f"{i}.json").read_bytes() for i in range(3)}) == 1
+
+
+def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
+    from pybpe.pretokenize import WordCounter, cutter, stream_pieces
+
+    text = (english()[:100_000] + chinese() + mixed() + "<|a b|>" * 50 + " " * 500 + "x" * 5000 + "\n").encode()
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(text)
+    pattern = Pattern("gpt2")
+    counter = WordCounter(pattern, ["<|a b|>"], workers=1)
+    counter.add_texts([text])
+    expected = counter.finish().to_dict()
+    from pybpe import _binding
+
+    cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}))
+    for block in (64, 1000, 65_536):
+        counter = WordCounter(pattern, ["<|a b|>"], workers=1)
+        with open(path, "rb", buffering=0) as stream:
+            pieces = [bytes(piece) for piece in stream_pieces(stream, cut, block)]
+        assert b"".join(pieces) == text
+        counter.add_texts(pieces)
+        assert counter.finish().to_dict() == expected
+
+
+def test_files_and_texts_are_the_same(tmp_path: Path) -> None:
+    texts = [english()[i * 5000 : (i + 1) * 5000] for i in range(6)]
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i}.txt").write_bytes(text.encode())
+    of_files = pybpe.train([tmp_path / f"{i}.txt" for i in range(6)], vocab_size=500)
+    of_texts = pybpe.train(iter(texts), vocab_size=500)
+    of_bytes = pybpe.train((text.encode() for text in texts), vocab_size=500)
+    assert of_files.merges == of_texts.merges == of_bytes.merges
+
+
+def test_min_frequency_and_max_token_length(corpus: Callable[[str], Path]) -> None:
+    # "abcabcabc" occurs 3 times: (b, c) and (a, b) 9 times, (c, a) 6; after bc, (a, bc) 9; nothing else is left.
+    tok = pybpe.train(corpus("abcabcabc xyz " * 3), vocab_size=1000, min_frequency=9)
+    assert tok.merges == [(b"b", b"c"), (b"a", b"bc")]
+    tok = pybpe.train(corpus("abcdefgh " * 30), vocab_size=1000, max_token_length=3)
+    assert max(len(token) for token in tok.vocab.values()) == 3
+    tok = pybpe.train(corpus("abcdefgh " * 30), vocab_size=1000)
+    assert len(tok) < 1000 and b" abcdefgh" in tok.vocab.values()
+
+
+# ------------------------------------------------------------------------------------------------------
+# Small, odd and bad inputs
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"no newline", b"\xff\xfe\x00\x80", b"\x00" * 100, b"\n"])
+def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: bytes) -> None:
+    tok = pybpe.train(corpus(data), vocab_size=300, special_tokens=["<|endoftext|>"])
+    assert 257 <= tok.n_vocab <= 300
+    if len(data) < 2:
+        assert tok.n_vocab == 257
+    assert tok.decode_bytes(tok.encode(data)) == data
+
+
+def test_random_bytes_train(corpus: Callable[[bytes], Path]) -> None:
+    data = random.Random(5).randbytes(200_000)
+    tok = pybpe.train(corpus(data), vocab_size=400)
+    assert tok.n_vocab == 400 and tok.decode_bytes(tok.encode(data)) == data
+
+
+def test_a_vocabulary_too_small_names_the_minimum(corpus: Callable[[str], Path]) -> None:
+    for call in (
+        lambda: pybpe.train(corpus("x"), vocab_size=256, special_tokens=["<|endoftext|>"]),
+        lambda: pybpe.train_bpe(corpus("x"), 256, ["<|endoftext|>"]),
+    ):
+        with pytest.raises(ValueError, match="257"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"special_tokens": ["a", "a"]}, "twice"),
+        ({"special_tokens": [""]}, "empty"),
+        ({"special_tokens": "<|x|>"}, "list"),
+        ({"special_ids": "middle"}, "special_ids"),
+        ({"tie_break": "random"}, "tie_break"),
+        ({"min_frequency": -1}, "min_frequency"),
+        ({"max_token_length": 0}, "max_token_length"),
+        ({"workers": 0}, "workers"),
+        ({"digits": 3}, "digits"),
+        ({"vocab_size": 1 << 30}, "too large"),
+    ],
+)
+def test_bad_arguments_are_refused(corpus: Callable[[str], Path], arguments: dict, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.train(corpus("x"), **({"vocab_size": 300} | arguments))
+
+
+def test_missing_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.txt") as caught:
+        pybpe.train(tmp_path / "nowhere.txt", vocab_size=300)
+    assert isinstance(caught.value, pybpe.Error) and "\n" not in str(caught.value)
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        pybpe.train(tmp_path, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="bytes object"):
+        pybpe.train(b"text", vocab_size=300)
