@@ -16,9 +16,7 @@ import pytest
 import pybpe
 from pybpe import _core
 
-NOT_SOURCE = shutil.ignore_patterns(
-    ".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc"
-)
+NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc")
 
 
 def declarations(root: Path) -> str:
@@ -92,9 +90,7 @@ def run_backend(call: str, cwd: Path) -> None:
     code = f"import setuptools.build_meta as backend; backend.{call}"
     # The optimiser is off because only the content of the packages is of interest here.
     environment = {**os.environ, "CFLAGS": "-O0"}
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True
-    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
