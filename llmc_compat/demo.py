@@ -20,8 +20,7 @@ from pathlib import Path
 import pybpe
 from pybpe.dataset.manifest import file_sha256
 from pybpe.dataset.shards import make_folder
-
-from .profile import SPECIAL_TOKENS
+from pybpe.model import CONTROL_TOKENS
 
 
 def standard_library_text() -> str:
@@ -57,7 +56,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
         print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
     size = os.path.getsize(corpus) if os.path.exists(corpus) else 0
     print(f"training {vocab_size} tokens on {corpus}, {size} bytes", flush=True)
-    tok = pybpe.train(corpus, vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, min_frequency=2)
+    tok = pybpe.train(corpus, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tokenizer_json, tokenizer_bin = (
         os.path.join(folder, "tokenizer.json"),
         os.path.join(folder, "tokenizer.bin"),

@@ -27,7 +27,7 @@ from .tokenizer import DecodeStream, Tokenizer
 from .trainer import train, train_bpe
 
 if TYPE_CHECKING:
-    from .dataset import Manifest, binarize
+    from .dataset import Manifest, binarize, prepare
 
 __all__ = [
     "ArgumentError",
@@ -43,6 +43,7 @@ __all__ = [
     "__version__",
     "binarize",
     "padded_vocab_size",
+    "prepare",
     "train",
     "train_bpe",
 ]
@@ -50,7 +51,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The dataset part is loaded when it is first used: a command that only encodes starts faster.
-    if name in ("binarize", "Manifest"):
+    if name in ("binarize", "prepare", "Manifest"):
         from . import dataset
 
         return getattr(dataset, name)

@@ -11,6 +11,19 @@ from .pattern import Pattern
 
 END_OF_TEXT = "<|endoftext|>"
 
+# The control tokens of the llm.c profile, ids 0 to 8.
+CONTROL_TOKENS = (
+    END_OF_TEXT,
+    "<|padding|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|thought|>",
+    "<|/thought|>",
+)
+
 SPECIAL_IDS = ("first", "after_bytes", "last")
 
 

@@ -92,7 +92,7 @@ def documents(path: str, eot: bytes | None) -> Iterator[bytes]:
             yield rest
 
 
-def has_many_documents(paths: Sequence[str], eot: bytes | None) -> bool:
+def _has_many_documents(paths: Sequence[str], eot: bytes | None) -> bool:
     """Whether there are at least two documents that are not empty."""
     found = (document for path in paths for document in documents(path, eot))
     return next(found, None) is not None and next(found, None) is not None
@@ -114,3 +114,23 @@ def hashed_units(paths: Sequence[str], splits: Sequence[float], eot: bytes | Non
     for split, rest in enumerate(gathered):
         if rest:
             yield Unit(split, separator.join(rest), True)
+
+
+def corpus_units(
+    paths: Sequence[str], cut: Cut, splits: Sequence[float], split_by: str, eot: bytes | None
+) -> Iterator[Unit]:
+    """All text of a corpus, each piece with its split.
+
+    Args:
+        cut: how texts are cut (pretokenize.cutter).
+        splits: the shares.
+        split_by: one of SPLIT_BY; a single document is split as with "token".
+        eot: what separates documents in a file; None if each file is one.
+    """
+    many = split_by != "token" and _has_many_documents(paths, eot)
+    if many and split_by == "hash":
+        yield from hashed_units(paths, splits, eot)
+        return
+    border = eot if many else None
+    for path in paths:
+        yield from contiguous_units(path, cut, splits, border)

@@ -11,7 +11,7 @@ from gpt2 import gpt2_files
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from llmc_compat.profile import SPECIAL_TOKENS
+from pybpe.model import CONTROL_TOKENS
 
 TEXTS = {
     "english": english().encode(),
@@ -37,7 +37,7 @@ def decode_in_c(program: Path, tokenizer: Path, shards: list[Path], skip: int | 
 def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS[name])
-    tok = pybpe.train(corpus, vocab_size=1200, special_tokens=SPECIAL_TOKENS, min_frequency=2)
+    tok = pybpe.train(corpus, vocab_size=1200, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tok.save_bin(tmp_path / "tokenizer.bin")
     manifest = pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token", shard_tokens=20_000)
     shards = [tmp_path / "out" / r.file for records in manifest.shards.values() for r in records]
@@ -63,7 +63,7 @@ def test_the_c_program_refuses_damaged_files_in_one_line(
 ) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(TEXTS["english"])
-    tok = pybpe.train(corpus, vocab_size=300, special_tokens=SPECIAL_TOKENS)
+    tok = pybpe.train(corpus, vocab_size=300, special_tokens=CONTROL_TOKENS)
     tok.save_bin(tmp_path / "tokenizer.bin")
     pybpe.binarize(tok, corpus, tmp_path / "out", split_by="token")
     shard = tmp_path / "out" / "corpus_val_000000.bin"

@@ -19,15 +19,7 @@ from ..tokenizer import Tokenizer
 from .eot import EOT_MODES, EotPlacer
 from .manifest import Manifest
 from .shards import SplitWriter, make_folder
-from .splits import (
-    SPLIT_BY,
-    SPLIT_NAMES,
-    Unit,
-    check_splits,
-    contiguous_units,
-    has_many_documents,
-    hashed_units,
-)
+from .splits import SPLIT_BY, SPLIT_NAMES, Unit, check_splits, corpus_units
 
 if TYPE_CHECKING:
     import numpy
@@ -196,12 +188,7 @@ def _run(
 
 def _units(tok: Tokenizer, job: _Job, paths: Sequence[str]) -> Iterator[Unit]:
     eot = END_OF_TEXT.encode() if tok.eot_token is not None else None
-    many = job.split_by != "token" and has_many_documents(paths, eot)
-    if many and job.split_by == "hash":
-        return hashed_units(paths, job.splits, eot)
-    cut = cutter(tok.pattern, tok.specials_matcher)
-    border = eot if many else None
-    return (unit for path in paths for unit in contiguous_units(path, cut, job.splits, border))
+    return corpus_units(paths, cutter(tok.pattern, tok.specials_matcher), job.splits, job.split_by, eot)
 
 
 def _describe(tok: Tokenizer) -> dict[str, object]:
