@@ -1,0 +1,410 @@
+/*
+The splitter for gpt2, which cuts 64 bytes at a time:
+
+    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+
+A scanner that looks for the end of one word after the other pays for a mispredicted branch at almost every
+end. Here a block of text becomes bit masks, one bit a byte, and the starts of all its words come out of a
+few operations on whole masks (the idea is that of simdjson: Langdale and Lemire 2019):
+
+    text       I t ' s   1 9 9 9 . _ _ O h !      _ is a blank
+    letter     1 1 . 1 . . . . . . . . 1 1 .
+    number     . . . . . 1 1 1 1 . . . . . .
+    space      . . . . 1 . . . . . 1 1 . . .      all the others are "other": ' . !
+    starts     1 . 1 . 1 . . . . 1 1 1 . . 1
+
+A word starts
+ 1. where the class changes, except behind a blank (U+0020), which belongs to the word behind it;
+ 2. at the last whitespace character of a run that something else follows: \s+(?!\S) leaves it over, and
+    it is a word of its own or, if it is a blank, begins the next one;
+ 3. behind a contraction, but not between its apostrophe and its letters. An apostrophe begins a
+    contraction only if it begins a word, so candidates are few and looked at one by one;
+ 4. with digits1, at every number.
+
+Characters beyond ASCII are looked up and then fill the bits of all their bytes, so that the same
+operations serve them; the mask `inner` tells which bytes do not begin a character. A block ends between
+two characters, so it may be some bytes shorter than 64.
+
+A block depends on the text before it through one character and a contraction, and rule 2 looks one
+character ahead. So nothing is scanned twice but the block in which a call stopped, whatever the text is.
+*/
+#include "pretok.h"
+#include "unicode.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { BLOCK = 64 };
+
+/* One bit a byte of the block, the first byte's lowest. */
+typedef struct block {
+    uint64_t letter, number, space; /* the classes */
+    uint64_t blank;                 /* U+0020 */
+    uint64_t apostrophe;            /* U+0027 */
+    uint64_t high;                  /* bytes >= 0x80 */
+    uint64_t inner;                 /* bytes of a character but its first */
+    unsigned length;                /* in bytes, 1 to 64 */
+} block;
+
+/* Bytes by which blocks of Han letters are recognised. */
+typedef struct han_bytes {
+    uint64_t lead;         /* E4 to E9 */
+    uint64_t lead_e4;      /* E4 */
+    uint64_t continuation; /* 80 to BF */
+    uint64_t from_b8;      /* B8 to BF */
+} han_bytes;
+
+/* What differs between the kinds of machines. */
+typedef void classify_fn(block *b, const uint8_t *p);     /* masks but `inner` of p[0..64), ASCII only */
+typedef han_bytes han_fn(const uint8_t *p);               /* of p[0..64) */
+typedef size_t emit_fn(size_t *ends, size_t base, uint64_t starts); /* may overwrite ends[0..64) */
+
+/* ---------------------------------------------------------------------------------------------------
+From masks to starts of words
+*/
+
+/* What a block leaves to the next one: bits of the next one's first bytes. */
+typedef struct carry {
+    uint64_t letter, number, space, blank; /* bit 0: the class of the character before */
+    uint64_t joined;                       /* no word starts here: the letter of a contraction */
+    uint64_t forced;                       /* a word starts here: a contraction ended before */
+} carry;
+
+/* The bits below `count`, which is 1 to 64. */
+static inline uint64_t bits_below(unsigned count) { return ~UINT64_C(0) >> (BLOCK - count); }
+
+/* Most Han letters, U+4E00 to U+9FFF, all at once: they are the three bytes E4 B8 80 to E9 BF BF. */
+static inline void block_add_han(block *b, han_bytes h) {
+    uint64_t lead = h.lead & ~(h.lead_e4 & ~(h.from_b8 >> 1));
+    uint64_t first = lead & h.continuation >> 1 & h.continuation >> 2;
+    b->inner = first << 1 | first << 2;
+    b->letter |= first | b->inner;
+}
+
+/* Then the other characters beyond ASCII, one by one. The block ends before one that it cuts. */
+static inline void block_add_multibyte(block *b, const uint8_t *text, size_t n, size_t base) {
+    uint64_t rest = b->high & ~b->letter;
+    while (rest != 0) {
+        unsigned at = (unsigned)__builtin_ctzll(rest);
+        unicode_char c = unicode_decode_multibyte(text + base + at, n - base - at);
+        if (at + c.length > BLOCK) {
+            b->length = at;
+            return;
+        }
+        uint64_t bits = bits_below(c.length) << at;
+        rest &= ~bits;
+        b->inner |= bits & bits << 1;
+        b->letter |= (c.class & UNICODE_LETTER) != 0 ? bits : 0;
+        b->number |= (c.class & UNICODE_NUMBER) != 0 ? bits : 0;
+        b->space |= (c.class & UNICODE_SPACE) != 0 ? bits : 0;
+    }
+}
+
+/* The first bytes of the characters whose last bytes are given; they are at most 3 bytes long. */
+static inline uint64_t first_bytes(uint64_t last, uint64_t inner) {
+    uint64_t second = (last & inner) >> 1;
+    uint64_t third = (second & inner) >> 1;
+    return (last | second | third) & ~inner;
+}
+
+/* The length of the contraction at text[pos], an apostrophe; 0 if there is none. */
+static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t pos) {
+    uint8_t a = n - pos > 1 ? text[pos + 1] : 0;
+    uint8_t b = n - pos > 2 ? text[pos + 2] : 0;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') {
+        return 2;
+    }
+    return (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ? 3 : 0;
+}
+
+/* Rule 3. A contraction may reach into the next block. */
+static void starts_add_contractions(uint64_t *starts, const block *b, carry *next, const uint8_t *text, size_t n,
+                                    size_t base) {
+    uint64_t candidates = *starts & b->apostrophe;
+    while (candidates != 0) {
+        unsigned at = (unsigned)__builtin_ctzll(candidates);
+        candidates &= candidates - 1;
+        unsigned length = contraction_length(text, n, base + at);
+        if (length == 0) {
+            continue;
+        }
+        if (at + 1 < b->length) {
+            *starts &= ~(UINT64_C(1) << (at + 1));
+        } else {
+            next->joined |= 1;
+        }
+        if (at + length < b->length) {
+            *starts |= UINT64_C(1) << (at + length);
+        } else {
+            next->forced |= UINT64_C(1) << (at + length - b->length);
+        }
+    }
+}
+
+/* Rules 1, 2 and 4, and what earlier contractions left. `space_follows` tells of the character behind the
+   block; the end of the text counts as whitespace, as for \s+(?!\S). */
+static inline uint64_t block_starts(const block *b, const carry *c, bool space_follows, bool digits1) {
+    unsigned last = b->length - 1;
+    uint64_t changes = (b->letter ^ (b->letter << 1 | c->letter)) | (b->number ^ (b->number << 1 | c->number)) |
+                       (b->space ^ (b->space << 1 | c->space));
+    uint64_t starts = changes & ~(b->blank << 1 | c->blank);
+    uint64_t before_space = b->space >> 1 | (uint64_t)space_follows << last;
+    starts |= first_bytes(b->space & ~before_space, b->inner);
+    if (digits1) {
+        starts |= b->number & ~b->inner;
+    }
+    return ((starts & ~c->joined) | c->forced) & bits_below(b->length);
+}
+
+static inline carry block_carry(const block *b) {
+    unsigned last = b->length - 1;
+    return (carry){
+        .letter = b->letter >> last & 1,
+        .number = b->number >> last & 1,
+        .space = b->space >> last & 1,
+        .blank = b->blank >> last & 1,
+    };
+}
+
+static inline bool is_space_or_end(const uint8_t *text, size_t n, size_t pos) {
+    unicode_char c = unicode_decode(text, n, pos);
+    return c.length == 0 || (c.class & UNICODE_SPACE) != 0;
+}
+
+/* The masks of the block at text[base]. Behind the end of the text it sees zeros. */
+__attribute__((always_inline)) static inline block block_load(const uint8_t *text, size_t n, size_t base,
+                                                              classify_fn *classify, han_fn *han) {
+    uint8_t rest[BLOCK] = {0};
+    const uint8_t *p = text + base;
+    block b = {.length = BLOCK};
+    if (PYBPE_UNLIKELY(n - base < BLOCK)) {
+        b.length = (unsigned)(n - base);
+        p = memcpy(rest, p, b.length);
+    }
+    classify(&b, p);
+    if (b.high != 0) {
+        block_add_han(&b, han(p));
+        block_add_multibyte(&b, text, n, base);
+    }
+    return b;
+}
+
+__attribute__((always_inline)) static inline size_t split(const uint8_t *text, size_t n, size_t pos, size_t *ends,
+                                                          size_t cap, classify_fn *classify, han_fn *han,
+                                                          emit_fn *emit, bool digits1) {
+    if (pos == n) {
+        return 0;
+    }
+    carry c = {.forced = 1}; /* pos starts a word, which ends none */
+    uint64_t ends_none = 1;
+    size_t count = 0;
+    size_t base = pos;
+    while (base < n && cap - count >= BLOCK) {
+        block b = block_load(text, n, base, classify, han);
+        uint64_t starts = block_starts(&b, &c, is_space_or_end(text, n, base + b.length), digits1);
+        c = block_carry(&b);
+        if ((starts & b.apostrophe) != 0) {
+            starts_add_contractions(&starts, &b, &c, text, n, base);
+        }
+        count += emit(ends + count, base, starts & ~ends_none);
+        ends_none = 0;
+        base += b.length;
+    }
+    if (base == n && count < cap) {
+        ends[count++] = n;
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Any machine: 8 bytes at a time in a 64-bit integer ("SIMD within a register")
+*/
+
+#define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
+
+static inline uint64_t load8(const uint8_t *p) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
+
+/* The top bit of every byte that lies in low..high; all bytes of x are below 0x80, and 1 <= low. */
+static inline uint64_t bytes_in(uint64_t x, unsigned low, unsigned high) {
+    return (x + EACH_BYTE(0x80 - low)) & ~(x + EACH_BYTE(0x7F - high)) & EACH_BYTE(0x80);
+}
+
+/* The top bits of the 8 bytes as the bits at..at+7 of a mask. */
+static inline uint64_t gather(uint64_t top_bits, unsigned at) {
+    return ((top_bits >> 7) * UINT64_C(0x0102040810204080)) >> 56 << at;
+}
+
+static void swar_classify(block *b, const uint8_t *p) {
+    for (unsigned i = 0; i < BLOCK; i += 8) {
+        uint64_t x = load8(p + i);
+        uint64_t low = x & EACH_BYTE(0x7F);
+        uint64_t blank = bytes_in(low, ' ', ' ');
+        b->high |= gather(x & EACH_BYTE(0x80), i);
+        b->letter |= gather(bytes_in(low | EACH_BYTE(0x20), 'a', 'z') & ~x, i);
+        b->number |= gather(bytes_in(low, '0', '9') & ~x, i);
+        b->space |= gather((blank | bytes_in(low, '\t', '\r')) & ~x, i);
+        b->blank |= gather(blank & ~x, i);
+        b->apostrophe |= gather(bytes_in(low, '\'', '\'') & ~x, i);
+    }
+}
+
+static han_bytes swar_han(const uint8_t *p) {
+    han_bytes h = {0};
+    for (unsigned i = 0; i < BLOCK; i += 8) {
+        uint64_t x = load8(p + i);
+        uint64_t low = x & EACH_BYTE(0x7F);
+        h.lead |= gather(bytes_in(low, 0x64, 0x69) & x, i);
+        h.lead_e4 |= gather(bytes_in(low, 0x64, 0x64) & x, i);
+        h.continuation |= gather(~(low << 1) & x & EACH_BYTE(0x80), i);
+        h.from_b8 |= gather(bytes_in(low, 0x38, 0x3F) & x, i);
+    }
+    return h;
+}
+
+static size_t swar_emit(size_t *ends, size_t base, uint64_t starts) {
+    size_t count = 0;
+    for (; starts != 0; starts &= starts - 1) {
+        ends[count++] = base + (unsigned)__builtin_ctzll(starts);
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+AVX2: 32 bytes at a time
+*/
+
+#if defined(__x86_64__)
+
+#define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+
+/* 0xFF in each byte of x that lies in low..high; a byte's distance from `low` wraps around below it. */
+AVX2 static inline __m256i avx2_in(__m256i x, int low, int high) {
+    __m256i distance = _mm256_sub_epi8(x, _mm256_set1_epi8((char)low));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(distance, _mm256_set1_epi8((char)(high - low))), distance);
+}
+
+AVX2 static inline uint64_t avx2_mask(__m256i a, __m256i b) {
+    return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+AVX2 static inline uint64_t avx2_mask_in(__m256i a, __m256i b, int low, int high) {
+    return avx2_mask(avx2_in(a, low, high), avx2_in(b, low, high));
+}
+
+AVX2 static void avx2_classify(block *b, const uint8_t *p) {
+    __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
+    __m256i to_lower = _mm256_set1_epi8(0x20);
+    b->high = avx2_mask(x, y);
+    b->letter = avx2_mask_in(_mm256_or_si256(x, to_lower), _mm256_or_si256(y, to_lower), 'a', 'z');
+    b->number = avx2_mask_in(x, y, '0', '9');
+    b->blank = avx2_mask_in(x, y, ' ', ' ');
+    b->space = avx2_mask_in(x, y, '\t', '\r') | b->blank;
+    b->apostrophe = avx2_mask_in(x, y, '\'', '\'');
+}
+
+AVX2 static han_bytes avx2_han(const uint8_t *p) {
+    __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
+    return (han_bytes){
+        .lead = avx2_mask_in(x, y, 0xE4, 0xE9),
+        .lead_e4 = avx2_mask_in(x, y, 0xE4, 0xE4),
+        .continuation = avx2_mask_in(x, y, 0x80, 0xBF),
+        .from_b8 = avx2_mask_in(x, y, 0xB8, 0xBF),
+    };
+}
+
+AVX2 static size_t avx2_emit(size_t *ends, size_t base, uint64_t starts) {
+    return swar_emit(ends, base, starts);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+AVX-512: 64 bytes at a time, and the positions without a loop over bits
+*/
+
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,bmi2,popcnt")))
+
+AVX512 static inline uint64_t avx512_in(__m512i x, int low, int high) {
+    __m512i distance = _mm512_sub_epi8(x, _mm512_set1_epi8((char)low));
+    return _mm512_cmple_epu8_mask(distance, _mm512_set1_epi8((char)(high - low)));
+}
+
+AVX512 static void avx512_classify(block *b, const uint8_t *p) {
+    __m512i x = _mm512_loadu_si512(p);
+    b->high = _mm512_movepi8_mask(x);
+    b->letter = avx512_in(_mm512_or_si512(x, _mm512_set1_epi8(0x20)), 'a', 'z');
+    b->number = avx512_in(x, '0', '9');
+    b->blank = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(' '));
+    b->space = avx512_in(x, '\t', '\r') | b->blank;
+    b->apostrophe = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8('\''));
+}
+
+AVX512 static han_bytes avx512_han(const uint8_t *p) {
+    __m512i x = _mm512_loadu_si512(p);
+    return (han_bytes){
+        .lead = avx512_in(x, 0xE4, 0xE9),
+        .lead_e4 = avx512_in(x, 0xE4, 0xE4),
+        .continuation = avx512_in(x, 0x80, 0xBF),
+        .from_b8 = avx512_in(x, 0xB8, 0xBF),
+    };
+}
+
+/* The numbers of the set bits are moved together, then widened eight by eight. */
+AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
+    static const uint8_t numbers[BLOCK] = {
+        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
+    };
+    size_t count = (size_t)__builtin_popcountll(starts);
+    uint8_t set[BLOCK];
+    _mm512_storeu_si512(set, _mm512_maskz_compress_epi8(starts, _mm512_loadu_si512(numbers)));
+    __m512i bases = _mm512_set1_epi64((long long)base);
+    for (size_t i = 0; i < count; i += 8) {
+        __m512i eight = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)(set + i)));
+        _mm512_storeu_si512(ends + i, _mm512_add_epi64(bases, eight));
+    }
+    return count;
+}
+
+#endif
+
+/* ---------------------------------------------------------------------------------------------------
+Choice
+*/
+
+#define SPLITTERS(simd, attribute)                                                                          \
+    attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) { \
+        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);             \
+    }                                                                                                       \
+    attribute static size_t simd##_split_digits1(const uint8_t *text, size_t n, size_t pos, size_t *ends,   \
+                                                 size_t cap) {                                              \
+        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);              \
+    }
+
+SPLITTERS(swar, )
+#if defined(__x86_64__)
+SPLITTERS(avx2, AVX2)
+SPLITTERS(avx512, AVX512)
+#endif
+
+pretok_split_fn *pretok_gpt2_splitter(enum pretok_simd simd, bool digits1) {
+#if defined(__x86_64__)
+    if (simd == PRETOK_AVX512) {
+        return digits1 ? avx512_split_digits1 : avx512_split;
+    }
+    if (simd == PRETOK_AVX2) {
+        return digits1 ? avx2_split_digits1 : avx2_split;
+    }
+#endif
+    (void)simd;
+    return digits1 ? swar_split_digits1 : swar_split;
+}

@@ -1,0 +1,214 @@
+/*
+The splitter for cl100k, llama3, qwen2 and o200k, one word after the other.
+
+Of the alternatives in the regular expressions (pretok.c), the first that matches wins, so the first
+characters of a word decide which one it is, and each has a function below that finds its end:
+
+    '(s|t|re|ve|m|ll|d)          contraction_length
+    [^\r\n\p{L}\p{N}]?\p{L}+     letters, behind one character that is neither newline, letter nor number
+    \p{N}{1,3}                   numbers_end
+     ?[^\s\p{L}\p{N}]+[\r\n]*    others_end
+    \s++$|\s*[\r\n]+|\s+(?!\S)|\s+    spaces_end
+
+o200k differs in the letters, where the upper case comes first and a contraction may follow (cased_end),
+and lets slashes, too, follow others.
+
+No character is looked at by more than three words: what spaces_end and cased_end look at and leave over
+is so uniform that the next word or two take all of it. So any text costs linear time.
+*/
+#include "pretok.h"
+#include "unicode.h"
+
+typedef struct rules {
+    unsigned numbers;       /* how many numbers a word may have */
+    bool cased;             /* o200k */
+    bool end_is_one;        /* cl100k's \s++$: whitespace up to the end of the text is one word */
+} rules;
+
+enum { NOT_OTHER = UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE };
+
+static inline bool is_other(unicode_char c) { return c.length != 0 && (c.class & NOT_OTHER) == 0; }
+
+/* The end of the characters from pos on that have any of these bits. */
+static inline size_t skip(const uint8_t *text, size_t n, size_t pos, unsigned bits) {
+    for (;;) {
+        unicode_char c = unicode_decode(text, n, pos);
+        if ((c.class & bits) == 0) {
+            return pos;
+        }
+        pos += c.length;
+    }
+}
+
+/* The length of the contraction at pos, in upper or lower case; 0 if there is none. As Unicode folds
+   cases, the long s (U+017F: C5 BF) is an s. */
+static inline size_t contraction_length(const uint8_t *text, size_t n, size_t pos) {
+    if (n - pos < 2 || text[pos] != '\'') {
+        return 0;
+    }
+    int a = text[pos + 1] | 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') {
+        return 2;
+    }
+    if (n - pos < 3) {
+        return 0;
+    }
+    int b = text[pos + 2] | 0x20;
+    bool found = (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ||
+                 (text[pos + 1] == 0xC5 && text[pos + 2] == 0xBF);
+    return found ? 3 : 0;
+}
+
+static inline size_t numbers_end(const uint8_t *text, size_t n, size_t pos, unsigned most) {
+    for (unsigned i = 0; i < most; i++) {
+        unicode_char c = unicode_decode(text, n, pos);
+        if ((c.class & UNICODE_NUMBER) == 0) {
+            break;
+        }
+        pos += c.length;
+    }
+    return pos;
+}
+
+static inline size_t others_end(const uint8_t *text, size_t n, size_t pos, bool slashes) {
+    for (unicode_char c = unicode_decode(text, n, pos); is_other(c); c = unicode_decode(text, n, pos)) {
+        pos += c.length;
+    }
+    while (pos < n && (text[pos] == '\r' || text[pos] == '\n' || (slashes && text[pos] == '/'))) {
+        pos++;
+    }
+    return pos;
+}
+
+/* The whitespace from pos on goes up to its last newline; or else it leaves over the last character, for
+   the word that follows, unless it has only one or the text ends. */
+static inline size_t spaces_end(const uint8_t *text, size_t n, size_t pos, bool end_is_one) {
+    size_t newline_end = pos;
+    size_t last = pos;
+    size_t end = pos;
+    for (;;) {
+        unicode_char c = unicode_decode(text, n, end);
+        if ((c.class & UNICODE_SPACE) == 0) {
+            break;
+        }
+        last = end;
+        end += c.length;
+        newline_end = (c.class & UNICODE_NEWLINE) != 0 ? end : newline_end;
+    }
+    if (newline_end > pos && !(end_is_one && end == n)) {
+        return newline_end;
+    }
+    return end == n || last == pos ? end : last;
+}
+
+/* The end of o200k's [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ at pos. If the first part
+   leaves nothing to the second, it gives back what follows the last character that fits both. If there is
+   none, all are capitals: *capitals is set, and o200k's second alternative takes all of them. */
+static inline size_t cased_end(const uint8_t *text, size_t n, size_t pos, bool *capitals) {
+    enum { BOTH = UNICODE_CASELESS | UNICODE_MARK };
+    size_t both_end = pos;
+    size_t end = pos;
+    unicode_char c = unicode_decode(text, n, end);
+    for (; (c.class & (UNICODE_UPPER | BOTH)) != 0; c = unicode_decode(text, n, end)) {
+        end += c.length;
+        both_end = (c.class & BOTH) != 0 ? end : both_end;
+    }
+    *capitals = false;
+    if ((c.class & UNICODE_LOWER) != 0) {
+        return skip(text, n, end + c.length, UNICODE_LOWER | BOTH);
+    }
+    if (both_end > pos) {
+        return both_end;
+    }
+    *capitals = true;
+    return end;
+}
+
+/* The end of a word of letters for o200k, where c is the character at pos and d the next one; pos if
+   there is none. A mark may be the character before the letters, but if only capitals follow it is the
+   word itself. */
+static inline size_t cased_word_end(const uint8_t *text, size_t n, size_t pos, unicode_char c, unicode_char d) {
+    bool capitals;
+    size_t end;
+    if ((c.class & UNICODE_LETTER) != 0) {
+        end = cased_end(text, n, pos, &capitals);
+    } else if ((c.class & UNICODE_MARK) != 0) {
+        end = cased_end(text, n, pos + c.length, &capitals);
+        end = capitals ? pos + c.length : end;
+    } else if ((d.class & (UNICODE_LETTER | UNICODE_MARK)) != 0 && (c.class & UNICODE_NEWLINE) == 0) {
+        end = cased_end(text, n, pos + c.length, &capitals);
+    } else {
+        return pos;
+    }
+    return end + contraction_length(text, n, end);
+}
+
+/* The same for the other patterns. */
+static inline size_t plain_word_end(const uint8_t *text, size_t n, size_t pos, unicode_char c, unicode_char d) {
+    if ((c.class & UNICODE_LETTER) != 0) {
+        return skip(text, n, pos + c.length, UNICODE_LETTER);
+    }
+    size_t contraction = contraction_length(text, n, pos);
+    if (contraction != 0) {
+        return pos + contraction;
+    }
+    if ((d.class & UNICODE_LETTER) != 0 && (c.class & UNICODE_NEWLINE) == 0) {
+        return skip(text, n, pos + c.length + d.length, UNICODE_LETTER);
+    }
+    return pos;
+}
+
+static inline size_t word_end(const uint8_t *text, size_t n, size_t pos, rules r) {
+    unicode_char c = unicode_decode(text, n, pos);
+    if ((c.class & UNICODE_NUMBER) != 0) {
+        return numbers_end(text, n, pos, r.numbers);
+    }
+    unicode_char d = unicode_decode(text, n, pos + c.length);
+    size_t end = r.cased ? cased_word_end(text, n, pos, c, d) : plain_word_end(text, n, pos, c, d);
+    if (end > pos) {
+        return end;
+    }
+    if (is_other(c) || (text[pos] == ' ' && is_other(d))) {
+        return others_end(text, n, pos + c.length, r.cased);
+    }
+    return spaces_end(text, n, pos, r.end_is_one);
+}
+
+__attribute__((always_inline)) static inline size_t split(const uint8_t *text, size_t n, size_t pos, size_t *ends,
+                                                          size_t cap, rules r) {
+    size_t count = 0;
+    while (pos < n && count < cap) {
+        pos = word_end(text, n, pos, r);
+        ends[count++] = pos;
+    }
+    return count;
+}
+
+#define SPLITTER(name, ...)                                                                           \
+    static size_t name(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {         \
+        return split(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                  \
+    }
+
+SPLITTER(cl100k_split, .numbers = 3, .end_is_one = true)
+SPLITTER(cl100k_split_digits1, .numbers = 1, .end_is_one = true)
+SPLITTER(o200k_split, .numbers = 3, .cased = true)
+SPLITTER(o200k_split_digits1, .numbers = 1, .cased = true)
+SPLITTER(llama3_split, .numbers = 3)
+SPLITTER(qwen2_split, .numbers = 1)
+
+pretok_split_fn *pretok_scan_splitter(int pattern) {
+    switch (pattern) {
+    case PYBPE_PATTERN_CL100K:
+        return cl100k_split;
+    case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS1:
+        return cl100k_split_digits1;
+    case PYBPE_PATTERN_O200K:
+        return o200k_split;
+    case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS1:
+        return o200k_split_digits1;
+    case PYBPE_PATTERN_LLAMA3:
+        return llama3_split;
+    default: /* qwen2, and llama3 with DIGITS1, which is the same */
+        return qwen2_split;
+    }
+}

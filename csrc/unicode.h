@@ -1,0 +1,90 @@
+/*
+Characters of UTF-8 text and their classes. Internal.
+
+A class is a set of bits, looked up in two stages so that the 1,114,112 code points fit 39 KB:
+
+    code point   | index: which block | place in the block |
+                       20 ... 7              6 ... 0
+    unicode_index[code point >> 7]  ->  number of a block of 128 classes  ->  class
+
+The tables (unicode_data.h) are what the Python package `regex` says of each code point: the patterns
+must cut text exactly as it does.
+
+Invalid UTF-8 is decoded as one character of class "other" per byte: every byte that is not part of a
+well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing above U+10FFFF).
+A lead byte is never part of another character and a continuation byte belongs to the lead at most three
+bytes before it, so where characters begin can be told from the neighbourhood alone.
+*/
+#ifndef PYBPE_UNICODE_H
+#define PYBPE_UNICODE_H
+
+#include "base.h"
+
+enum {
+    UNICODE_UPPER = 1,    /* Lu, Lt */
+    UNICODE_LOWER = 2,    /* Ll */
+    UNICODE_CASELESS = 4, /* Lm, Lo */
+    UNICODE_MARK = 8,     /* Mn, Mc, Me */
+    UNICODE_NUMBER = 16,  /* Nd, Nl, No */
+    UNICODE_SPACE = 32,   /* White_Space */
+    UNICODE_NEWLINE = 64, /* CR and LF, which are UNICODE_SPACE too */
+    UNICODE_LETTER = UNICODE_UPPER | UNICODE_LOWER | UNICODE_CASELESS
+};
+
+enum { UNICODE_BLOCK_BITS = 7 };
+
+extern const uint8_t unicode_index[];
+extern const uint8_t unicode_blocks[];
+
+/* One character of a text. */
+typedef struct unicode_char {
+    uint8_t class;  /* the bits above; none of them: other */
+    uint8_t length; /* in bytes; 0 only at the end of the text */
+    bool valid;     /* false for a byte that is not UTF-8 */
+} unicode_char;
+
+static inline uint8_t unicode_class(uint32_t code_point) {
+    uint32_t block = unicode_index[code_point >> UNICODE_BLOCK_BITS];
+    uint32_t place = code_point & ((1U << UNICODE_BLOCK_BITS) - 1);
+    return unicode_blocks[block << UNICODE_BLOCK_BITS | place];
+}
+
+static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+/* The character at p, of which p[0] >= 0x80; p[0..left) is what there is of the text, and left >= 1. */
+static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
+    uint32_t lead = p[0];
+    if (left >= 2 && unicode_is_continuation(p[1])) {
+        uint32_t second = p[1] & 0x3FU;
+        if (lead >= 0xC2 && lead <= 0xDF) {
+            return (unicode_char){unicode_class((lead & 0x1F) << 6 | second), 2, true};
+        }
+        if (left >= 3 && unicode_is_continuation(p[2])) {
+            uint32_t third = p[2] & 0x3FU;
+            uint32_t code_point = (lead & 0x0F) << 12 | second << 6 | third;
+            if (lead >= 0xE0 && lead <= 0xEF && code_point >= 0x800 && code_point >> 11 != 0xD800 >> 11) {
+                return (unicode_char){unicode_class(code_point), 3, true};
+            }
+            if (left >= 4 && lead >= 0xF0 && lead <= 0xF4 && unicode_is_continuation(p[3])) {
+                code_point = (lead & 0x07) << 18 | second << 12 | third << 6 | (p[3] & 0x3FU);
+                if (code_point >= 0x10000 && code_point <= 0x10FFFF) {
+                    return (unicode_char){unicode_class(code_point), 4, true};
+                }
+            }
+        }
+    }
+    return (unicode_char){0, 1, false};
+}
+
+/* The character at text[pos]; length 0 at the end of the text. */
+static inline unicode_char unicode_decode(const uint8_t *text, size_t n, size_t pos) {
+    if (PYBPE_UNLIKELY(pos >= n)) {
+        return (unicode_char){0, 0, false};
+    }
+    if (PYBPE_LIKELY(text[pos] < 0x80)) {
+        return (unicode_char){unicode_blocks[text[pos]], 1, true}; /* ASCII is block 0, the first one seen */
+    }
+    return unicode_decode_multibyte(text + pos, n - pos);
+}
+
+#endif
