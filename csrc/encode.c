@@ -1,0 +1,410 @@
+/*
+Encoding: text -> ids.
+
+    text --pretok--> words --> units --> slots of the cache --> ids
+                                 |            | not there
+                                 |            v
+                                 |         merge.c, and into the cache
+                                 v
+                       words of more than 15 bytes, and words with other than ASCII letters, are cut
+                       at hard boundaries (encode_boundary.c) into units that repeat more often
+
+Work is done in batches of a few hundred units. The first stage cuts text into units, makes their keys,
+hashes them, and asks the processor to fetch their slots; the second stage compares and emits. By then the slots
+have arrived, so a table much larger than the near caches costs hardly more than a small one.
+
+A unit's ids are emitted by storing all that a slot can hold and stepping on by their number: the next unit
+overwrites the excess. Since a byte gives at most one token, there is room for that except at the
+very end.
+*/
+#include "encode.h"
+#include "encode_cache.h"
+#include "vocab.h"
+
+#define INLINE_ALWAYS static inline __attribute__((always_inline))
+
+/* ---------------------------------------------------------------------------------------------------
+The encoder
+*/
+
+static int add_merges(merge_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    int code = merge_table_new(t, v->count, v->merges_count, v->byte_ids, mem, err);
+    for (size_t i = 0; code == PYBPE_OK && i < v->merges_count; i++) {
+        uint32_t left = v->merges[2 * i];
+        uint32_t right = v->merges[2 * i + 1];
+        merge_table_add(t, left, right, (uint32_t)i, v->merged[i]);
+        if (vocab_token_length(v, left) == 1 && vocab_token_length(v, right) == 1) {
+            merge_table_add_bytes(t, *vocab_token(v, left), *vocab_token(v, right), (uint32_t)i);
+        }
+    }
+    return code;
+}
+
+/* A matcher for the specials of v. */
+static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    size_t total = 0;
+    for (size_t i = 0; i < v->specials_count; i++) {
+        total += vocab_token_length(v, v->specials[i]);
+    }
+    uint8_t *bytes = mem_alloc(mem, total);
+    uint64_t *offsets = mem_alloc_array(mem, v->specials_count + 1, sizeof *offsets);
+    int code = bytes == NULL || offsets == NULL ? error_set_memory(err, "the specials of an encoder", total) : PYBPE_OK;
+    if (code == PYBPE_OK) {
+        offsets[0] = 0;
+        for (size_t i = 0; i < v->specials_count; i++) {
+            size_t n = vocab_token_length(v, v->specials[i]);
+            memcpy(bytes + offsets[i], vocab_token(v, v->specials[i]), n);
+            offsets[i + 1] = offsets[i] + n;
+        }
+        const pybpe_strings strings = {bytes, offsets, v->specials_count};
+        code = pybpe_specials_new(out, &strings, v->specials, mem, err);
+    }
+    mem_free(mem, bytes);
+    mem_free(mem, offsets);
+    return code;
+}
+
+int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    pybpe_encoder *e = mem_alloc(mem, sizeof *e);
+    if (e == NULL) {
+        return error_set_memory(err, "an encoder", sizeof *e);
+    }
+    *e = (pybpe_encoder){.mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536};
+    int code = add_merges(&e->table, v, mem, err);
+    if (code == PYBPE_OK) {
+        code = boundary_table_new(&e->boundaries, v, mem, err);
+    }
+    if (code == PYBPE_OK && v->specials_count > 0) {
+        code = make_specials(&e->specials, v, mem, err);
+    }
+    if (code == PYBPE_OK && v->pattern != PYBPE_PATTERN_CUSTOM) {
+        code = pybpe_pretok_new(&e->pretok, v->pattern, mem, err);
+    }
+    if (code != PYBPE_OK) {
+        pybpe_encoder_free(e);
+        return code;
+    }
+    *out = e;
+    return PYBPE_OK;
+}
+
+void pybpe_encoder_free(pybpe_encoder *e) {
+    if (e == NULL) {
+        return;
+    }
+    pybpe_allocator mem = e->mem;
+    merge_table_free(&e->table, &mem);
+    boundary_table_free(&e->boundaries, &mem);
+    pybpe_specials_free(e->specials);
+    pybpe_pretok_free(e->pretok);
+    mem_free(&mem, e);
+}
+
+const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e) { return e->specials; }
+
+const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e) { return e->pretok; }
+
+/* ---------------------------------------------------------------------------------------------------
+The output
+*/
+
+/* Where ids go, and how many went there. */
+typedef struct id_sink {
+    void *ids; /* NULL only counts */
+    int id_bytes;
+    size_t cap;
+    size_t count;
+    uint32_t too_large; /* an id that did not fit 16 bits, or 0 */
+} id_sink;
+
+/* Any ids, one at a time. */
+static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
+    for (size_t i = 0; sink->ids != NULL && i < count; i++) {
+        if (sink->id_bytes == 4) {
+            ((uint32_t *)sink->ids)[sink->count + i] = ids[i];
+        } else {
+            sink->too_large = ids[i] > UINT16_MAX ? ids[i] : sink->too_large;
+            ((uint16_t *)sink->ids)[sink->count + i] = (uint16_t)ids[i];
+        }
+    }
+    sink->count += count;
+}
+
+/* The ids of a slot, `count` in number. `narrow` and `id_bytes` are constants where this is inlined. */
+INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
+    const size_t most = narrow ? CACHE_NARROW_IDS : CACHE_WIDE_IDS;
+    size_t stored = PYBPE_LIKELY(sink->cap - sink->count >= most) ? most : count;
+    uint16_t *to16 = (uint16_t *)sink->ids + (id_bytes == 2 ? sink->count : 0);
+    uint32_t *to32 = (uint32_t *)sink->ids + (id_bytes == 4 ? sink->count : 0);
+    if (id_bytes == 2 && narrow && stored == most) {
+        memcpy(to16, s->ids.narrow, sizeof s->ids.narrow);
+    } else if (id_bytes == 4 && !narrow && stored == most) {
+        memcpy(to32, s->ids.wide, sizeof s->ids.wide);
+    } else if (id_bytes == 4 && narrow && stored == most) {
+        for (size_t i = 0; i < CACHE_NARROW_IDS; i++) {
+            to32[i] = s->ids.narrow[i];
+        }
+    } else if (id_bytes != 0) {
+        for (size_t i = 0; i < count; i++) {
+            uint32_t id = narrow ? s->ids.narrow[i] : s->ids.wide[i];
+            if (id_bytes == 4) {
+                to32[i] = id;
+            } else {
+                sink->too_large = id > UINT16_MAX ? id : sink->too_large;
+                to16[i] = (uint16_t)id;
+            }
+        }
+    }
+    sink->count += count;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Units: pieces of words that are encoded on their own
+*/
+
+enum { BATCH_WORDS = 256, BATCH_UNITS = 512 };
+
+/* A unit of up to 15 bytes is its key. A longer one is {address, length}: its length stays below 2^56, where a
+   key has its own length, so it equals no key. */
+typedef struct encode_work {
+    const pybpe_encoder *e;
+    pybpe_cache *c;
+    const uint8_t *end; /* of the readable text */
+    pybpe_error *err;
+    int code; /* the first error; after it units are dropped */
+    id_sink sink;
+    size_t count; /* of units */
+    word_key units[BATCH_UNITS];
+    cache_slot *sets[BATCH_UNITS];
+} encode_work;
+
+static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
+    uint32_t small[MERGE_SHORT_MAX];
+    pybpe_cache *c = work->c;
+    const uint32_t *ids = small;
+    size_t count;
+    uint64_t hash = 0;
+    if (n <= CACHE_WORD_MAX) {
+        hash = word_hash_long(w, n, c->seed);
+        const uint32_t *known = cache_long_find(c, hash, w, n, &count);
+        if (known != NULL) {
+            sink_put(&work->sink, known, count);
+            return;
+        }
+    }
+    if (n <= MERGE_SHORT_MAX) {
+        count = merge_short(&work->e->table, w, n, small);
+    } else {
+        work->code = merge_long(&work->e->table, &c->scratch, w, n, &count, &c->mem, work->err);
+        if (work->code != PYBPE_OK) {
+            return;
+        }
+        ids = c->scratch.ids;
+    }
+    sink_put(&work->sink, ids, count);
+    if (n <= CACHE_WORD_MAX) {
+        cache_long_add(c, hash, w, n, ids, count);
+    }
+}
+
+/* Encodes a unit whose ids are not in its slots. */
+static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
+    size_t n = (size_t)(key.hi >> 56);
+    if (n == 0) {
+        unit_encode_long(work, (const uint8_t *)(uintptr_t)key.lo, (size_t)key.hi);
+        return;
+    }
+    for (int way = 0; way < CACHE_WAYS; way++) {
+        size_t count;
+        const uint32_t *known = cache_slot_holds(&set[way], key) ? cache_far_ids(work->c, &set[way], &count) : NULL;
+        if (known != NULL) {
+            sink_put(&work->sink, known, count);
+            return;
+        }
+    }
+    uint8_t bytes[16];
+    uint32_t ids[WORD_INLINE_MAX];
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(key.lo >> (8 * i));
+        bytes[8 + i] = (uint8_t)(key.hi >> (8 * i));
+    }
+    size_t count = merge_short(&work->e->table, bytes, n, ids);
+    sink_put(&work->sink, ids, count);
+    cache_add(work->c, set, key, ids, count);
+}
+
+/* The second stage for all units of the batch. */
+INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
+    for (size_t i = 0; i < work->count && work->code == PYBPE_OK; i++) {
+        word_key key = work->units[i];
+        cache_slot *set = work->sets[i];
+        const cache_slot *slot = cache_slot_holds(&set[1], key) ? &set[1] : &set[0];
+        unsigned count = cache_slot_count(slot);
+        if (PYBPE_LIKELY(cache_slot_holds(slot, key) && count > 0)) {
+            sink_put_slot(&work->sink, slot, count, narrow, id_bytes);
+        } else {
+            unit_encode(work, key, set);
+        }
+    }
+}
+
+static __attribute__((noinline)) void units_flush(encode_work *work) {
+    switch ((work->c->narrow ? 8 : 0) + (work->sink.ids == NULL ? 0 : work->sink.id_bytes)) {
+        case 8 + 2: units_emit(work, true, 2); break;
+        case 8 + 4: units_emit(work, true, 4); break;
+        case 8 + 0: units_emit(work, true, 0); break;
+        case 0 + 2: units_emit(work, false, 2); break;
+        case 0 + 4: units_emit(work, false, 4); break;
+        default: units_emit(work, false, 0); break;
+    }
+    work->count = 0;
+}
+
+INLINE_ALWAYS void unit_add_key(encode_work *work, word_key key) {
+    cache_slot *set = cache_set(work->c, word_key_hash(key, work->c->seed));
+    PYBPE_PREFETCH(set);
+    work->units[work->count] = key;
+    work->sets[work->count] = set;
+    work->count += 1;
+    if (PYBPE_UNLIKELY(work->count == BATCH_UNITS)) {
+        units_flush(work);
+    }
+}
+
+INLINE_ALWAYS void unit_add(encode_work *work, const uint8_t *w, size_t n) {
+    unit_add_key(work, n <= WORD_INLINE_MAX ? word_key_load(w, n, work->end) : (word_key){(uintptr_t)w, n});
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Words
+*/
+
+/* Cuts a word into units at its hard boundaries. */
+static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
+    const boundary_table *boundaries = &work->e->boundaries;
+    size_t start = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (!byte_is_continuation(w[i]) && boundary_is_hard(boundaries, w, n, i)) {
+            unit_add(work, w + start, i - start);
+            start = i;
+        }
+    }
+    unit_add(work, w + start, n - start);
+}
+
+static bool key_is_ascii(word_key key) {
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
+    return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
+}
+
+/* Adds the words between text + from and the ends. */
+static void words_add(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    for (size_t i = 0; i < words; i++) {
+        const uint8_t *w = text + from;
+        size_t n = ends[i] - from;
+        from = ends[i];
+        if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX)) {
+            word_key key = word_key_load(w, n, work->end);
+            if (PYBPE_LIKELY(key_is_ascii(key))) {
+                unit_add_key(work, key);
+                continue;
+            }
+        }
+        if (n > 0) {
+            word_cut(work, w, n);
+        }
+    }
+}
+
+/* Encodes ordinary text. */
+static void text_add(encode_work *work, const uint8_t *text, size_t n) {
+    size_t ends[BATCH_WORDS];
+    size_t pos = 0;
+    while (pos < n && work->code == PYBPE_OK) {
+        size_t words = pybpe_pretok_split(work->e->pretok, text, n, pos, ends, BATCH_WORDS);
+        words_add(work, text, pos, ends, words);
+        pos = ends[words - 1];
+    }
+    units_flush(work);
+}
+
+static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
+                      void *ids, int id_bytes, size_t cap, pybpe_error *err) {
+    if (ids != NULL && id_bytes != 2 && id_bytes != 4) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", id_bytes);
+    }
+    if (ids != NULL && cap < n) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "room for %zu ids; %zu bytes of text need room for as many", cap, n);
+    }
+    if (c->encoder != e) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; make one for this");
+    }
+    work->e = e;
+    work->c = c;
+    work->end = text + n;
+    work->err = err;
+    work->code = PYBPE_OK;
+    work->sink = (id_sink){.ids = ids, .id_bytes = id_bytes, .cap = cap};
+    work->count = 0;
+    cache_fit(c, n);
+    return PYBPE_OK;
+}
+
+static int work_finish(encode_work *work, size_t *count) {
+    cache_trim(work->c);
+    if (work->code == PYBPE_OK && work->sink.too_large != 0) {
+        return error_set(work->err, PYBPE_ERR_LIMIT, 0, "id %u does not fit 16 bits; use 32-bit ids",
+                         work->sink.too_large);
+    }
+    if (work->code == PYBPE_OK) {
+        *count = work->sink.count;
+    }
+    return work->code;
+}
+
+int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
+                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
+    if (e->pretok == NULL) {
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "the vocabulary has a pattern of its own: cut the text with it and encode the words");
+    }
+    encode_work work;
+    int code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    size_t pos = 0;
+    size_t start;
+    size_t end;
+    uint32_t id;
+    while (work.code == PYBPE_OK && s != NULL && pybpe_specials_find(s, text, n, pos, &start, &end, &id)) {
+        text_add(&work, text + pos, start - pos);
+        sink_put(&work.sink, &id, 1);
+        pos = end;
+    }
+    text_add(&work, text + pos, n - pos);
+    return work_finish(&work, count);
+}
+
+int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
+                       void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
+    for (size_t i = 1; i < words; i++) {
+        if (ends[i] < ends[i - 1]) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "word %zu ends at %zu, before the one in front of it", i, ends[i]);
+        }
+    }
+    encode_work work;
+    int code = work_start(&work, e, c, text, words > 0 ? ends[words - 1] : 0, ids, id_bytes, cap, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    size_t pos = 0;
+    for (size_t i = 0; i < words && work.code == PYBPE_OK; i += BATCH_WORDS) {
+        size_t batch = words - i < BATCH_WORDS ? words - i : BATCH_WORDS;
+        words_add(&work, text, pos, ends + i, batch);
+        pos = ends[i + batch - 1];
+    }
+    units_flush(&work);
+    return work_finish(&work, count);
+}

@@ -1,0 +1,22 @@
+/*
+The inside of an encoder. Internal.
+*/
+#ifndef PYBPE_ENCODE_H
+#define PYBPE_ENCODE_H
+
+#include "encode_boundary.h"
+#include "merge.h"
+
+struct pybpe_encoder {
+    pybpe_allocator mem;
+    const pybpe_vocab *vocab;  /* borrowed */
+    pybpe_pretok *pretok;      /* NULL if the pattern is CUSTOM */
+    pybpe_specials *specials;  /* NULL if there are none */
+    bool narrow;               /* every id fits 16 bits */
+    merge_table table;
+    boundary_table boundaries;
+};
+
+static inline bool encoder_is_narrow(const pybpe_encoder *e) { return e->narrow; }
+
+#endif

@@ -1,0 +1,209 @@
+/*
+The cache of words and their ids. encode_cache.h has the drawing.
+
+A cache starts small, so that a short text costs little, and grows when a call brings much text or when
+many words have been added, up to a fixed size. A new word takes the first of its two slots, what was there moves
+to the second, and what was there is forgotten: so a word that came once does not last long.
+*/
+#include "encode_cache.h"
+#include "encode.h"
+
+enum {
+    CACHE_LOG2_SETS_MIN = 9,
+    CACHE_LOG2_SETS_MAX = 16,
+    CACHE_LONG_SHARE = 4,              /* long slots per 4 sets: 1 */
+    CACHE_ARENA_MIN = 1 << 14,
+    CACHE_ARENA_MAX = 1 << 22,
+    CACHE_SCRATCH_MAX = 1 << 24
+};
+
+/* ---------------------------------------------------------------------------------------------------
+The tables
+*/
+
+/* Replaces the tables by larger ones. Short words move along, long ones are forgotten. */
+static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
+    size_t sets = (size_t)1 << log2_sets;
+    mem_table table;
+    if (!mem_table_alloc(&table, &c->mem, sets, CACHE_WAYS * sizeof(cache_slot))) {
+        return false;
+    }
+    cache_long_slot *long_slots = mem_alloc_zeroed(&c->mem, sets / CACHE_LONG_SHARE, sizeof *long_slots);
+    if (long_slots == NULL) {
+        mem_table_free(&table, &c->mem);
+        return false;
+    }
+    memset(table.data, 0, sets * CACHE_WAYS * sizeof(cache_slot));
+    mem_table old = c->table;
+    size_t old_slots = c->sets * CACHE_WAYS;
+    c->table = table;
+    c->sets = sets;
+    c->shift = 64 - log2_sets;
+    c->added = 0;
+    for (size_t i = 0; i < old_slots; i++) {
+        const cache_slot *from = (const cache_slot *)old.data + i;
+        word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
+        if (key.hi >> 56 != 0) {
+            cache_slot *set = cache_set(c, word_key_hash(key, c->seed));
+            set[1] = set[0];
+            set[0] = *from;
+        }
+    }
+    mem_table_free(&old, &c->mem);
+    mem_free(&c->mem, c->long_slots);
+    c->long_slots = long_slots;
+    c->long_mask = sets / CACHE_LONG_SHARE - 1;
+    return true;
+}
+
+int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    pybpe_cache *c = mem_alloc(mem, sizeof *c);
+    if (c == NULL) {
+        return error_set_memory(err, "a cache", sizeof *c);
+    }
+    *c = (pybpe_cache){
+        .mem = mem_of(mem), .encoder = e, .narrow = encoder_is_narrow(e), .seed = hash_seed_draw(), .generation = 1};
+    c->arena = mem_alloc(mem, CACHE_ARENA_MIN);
+    c->arena_size = CACHE_ARENA_MIN;
+    if (c->arena == NULL || !cache_resize(c, CACHE_LOG2_SETS_MIN)) {
+        pybpe_cache_free(c);
+        return error_set_memory(err, "a cache", CACHE_ARENA_MIN);
+    }
+    *out = c;
+    return PYBPE_OK;
+}
+
+void pybpe_cache_free(pybpe_cache *c) {
+    if (c == NULL) {
+        return;
+    }
+    pybpe_allocator mem = c->mem;
+    mem_table_free(&c->table, &mem);
+    mem_free(&mem, c->long_slots);
+    mem_free(&mem, c->arena);
+    merge_scratch_free(&c->scratch, &mem);
+    mem_free(&mem, c);
+}
+
+void cache_fit(pybpe_cache *c, size_t n) {
+    const size_t bytes_per_set = 32; /* of text: natural text has fewer new words than that at any length */
+    size_t want = n / bytes_per_set;
+    if (c->added > c->sets) {
+        want = want > 4 * c->sets ? want : 4 * c->sets;
+    }
+    unsigned log2_sets = CACHE_LOG2_SETS_MIN;
+    while (log2_sets < CACHE_LOG2_SETS_MAX && (size_t)1 << log2_sets < want) {
+        log2_sets += 1;
+    }
+    if ((size_t)1 << log2_sets > c->sets) {
+        cache_resize(c, log2_sets);
+    }
+}
+
+void cache_trim(pybpe_cache *c) {
+    if (merge_scratch_memory(&c->scratch) > CACHE_SCRATCH_MAX) {
+        merge_scratch_free(&c->scratch, &c->mem);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The arena
+*/
+
+/* Room for one entry. Doubles the arena up to its limit, and starts over when that is full. */
+static cache_entry *arena_take(pybpe_cache *c, size_t bytes, size_t count, uint32_t *offset) {
+    size_t need = sizeof(cache_entry) + count * sizeof(uint32_t) + ((bytes + 3) & ~(size_t)3);
+    if (need > c->arena_size - c->arena_used && c->arena_size < CACHE_ARENA_MAX) {
+        uint8_t *more = mem_resize_array(&c->mem, c->arena, 2 * c->arena_size, 1);
+        if (more != NULL) {
+            c->arena = more;
+            c->arena_size *= 2;
+        }
+    }
+    if (need > c->arena_size - c->arena_used) {
+        c->arena_used = 0;
+        c->generation += 1;
+        if (c->generation == 0) { /* after 2^32 rounds old references could look new: forget them all */
+            c->generation = 1;
+            memset(c->table.data, 0, c->sets * CACHE_WAYS * sizeof(cache_slot));
+            memset(c->long_slots, 0, (c->long_mask + 1) * sizeof *c->long_slots);
+        }
+    }
+    *offset = (uint32_t)c->arena_used;
+    c->arena_used += need;
+    return (cache_entry *)(void *)(c->arena + *offset);
+}
+
+/* Writes the word's ids, and its bytes if n > 0, to the arena. */
+static uint32_t arena_add(pybpe_cache *c, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
+    uint32_t offset;
+    cache_entry *entry = arena_take(c, n, count, &offset);
+    *entry = (cache_entry){(uint32_t)n, (uint32_t)count};
+    uint32_t *to = (uint32_t *)(void *)(entry + 1);
+    memcpy(to, ids, count * sizeof *ids);
+    if (n > 0) {
+        memcpy(to + count, w, n);
+    }
+    return offset;
+}
+
+static const uint32_t *arena_ids(const pybpe_cache *c, uint32_t offset, cache_entry *entry) {
+    memcpy(entry, c->arena + offset, sizeof *entry);
+    return (const uint32_t *)(const void *)(c->arena + offset + sizeof *entry);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Words
+*/
+
+const uint32_t *cache_far_ids(const pybpe_cache *c, const cache_slot *s, size_t *count) {
+    if (s->ids.far.generation != c->generation) {
+        return NULL;
+    }
+    cache_entry entry;
+    const uint32_t *ids = arena_ids(c, s->ids.far.offset, &entry);
+    *count = entry.count;
+    return ids;
+}
+
+void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *ids, size_t count) {
+    cache_slot slot = {.key = key};
+    if (count <= (c->narrow ? CACHE_NARROW_IDS : CACHE_WIDE_IDS)) {
+        slot.key.hi |= (uint64_t)count << 60;
+        for (size_t i = 0; i < count; i++) {
+            if (c->narrow) {
+                slot.ids.narrow[i] = (uint16_t)ids[i];
+            } else {
+                slot.ids.wide[i] = ids[i];
+            }
+        }
+    } else {
+        slot.ids.far.offset = arena_add(c, NULL, 0, ids, count);
+        slot.ids.far.generation = c->generation;
+    }
+    if (!cache_slot_holds(&set[0], key)) { /* it does if its ids were gone from the arena */
+        set[1] = set[0];
+    }
+    set[0] = slot;
+    c->added += 1;
+}
+
+const uint32_t *cache_long_find(const pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, size_t *count) {
+    const cache_long_slot *slot = &c->long_slots[hash & c->long_mask];
+    if (slot->hash != hash || slot->generation != c->generation) {
+        return NULL;
+    }
+    cache_entry entry;
+    const uint32_t *ids = arena_ids(c, slot->offset, &entry);
+    if (entry.length != n || memcmp(ids + entry.count, w, n) != 0) {
+        return NULL;
+    }
+    *count = entry.count;
+    return ids;
+}
+
+void cache_long_add(pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
+    uint32_t offset = arena_add(c, w, n, ids, count);
+    c->long_slots[hash & c->long_mask] = (cache_long_slot){hash, offset, c->generation};
+}
