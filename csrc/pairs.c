@@ -1,0 +1,193 @@
+/*
+The pairs that a trainer may merge: a hash table (left, right) -> pair, and a lazy heap over it.
+
+A pair's count only falls while it waits, so a heap entry holds the count at which it was pushed, an upper
+bound. An entry that comes up with a count that is no longer true goes down again with the true one; the
+first that comes up true is the most frequent of all. Changing a count therefore costs nothing here.
+*/
+#include "pairs.h"
+
+static const size_t SLOTS_START = 1 << 12;
+
+int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context,
+                    pybpe_error *err) {
+    *t = (pair_table){.mem = mem_of(mem), .seed = hash_seed_draw(), .order = order, .order_context = context};
+    t->slots = mem_alloc_zeroed(&t->mem, SLOTS_START, sizeof *t->slots);
+    if (t->slots == NULL) {
+        return error_set_memory(err, "the table of pairs", SLOTS_START * sizeof *t->slots);
+    }
+    t->mask = SLOTS_START - 1;
+    return PYBPE_OK;
+}
+
+void pair_table_free(pair_table *t) {
+    for (size_t i = 0; i < t->count; i++) {
+        mem_free(&t->mem, t->pairs[i].places);
+    }
+    mem_free(&t->mem, t->pairs);
+    mem_free(&t->mem, t->slots);
+    mem_free(&t->mem, t->heap);
+}
+
+void pair_table_clear(pair_table *t) {
+    for (size_t i = 0; i < t->count; i++) {
+        mem_free(&t->mem, t->pairs[i].places);
+    }
+    t->count = 0;
+    t->heap_count = 0;
+    memset(t->slots, 0, (t->mask + 1) * sizeof *t->slots);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The hash table
+*/
+
+static inline size_t pair_slot(const pair_table *t, uint32_t left, uint32_t right) {
+    uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
+    return (size_t)(product >> 32 ^ product >> 15) & t->mask;
+}
+
+uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right) {
+    for (size_t i = pair_slot(t, left, right); t->slots[i] != 0; i = (i + 1) & t->mask) {
+        const pair *p = &t->pairs[t->slots[i] - 1];
+        if (p->left == left && p->right == right) {
+            return t->slots[i] - 1;
+        }
+    }
+    return PAIR_NONE;
+}
+
+static void slots_insert(pair_table *t, uint32_t index) {
+    size_t i = pair_slot(t, t->pairs[index].left, t->pairs[index].right);
+    while (t->slots[i] != 0) {
+        i = (i + 1) & t->mask;
+    }
+    t->slots[i] = index + 1;
+}
+
+static int slots_grow(pair_table *t, pybpe_error *err) {
+    size_t slots = 2 * (t->mask + 1);
+    uint32_t *fresh = mem_alloc_zeroed(&t->mem, slots, sizeof *fresh);
+    if (fresh == NULL) {
+        return error_set_memory(err, "the table of pairs", slots * sizeof *fresh);
+    }
+    mem_free(&t->mem, t->slots);
+    t->slots = fresh;
+    t->mask = slots - 1;
+    for (size_t i = 0; i < t->count; i++) {
+        slots_insert(t, (uint32_t)i);
+    }
+    return PYBPE_OK;
+}
+
+/* Makes room for one more item of an array that doubles. */
+static void *array_room(pair_table *t, void *items, size_t count, size_t *cap, size_t size, pybpe_error *err) {
+    if (count < *cap) {
+        return items;
+    }
+    size_t grown = *cap == 0 ? 1024 : 2 * *cap;
+    void *moved = mem_resize_array(&t->mem, items, grown, size);
+    if (moved == NULL) {
+        error_set_memory(err, "the pairs of a training", grown * size);
+        return NULL;
+    }
+    *cap = grown;
+    return moved;
+}
+
+int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err) {
+    *index = pair_table_find(t, left, right);
+    if (*index != PAIR_NONE) {
+        return PYBPE_OK;
+    }
+    pair *pairs = array_room(t, t->pairs, t->count, &t->cap, sizeof *pairs, err);
+    if (pairs == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    t->pairs = pairs;
+    if (2 * (t->count + 1) > t->mask) {
+        int code = slots_grow(t, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+    }
+    *index = (uint32_t)t->count;
+    t->pairs[t->count] = (pair){.left = left, .right = right};
+    t->count += 1;
+    slots_insert(t, *index);
+    return PYBPE_OK;
+}
+
+int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err) {
+    pair *p = &t->pairs[index];
+    p->places_count = 0;
+    p->places = mem_alloc_array(&t->mem, n, sizeof *p->places);
+    return p->places == NULL && n > 0 ? error_set_memory(err, "the places of a pair", (size_t)n * 4) : PYBPE_OK;
+}
+
+void pair_places_free(pair_table *t, uint32_t index) {
+    mem_free(&t->mem, t->pairs[index].places);
+    t->pairs[index].places = NULL;
+    t->pairs[index].places_count = 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The heap
+*/
+
+static inline bool entry_before(const pair_table *t, const pair_entry *x, const pair_entry *y) {
+    if (x->count != y->count) {
+        return x->count > y->count;
+    }
+    return t->order(t->order_context, &t->pairs[x->index], &t->pairs[y->index]);
+}
+
+static void heap_sift_down(pair_table *t, size_t at) {
+    pair_entry moving = t->heap[at];
+    for (size_t child = 2 * at + 1; child < t->heap_count; child = 2 * at + 1) {
+        if (child + 1 < t->heap_count && entry_before(t, &t->heap[child + 1], &t->heap[child])) {
+            child += 1;
+        }
+        if (!entry_before(t, &t->heap[child], &moving)) {
+            break;
+        }
+        t->heap[at] = t->heap[child];
+        at = child;
+    }
+    t->heap[at] = moving;
+}
+
+int pair_heap_push(pair_table *t, uint32_t index, pybpe_error *err) {
+    pair_entry *heap = array_room(t, t->heap, t->heap_count, &t->heap_cap, sizeof *heap, err);
+    if (heap == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    t->heap = heap;
+    pair_entry moving = {t->pairs[index].count, index};
+    size_t at = t->heap_count++;
+    while (at > 0 && entry_before(t, &moving, &heap[(at - 1) / 2])) {
+        heap[at] = heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap[at] = moving;
+    return PYBPE_OK;
+}
+
+uint32_t pair_heap_pop(pair_table *t, uint64_t threshold) {
+    while (t->heap_count > 0) {
+        pair_entry top = t->heap[0];
+        uint64_t count = t->pairs[top.index].count;
+        if (count >= threshold && count < top.count) {
+            t->heap[0].count = count;
+            heap_sift_down(t, 0);
+            continue;
+        }
+        t->heap[0] = t->heap[--t->heap_count];
+        heap_sift_down(t, 0);
+        if (count >= threshold) {
+            return top.index;
+        }
+        pair_places_free(t, top.index);
+    }
+    return PAIR_NONE;
+}

@@ -1,0 +1,65 @@
+/*
+The pairs that a trainer may merge: how often each occurs, where, and which is the next. Internal.
+*/
+#ifndef PYBPE_PAIRS_H
+#define PYBPE_PAIRS_H
+
+#include "base.h"
+
+#define PAIR_NONE UINT32_MAX
+
+/* One pair of adjacent tokens. */
+typedef struct pair {
+    uint32_t left, right;
+    uint64_t count;   /* weighted occurrences, now */
+    uint32_t *places; /* ascending positions of the left token; some may be outdated */
+    uint32_t places_count;
+} pair;
+
+/* An entry of the heap: a pair, and its count when it was pushed. */
+typedef struct pair_entry {
+    uint64_t count;
+    uint32_t index;
+} pair_entry;
+
+/* Whether pair x is to be merged before pair y if both are equally frequent. */
+typedef bool pair_order(const void *context, const pair *x, const pair *y);
+
+/* pairs[] with a hash table of indices over it, and a heap of those that wait to be merged. */
+typedef struct pair_table {
+    pybpe_allocator mem;
+    hash_seed seed;
+    pair *pairs;
+    size_t count, cap;
+    uint32_t *slots; /* index + 1, 0 is empty; at most half full */
+    size_t mask;
+    pair_entry *heap;
+    size_t heap_count, heap_cap;
+    pair_order *order;
+    const void *order_context;
+} pair_table;
+
+int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context,
+                    pybpe_error *err);
+void pair_table_free(pair_table *t);
+
+/* Forgets all pairs and keeps the memory. */
+void pair_table_clear(pair_table *t);
+
+/* The index of a pair, or PAIR_NONE. */
+uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right);
+
+/* The index of a pair, added with count 0 and no places if it is new. */
+int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err);
+
+/* Memory for the places of a pair: exactly n of them. */
+int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err);
+void pair_places_free(pair_table *t, uint32_t index);
+
+/* Puts a pair into the heap with its current count. */
+int pair_heap_push(pair_table *t, uint32_t index, pybpe_error *err);
+
+/* Takes the most frequent pair whose count is at least `threshold`; PAIR_NONE if there is none. */
+uint32_t pair_heap_pop(pair_table *t, uint64_t threshold);
+
+#endif
