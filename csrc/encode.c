@@ -234,19 +234,27 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
     cache_add(work->c, set, key, ids, count);
 }
 
-/* The second stage for all units of the batch. */
+/* The second stage for all units of the batch. The sink is a local copy, which can live in registers: through
+   `work` the compiler would have to reload it after every store of ids. */
 INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
-    for (size_t i = 0; i < work->count && work->code == PYBPE_OK; i++) {
+    id_sink sink = work->sink;
+    for (size_t i = 0; i < work->count; i++) {
         word_key key = work->units[i];
         cache_slot *set = work->sets[i];
-        const cache_slot *slot = cache_slot_holds(&set[1], key) ? &set[1] : &set[0];
+        const cache_slot *slot = &set[cache_slot_holds(&set[1], key)]; /* arithmetic: no branch to mispredict */
         unsigned count = cache_slot_count(slot);
         if (PYBPE_LIKELY(cache_slot_holds(slot, key) && count > 0)) {
-            sink_put_slot(&work->sink, slot, count, narrow, id_bytes);
-        } else {
-            unit_encode(work, key, set);
+            sink_put_slot(&sink, slot, count, narrow, id_bytes);
+            continue;
+        }
+        work->sink = sink;
+        unit_encode(work, key, set);
+        sink = work->sink;
+        if (PYBPE_UNLIKELY(work->code != PYBPE_OK)) {
+            break;
         }
     }
+    work->sink = sink;
 }
 
 static __attribute__((noinline)) void units_flush(encode_work *work) {
@@ -261,19 +269,21 @@ static __attribute__((noinline)) void units_flush(encode_work *work) {
     work->count = 0;
 }
 
-INLINE_ALWAYS void unit_add_key(encode_work *work, word_key key) {
-    cache_slot *set = cache_set(work->c, word_key_hash(key, work->c->seed));
+/* The first stage for one unit: the batch must have room. */
+INLINE_ALWAYS void unit_put(encode_work *work, size_t at, word_key key, const pybpe_cache *c) {
+    cache_slot *set = cache_set(c, word_key_hash(key, c->seed));
     PYBPE_PREFETCH(set);
-    work->units[work->count] = key;
-    work->sets[work->count] = set;
-    work->count += 1;
-    if (PYBPE_UNLIKELY(work->count == BATCH_UNITS)) {
-        units_flush(work);
-    }
+    work->units[at] = key;
+    work->sets[at] = set;
 }
 
-INLINE_ALWAYS void unit_add(encode_work *work, const uint8_t *w, size_t n) {
-    unit_add_key(work, n <= WORD_INLINE_MAX ? word_key_load(w, n, work->end) : (word_key){(uintptr_t)w, n});
+static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
+    word_key key = n <= WORD_INLINE_MAX ? word_key_load(w, n, work->end) : (word_key){(uintptr_t)w, n};
+    if (work->count == BATCH_UNITS) {
+        units_flush(work);
+    }
+    unit_put(work, work->count, key, work->c);
+    work->count += 1;
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -298,23 +308,35 @@ static bool key_is_ascii(word_key key) {
     return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
 }
 
-/* Adds the words between text + from and the ends. */
+/* Adds the words between text + from and the ends; up to BATCH_WORDS of them. */
 static void words_add(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
+    const uint8_t *end = work->end;
+    size_t count = work->count;
     for (size_t i = 0; i < words; i++) {
         const uint8_t *w = text + from;
         size_t n = ends[i] - from;
         from = ends[i];
+        if (PYBPE_UNLIKELY(count == BATCH_UNITS)) {
+            work->count = count;
+            units_flush(work);
+            count = 0;
+        }
         if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX)) {
-            word_key key = word_key_load(w, n, work->end);
+            word_key key = word_key_load(w, n, end);
             if (PYBPE_LIKELY(key_is_ascii(key))) {
-                unit_add_key(work, key);
+                unit_put(work, count, key, &c);
+                count += 1;
                 continue;
             }
         }
         if (n > 0) {
+            work->count = count;
             word_cut(work, w, n);
+            count = work->count;
         }
     }
+    work->count = count;
 }
 
 /* Encodes ordinary text. */

@@ -2,15 +2,18 @@
 The merge table, and the merging of short words.
 
 A word starts as its bytes. As long as some adjacent pair of tokens is in the table, the pair with the
-lowest rank, and of several the leftmost, becomes one token. merge_short keeps the tokens and the ranks
-of their pairs in two small arrays:
+lowest rank, and of several the leftmost, becomes one token. merge_short keeps the tokens, and for each the
+rank of the pair with its next, in small arrays, and which positions still start a token in a bit mask:
 
-    ids      h   e   l   l   o            ids      h   e   ll  o
-    ranks    7   -   3   -        ->      ranks    7   5   -
-                     ^ lowest: merge                   ^   ^ only these two are looked up again
+    position   0  1  2  3  4  5  6            0  1  2  3  4  5  6
+    id         #  h  e  l  l  o  #            #  h  e  ll .  o  #
+    rank       -  7  -  3  -  -  -     ->     -  7  5  -  -  -  -
+    alive      1  1  1  1  1  1  1            1  1  1  1  0  1  1
+                        ^ lowest: merge             ^  ^ only these two are looked up again
 
-Each merge costs one pass over arrays that fit a few cache lines, which for words of natural length is
-faster than any heap. Long words go to merge_long.c.
+The #s at both ends belong to no pair, so the first and the last token are no special cases. Words differ, so
+any branch on what is in them is mispredicted often, and costs as much as looking at all positions: the
+loop has none but its end. Long words go to merge_long.c.
 */
 #include "merge.h"
 
@@ -30,17 +33,20 @@ static unsigned bits_needed(size_t x) {
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err) {
     *t = (merge_table){.id_bits = bits_needed(ids), .rank_bits = bits_needed(capacity), .capacity = capacity};
+    t->outside = (uint32_t)ids; /* it fits id_bits */
     if (2 * t->id_bits + t->rank_bits > 63) {
         return error_set(err, PYBPE_ERR_LIMIT, 0,
                          "a vocabulary of %zu tokens with %zu merges is too large to encode with; both may be up to "
                          "2,097,151",
                          ids, capacity);
     }
-    unsigned log2_slots = bits_needed(capacity) + 1;
-    size_t slots = (size_t)1 << log2_slots;
-    t->shift = 64 - log2_slots;
+    unsigned log2_buckets = 1 + bits_needed(capacity / 4);
+    size_t slots = ((size_t)1 << log2_buckets) * MERGE_BUCKET;
+    t->shift = 64 - log2_buckets;
     t->factor = hash_seed_draw().a | 1;
-    t->slots = mem_alloc_array(mem, slots, sizeof *t->slots);
+    if (mem_table_alloc(&t->block, mem, slots, sizeof *t->slots)) {
+        t->slots = t->block.data;
+    }
     t->merged = mem_alloc_array(mem, capacity + 1, sizeof *t->merged);
     t->byte_ranks = mem_alloc_array(mem, 65536, sizeof *t->byte_ranks);
     if (t->slots == NULL || t->merged == NULL || t->byte_ranks == NULL) {
@@ -54,22 +60,26 @@ int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t 
 }
 
 void merge_table_free(merge_table *t, const pybpe_allocator *mem) {
-    mem_free(mem, t->slots);
+    mem_table_free(&t->block, mem);
     mem_free(mem, t->merged);
     mem_free(mem, t->byte_ranks);
     *t = (merge_table){0};
 }
 
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
-    uint64_t key = (uint64_t)left << t->id_bits | right;
-    size_t mask = (size_t)(UINT64_MAX >> t->shift);
-    size_t i = merge_slot(t, key);
-    while (t->slots[i] != UINT64_MAX && t->slots[i] >> t->rank_bits != key) {
-        i = (i + 1) & mask;
-    }
     t->merged[rank] = merged;
-    if (t->slots[i] == UINT64_MAX) {
-        t->slots[i] = key << t->rank_bits | rank;
+    if (merge_rank(t, left, right) != MERGE_NONE) {
+        return;
+    }
+    uint64_t key = (uint64_t)left << t->id_bits | right;
+    for (size_t i = merge_bucket(t, key);; i = merge_bucket_next(t, i)) {
+        uint64_t *slots = t->slots + MERGE_BUCKET * i;
+        for (size_t j = 0; j < MERGE_BUCKET; j++) {
+            if (slots[j] == UINT64_MAX) {
+                slots[j] = key << t->rank_bits | rank;
+                return;
+            }
+        }
     }
 }
 
@@ -77,35 +87,72 @@ void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t ran
 Short words
 */
 
-size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids) {
-    uint32_t ranks[MERGE_SHORT_MAX + 1]; /* ranks[i]: of the pair ids[i], ids[i + 1] */
-    for (size_t i = 0; i + 1 < n; i++) {
-        ids[i] = t->byte_ids[w[i]];
-        ranks[i] = t->byte_ranks[w[i] << 8 | w[i + 1]];
+/* Positions run from 1 to n; 0 and n + 1 are outside. The masks have a bit a position. */
+enum { POSITIONS = 64 };
+_Static_assert(MERGE_SHORT_MAX + 2 <= POSITIONS, "a position of a short word is a bit of 64");
+
+static inline unsigned position_after(uint64_t alive, unsigned i) {
+    return i + 1 + (unsigned)__builtin_ctzll(alive >> (i + 1));
+}
+
+static inline unsigned position_before(uint64_t alive, unsigned i) {
+    return 63 - (unsigned)__builtin_clzll(alive & ((UINT64_C(1) << i) - 1));
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* The least of pairs[0..n), where n is a multiple of 4: four chains that the processor follows side by side. */
+static inline uint64_t least_pair(const uint64_t *pairs, size_t n) {
+    uint64_t a = pairs[0];
+    uint64_t b = pairs[1];
+    uint64_t c = pairs[2];
+    uint64_t d = pairs[3];
+    for (size_t i = 4; i < n; i += 4) {
+        a = min_u64(a, pairs[i]);
+        b = min_u64(b, pairs[i + 1]);
+        c = min_u64(c, pairs[i + 2]);
+        d = min_u64(d, pairs[i + 3]);
     }
-    ids[n - 1] = t->byte_ids[w[n - 1]];
-    while (n > 1) {
-        size_t at = 0;
-        uint32_t best = ranks[0];
-        for (size_t i = 1; i < n - 1; i++) {
-            at = ranks[i] < best ? i : at;
-            best = ranks[i] < best ? ranks[i] : best;
-        }
-        if (best == MERGE_NONE) {
+    return min_u64(min_u64(a, b), min_u64(c, d));
+}
+
+static inline uint64_t pair_of(uint32_t rank, unsigned position) { return (uint64_t)rank << 32 | position; }
+
+size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *out) {
+    uint32_t ids[POSITIONS];
+    uint64_t pairs[POSITIONS]; /* rank << 32 | position, so that the least is the one to merge */
+    size_t rounded = (n + 4) & ~(size_t)3;
+    for (size_t i = n; i < rounded; i++) {
+        pairs[i] = UINT64_MAX;
+    }
+    pairs[0] = UINT64_MAX;
+    ids[0] = t->outside;
+    ids[n + 1] = t->outside;
+    for (unsigned i = 1; i < n; i++) {
+        ids[i] = t->byte_ids[w[i - 1]];
+        pairs[i] = pair_of(t->byte_ranks[w[i - 1] << 8 | w[i]], i);
+    }
+    ids[n] = t->byte_ids[w[n - 1]];
+    uint64_t alive = (UINT64_C(4) << n) - 1;
+    for (;;) {
+        uint64_t best = least_pair(pairs, rounded);
+        uint32_t rank = (uint32_t)(best >> 32);
+        if (rank == MERGE_NONE) {
             break;
         }
-        n -= 1;
-        ids[at] = t->merged[best];
-        for (size_t i = at + 1; i < n; i++) {
-            ids[i] = ids[i + 1];
-            ranks[i - 1] = ranks[i];
-        }
-        if (at + 1 < n) {
-            ranks[at] = merge_rank(t, ids[at], ids[at + 1]);
-        }
-        if (at > 0) {
-            ranks[at - 1] = merge_rank(t, ids[at - 1], ids[at]);
-        }
+        unsigned at = (unsigned)best;
+        unsigned gone = position_after(alive, at);
+        alive &= ~(UINT64_C(1) << gone);
+        unsigned after = position_after(alive, at);
+        unsigned before = position_before(alive, at);
+        ids[at] = t->merged[rank];
+        pairs[gone] = UINT64_MAX;
+        pairs[at] = pair_of(merge_rank(t, ids[at], ids[after]), at);
+        pairs[before] = pair_of(merge_rank(t, ids[before], ids[at]), before);
     }
-    return n;
+    size_t count = 0;
+    for (alive &= (UINT64_C(2) << n) - 2; alive != 0; alive &= alive - 1) {
+        out[count++] = ids[__builtin_ctzll(alive)];
+    }
+    return count;
 }

@@ -8,23 +8,29 @@ The merges of a vocabulary as a table, and the merging of one word. Internal.
 
 #define MERGE_NONE UINT32_MAX /* the rank of a pair that does not merge */
 
-/* (left id, right id) -> rank, open addressing, at most half full. One slot is 8 bytes, so that 50,000
-   merges fit a level 2 cache:
+/* (left id, right id) -> rank. One slot is 8 bytes, so that 50,000 merges fit a level 2 cache:
 
        bit 63                                             0
            | left id | right id |          rank           |
              id_bits   id_bits           rank_bits          (2 * id_bits + rank_bits <= 63)
-*/
+
+   Slots come in buckets of four, filled from the front; a pair whose bucket is full is in the next one that is
+   not. At most half of the slots are taken, so mostly a look-up compares one bucket without a branch that could be
+   mispredicted, whether the pair merges or not. */
+enum { MERGE_BUCKET = 4 };
+
 typedef struct merge_table {
-    uint64_t *slots;
-    unsigned shift; /* 64 - log2(number of slots) */
+    uint64_t *slots; /* block.data */
+    mem_table block;
+    unsigned shift; /* 64 - log2(number of buckets) */
     unsigned id_bits;
     unsigned rank_bits;
-    uint64_t factor;         /* secret and odd: hashes by multiplication */
-    uint32_t *merged;        /* rank -> the id that the merge makes */
-    uint32_t *byte_ranks;    /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
-    uint32_t byte_ids[256];  /* byte -> id */
-    size_t capacity;         /* merges that there is room for */
+    uint32_t outside;       /* an id that is in no pair */
+    uint64_t factor;        /* secret and odd: hashes by multiplication */
+    uint32_t *merged;       /* rank -> the id that the merge makes */
+    uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
+    uint32_t byte_ids[256]; /* byte -> id */
+    size_t capacity;        /* merges that there is room for */
 } merge_table;
 
 /* Room for `capacity` merges of ids below `ids`. PYBPE_ERR_LIMIT if they do not fit the slots. */
@@ -41,19 +47,25 @@ static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t r
     *known = rank < *known ? rank : *known;
 }
 
-static inline size_t merge_slot(const merge_table *t, uint64_t key) { return (size_t)(key * t->factor >> t->shift); }
+static inline size_t merge_bucket(const merge_table *t, uint64_t key) { return (size_t)(key * t->factor >> t->shift); }
+
+/* The bucket after i; after the last comes the first. */
+static inline size_t merge_bucket_next(const merge_table *t, size_t i) {
+    return (i + 1) & (size_t)(UINT64_MAX >> t->shift);
+}
 
 /* The rank of a pair of ids, or MERGE_NONE. */
 static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t right) {
+    const uint64_t rank_mask = (UINT64_C(1) << t->rank_bits) - 1;
     uint64_t key = (uint64_t)left << t->id_bits | right;
-    size_t mask = (size_t)(UINT64_MAX >> t->shift);
-    for (size_t i = merge_slot(t, key);; i = (i + 1) & mask) {
-        uint64_t slot = t->slots[i];
-        if (slot >> t->rank_bits == key) {
-            return (uint32_t)(slot & ((UINT64_C(1) << t->rank_bits) - 1));
+    for (size_t i = merge_bucket(t, key);; i = merge_bucket_next(t, i)) {
+        const uint64_t *slots = t->slots + MERGE_BUCKET * i;
+        uint32_t rank = MERGE_NONE;
+        for (size_t j = 0; j < MERGE_BUCKET; j++) {
+            rank = slots[j] >> t->rank_bits == key ? (uint32_t)(slots[j] & rank_mask) : rank;
         }
-        if (slot == UINT64_MAX) {
-            return MERGE_NONE;
+        if (PYBPE_LIKELY(rank != MERGE_NONE || slots[MERGE_BUCKET - 1] == UINT64_MAX)) {
+            return rank;
         }
     }
 }
