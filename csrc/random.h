@@ -1,0 +1,23 @@
+/*
+The random numbers of llm.c and PyTorch: mt19937. Internal.
+*/
+#ifndef PYBPE_RANDOM_H
+#define PYBPE_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MT19937_N = 624 };
+
+typedef struct mt19937 {
+    uint32_t state[MT19937_N];
+    uint32_t next; /* index of the next number; MT19937_N: the state must be renewed */
+} mt19937;
+
+void mt19937_seed(mt19937 *rng, uint32_t seed);
+uint32_t mt19937_next(mt19937 *rng);
+
+/* Shuffles data[0..n) as llm.c's random_permutation does: one number an item, from the last to the second. */
+void mt19937_shuffle(mt19937 *rng, uint32_t *data, size_t n);
+
+#endif
