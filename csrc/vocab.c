@@ -568,13 +568,14 @@ static int file_check_tokens(vocab_file *f, size_t *bytes, pybpe_error *err) {
 
 /* Checks length, magic and checksum of the trailer and takes the sizes of its parts. */
 static int file_check_trailer(vocab_file *f, vocab_sizes *sizes, pybpe_error *err) {
-    f->has_trailer = load_u32(f->data + 16) == TRAILER_MARK;
-    if (!f->has_trailer) {
-        return PYBPE_OK;
-    }
     const uint8_t *t = f->data + f->trailer;
     uint64_t length = load_u64(f->data + 20);
     uint64_t have = f->n - f->trailer;
+    f->has_trailer = load_u32(f->data + 16) == TRAILER_MARK ||
+                     (have >= sizeof TRAILER_MAGIC && memcmp(t, TRAILER_MAGIC, sizeof TRAILER_MAGIC) == 0);
+    if (!f->has_trailer) {
+        return PYBPE_OK;
+    }
     if (length != have || length < TRAILER_FIXED + TRAILER_CHECKSUM) {
         return error_set(err, PYBPE_ERR_FORMAT, f->trailer,
                          "tokenizer.bin has %llu bytes behind its tokens at offset %zu; its header announces %llu",

@@ -1,0 +1,467 @@
+/*
+Vocabularies: what is accepted and refused, tokenizer.bin there and back, damaged files, decoding.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+#include <unistd.h>
+
+/* Ids 256 ab, 257 abc, 258 aa, 259 <|e|>. */
+static void fill(small_vocab *s) {
+    small_start(s);
+    uint32_t ab = small_add_merge(s, 'a', 'b');
+    small_add_merge(s, ab, 'c');
+    small_add_merge(s, 'a', 'a');
+    small_add_special(s, "<|e|>");
+}
+
+static void expect_refused(const pybpe_vocab_spec *spec, int code, uint64_t offset, int line) {
+    pybpe_vocab *v = (pybpe_vocab *)1;
+    pybpe_error err;
+    int got = pybpe_vocab_new(&v, spec, NULL, &err);
+    if (got != code || err.code != code || err.offset != offset || v != NULL || err.msg[0] == '\0') {
+        printf("line %d: code %d, offset %llu: %s\n", line, got, (unsigned long long)err.offset, err.msg);
+    }
+    CHECK(got == code && err.code == code && err.offset == offset && v == NULL && err.msg[0] != '\0');
+}
+
+static void test_new(void) {
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, &err), PYBPE_OK);
+    memset(&s, 0xEE, sizeof s); /* everything was copied */
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 0), 257);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"c", 1, 0), 'c');
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"bc", 2, 0), PYBPE_NO_ID);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"", 0, 0), PYBPE_NO_ID);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"<|e|>", 5, 0), PYBPE_NO_ID);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"<|e|>", 5, 1), 259);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 1), PYBPE_NO_ID);
+    pybpe_vocab_spec got = pybpe_vocab_get_spec(v);
+    CHECK_EQ(got.tokens.count, 260);
+    CHECK_EQ(got.merges_count, 3);
+    CHECK_EQ(got.merges[2], 256);
+    CHECK_EQ(got.merges[3], 'c');
+    CHECK_EQ(got.specials_count, 1);
+    CHECK_EQ(got.specials[0], 259);
+    CHECK_EQ(got.eot_id, 259);
+    CHECK(got.custom == NULL);
+    pybpe_vocab_free(v);
+    pybpe_vocab_free(NULL);
+}
+
+static void test_new_refuses(void) {
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    spec.tokens.count = 255;
+    spec.merges_count = spec.specials_count = 0;
+    spec.eot_id = PYBPE_NO_ID;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 255, __LINE__); /* byte 255 is missing */
+    spec.tokens = (pybpe_strings){NULL, NULL, 0};
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+
+    small_add_token(&s, "abc", 3); /* id 260, as 257 */
+    spec = small_spec(&s);
+    expect_refused(&spec, PYBPE_ERR_VALUE, 260, __LINE__);
+    fill(&s);
+    small_add_special(&s, "<|e|>");
+    spec = small_spec(&s);
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* the second special */
+    fill(&s);
+    s.merges[2] = 'b'; /* b + c is no token */
+    spec = small_spec(&s);
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
+    s.merges[2] = 259; /* a special */
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
+    s.merges[2] = 260; /* nothing */
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
+    fill(&s);
+    spec = small_spec(&s);
+    s.specials[0] = 260;
+    spec.eot_id = PYBPE_NO_ID;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    fill(&s);
+    s.specials[1] = 259;
+    s.specials_count = 2;
+    spec = small_spec(&s);
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* not ascending */
+    fill(&s);
+    spec = small_spec(&s);
+    spec.eot_id = 260;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec = small_spec(&s);
+    spec.pattern = 99;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec.pattern = PYBPE_PATTERN_CUSTOM; /* without a regular expression */
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec.pattern = PYBPE_PATTERN_GPT2;
+    spec.custom = "a+"; /* with one too many */
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec.custom = NULL;
+    spec.normalizer = 3;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec = small_spec(&s);
+    s.offsets[5] = 3;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 4, __LINE__);
+}
+
+/* A special may have the bytes of an ordinary token, and an id may be unused. */
+static void test_new_accepts(void) {
+    small_vocab s;
+    fill(&s);
+    uint32_t special = small_add_special(&s, "abc");
+    small_add_token(&s, "", 0);
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 0), 257);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 1), special);
+    pybpe_vocab_free(v);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+tokenizer.bin
+*/
+
+typedef struct bytes {
+    uint8_t data[16384];
+    size_t n;
+} bytes;
+
+static void temp_name(char *path, size_t room) {
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, room, "%s/pybpe_test_vocab_%ld.bin", folder != NULL ? folder : "/tmp", (long)getpid());
+}
+
+static int save(const pybpe_vocab_spec *spec, int version, bytes *out) {
+    char path[512];
+    temp_name(path, sizeof path);
+    pybpe_vocab *v;
+    pybpe_error err;
+    int code = pybpe_vocab_new(&v, spec, NULL, &err);
+    CHECK_EQ(code, PYBPE_OK);
+    code = pybpe_vocab_save(v, path, version, &err);
+    pybpe_vocab_free(v);
+    out->n = 0;
+    FILE *f = fopen(path, "rb");
+    if (f != NULL) {
+        out->n = fread(out->data, 1, sizeof out->data, f);
+        fclose(f);
+        pybpe_vocab *loaded = NULL;
+        CHECK_EQ(pybpe_vocab_load(&loaded, path, NULL, &err), PYBPE_OK);
+        pybpe_vocab_free(loaded);
+        remove(path);
+    }
+    return code;
+}
+
+static void expect_equal(const pybpe_vocab_spec *a, const pybpe_vocab_spec *b) {
+    CHECK_EQ(a->tokens.count, b->tokens.count);
+    CHECK(memcmp(a->tokens.offsets, b->tokens.offsets, (a->tokens.count + 1) * 8) == 0);
+    CHECK(memcmp(a->tokens.bytes, b->tokens.bytes, (size_t)a->tokens.offsets[a->tokens.count]) == 0);
+    CHECK_EQ(a->merges_count, b->merges_count);
+    CHECK(a->merges_count == 0 || memcmp(a->merges, b->merges, a->merges_count * 8) == 0);
+    CHECK_EQ(a->specials_count, b->specials_count);
+    CHECK(a->specials_count == 0 || memcmp(a->specials, b->specials, a->specials_count * 4) == 0);
+    CHECK_EQ(a->eot_id, b->eot_id);
+    CHECK_EQ(a->pattern, b->pattern);
+    CHECK_EQ(a->normalizer, b->normalizer);
+    CHECK((a->custom == NULL) == (b->custom == NULL));
+    CHECK(a->custom == NULL || strcmp(a->custom, b->custom) == 0);
+}
+
+static void test_round_trip(void) {
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    for (int round = 0; round < 4; round++) {
+        static bytes file;
+        spec.pattern = round == 1 ? PYBPE_PATTERN_CUSTOM : PYBPE_PATTERN_O200K | PYBPE_PATTERN_DIGITS1;
+        spec.custom = round == 1 ? "\\w+|\\W" : NULL;
+        spec.normalizer = round == 2 ? PYBPE_NORMALIZER_NFKC : PYBPE_NORMALIZER_NONE;
+        spec.eot_id = round == 3 ? PYBPE_NO_ID : 259;
+        CHECK_EQ(save(&spec, round == 3 ? 1 : 2, &file), PYBPE_OK);
+        pybpe_vocab *v;
+        pybpe_error err;
+        CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
+        pybpe_vocab_spec got = pybpe_vocab_get_spec(v);
+        expect_equal(&spec, &got);
+        pybpe_vocab_free(v);
+    }
+}
+
+static void test_save_refuses(void) {
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 3, &file), PYBPE_ERR_VALUE);
+    uint8_t many[300] = {0};
+    small_add_token(&s, many, 256);
+    spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_ERR_LIMIT);
+    fill(&s);
+    small_add_token(&s, "", 0);
+    spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_ERR_LIMIT);
+    CHECK_EQ(file.n, 0); /* no file appeared */
+}
+
+/* Every cut and every damaged byte is noticed. The file is in memory of its exact size, so that a sanitizer sees
+   a read behind it. */
+static void test_damage(void) {
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
+    CHECK_EQ(file.data[0], 0xC8);
+    CHECK_EQ(file.data[3], 0x01);
+    CHECK_EQ(file.data[4], 2);
+    CHECK_EQ(file.data[8] + 256 * file.data[9], 260);
+    CHECK_EQ(file.data[12] + 256 * file.data[13], 259);
+    CHECK_EQ(file.data[1024], 1);
+    int loaded = 0;
+    int silent = 0;
+    for (size_t n = 0; n <= file.n + 1; n++) {
+        uint8_t *part = malloc(n + (n == 0));
+        memcpy(part, file.data, n < file.n ? n : file.n);
+        pybpe_vocab *v = NULL;
+        pybpe_error err = {0};
+        int code = pybpe_vocab_load_mem(&v, part, n, NULL, &err);
+        loaded += code == PYBPE_OK;
+        silent += code != PYBPE_OK && (code != PYBPE_ERR_FORMAT || v != NULL || err.offset > n || err.msg[0] == '\0');
+        pybpe_vocab_free(v);
+        free(part);
+    }
+    CHECK_EQ(loaded, 1);
+    CHECK_EQ(silent, 0);
+    loaded = 0;
+    uint8_t *copy = malloc(file.n);
+    memcpy(copy, file.data, file.n);
+    for (size_t i = 0; i < file.n; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            copy[i] ^= (uint8_t)(1 << bit);
+            pybpe_vocab *v = NULL;
+            int code = pybpe_vocab_load_mem(&v, copy, file.n, NULL, NULL);
+            loaded += code != PYBPE_ERR_FORMAT;
+            pybpe_vocab_free(v);
+            copy[i] ^= (uint8_t)(1 << bit);
+        }
+    }
+    free(copy);
+    CHECK_EQ(loaded, 0);
+}
+
+static void put_i32(uint8_t *at, uint32_t x) {
+    for (int i = 0; i < 4; i++) {
+        at[i] = (uint8_t)(x >> (8 * i));
+    }
+}
+
+/* Lays out a file as llm.c's scripts do. */
+static void foreign(const small_vocab *s, uint32_t version, uint32_t eot, bytes *out) {
+    memset(out, 0, sizeof *out);
+    put_i32(out->data, 20240328);
+    put_i32(out->data + 4, version);
+    put_i32(out->data + 8, (uint32_t)s->count);
+    put_i32(out->data + 12, eot);
+    out->n = 1024;
+    for (size_t id = 0; id < s->count; id++) {
+        size_t n = (size_t)(s->offsets[id + 1] - s->offsets[id]);
+        out->data[out->n] = (uint8_t)n;
+        memcpy(out->data + out->n + 1, s->bytes + s->offsets[id], n);
+        out->n += 1 + n;
+    }
+}
+
+static void test_foreign(void) {
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    foreign(&s, 2, 259, &file);
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
+    pybpe_vocab_spec want = small_spec(&s);
+    pybpe_vocab_spec got = pybpe_vocab_get_spec(v);
+    expect_equal(&want, &got); /* the merges are recovered */
+    pybpe_vocab_free(v);
+
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n + 100, NULL, &err), PYBPE_OK); /* as llm.c, which stops there */
+    pybpe_vocab_free(v);
+
+    foreign(&s, 1, 0, &file); /* version 1 says no eot, and this is not GPT-2's vocabulary */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
+    got = pybpe_vocab_get_spec(v);
+    CHECK_EQ(got.eot_id, PYBPE_NO_ID);
+    CHECK_EQ(got.specials_count, 0);
+    CHECK_EQ(got.merges_count, 3); /* <|e|> can't be reached by merges */
+    pybpe_vocab_free(v);
+
+    foreign(&s, 2, 260, &file);
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 12);
+    foreign(&s, 3, 259, &file);
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 4);
+    foreign(&s, 2, 'a', &file); /* then the byte a is a special and no ordinary token */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    foreign(&s, 2, 259, &file);
+    put_i32(file.data + 8, 0xFFFFFFFF);
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 8);
+    foreign(&s, 2, 259, &file);
+    file.data[1024 + 2 * 7] = 0; /* the length of token 7 */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 1024 + 2 * 7);
+    foreign(&s, 2, 259, &file);
+    file.data[1024 + 2 * 7 + 1] = 8; /* as token 8 */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 1024 + 2 * 8);
+    CHECK(pybpe_vocab_load(&v, "/nonexistent/tokenizer.bin", NULL, &err) == PYBPE_ERR_IO && v == NULL);
+}
+
+/* The parts into which lower tokens leave each token, also where ids are not in the order of lengths. */
+static void test_recover(void) {
+    small_vocab s;
+    small_start(&s);
+    small_add_token(&s, "abcd", 4); /* 256: nothing lower reaches it */
+    small_add_token(&s, "bc", 2);   /* 257 = b + c */
+    small_add_token(&s, "abc", 3);  /* 258 = a + bc */
+    small_add_token(&s, "ab", 2);   /* 259 = a + b */
+    uint8_t many[120];
+    memset(many, 'x', sizeof many);
+    for (size_t n = 2; n <= 64; n *= 2) {
+        small_add_token(&s, many, n); /* 260.. = doublings */
+    }
+    small_add_token(&s, many, 96); /* 266 = 64 + 32, longer than a short word */
+    pybpe_vocab_spec spec = small_spec(&s);
+    uint32_t merges[2 * SMALL_TOKENS];
+    size_t count = 0;
+    CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
+    const uint32_t want[] = {'b', 'c', 'a', 257, 'a', 'b', 'x', 'x', 260, 260, 261, 261, 262, 262, 263, 263, 264, 264, 265, 264};
+    CHECK_EQ(count, sizeof want / 8);
+    CHECK(memcmp(merges, want, sizeof want) == 0);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Decoding
+*/
+
+static void test_decode(void) {
+    small_vocab s;
+    fill(&s);
+    uint32_t unused = small_add_token(&s, "", 0);
+    uint32_t longer = small_add_token(&s, "a token of more than sixteen bytes", 34);
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+    const uint32_t ids[] = {'x', 257, longer, 259, 258, 0};
+    const uint16_t narrow[] = {'x', 257, (uint16_t)longer, 259, 258, 0};
+    const char want[] = "xabca token of more than sixteen bytes<|e|>aa"; /* and its NUL, token 0 */
+    size_t length = 0;
+    CHECK_EQ(pybpe_decode(v, ids, 4, 6, NULL, 0, &length, NULL), PYBPE_OK);
+    CHECK_EQ(length, sizeof want);
+    for (size_t room = 0; room < sizeof want + 20; room++) { /* exact memory: a sanitizer sees one byte too many */
+        uint8_t *out = malloc(room + (room == 0));
+        size_t got = 77;
+        pybpe_error err;
+        int code = room % 2 ? pybpe_decode(v, ids, 4, 6, out, room, &got, &err)
+                            : pybpe_decode(v, narrow, 2, 6, out, room, &got, &err);
+        CHECK_EQ(code, room < sizeof want ? PYBPE_ERR_LIMIT : PYBPE_OK);
+        CHECK_EQ(got, room < sizeof want ? 77 : sizeof want);
+        CHECK(room < sizeof want || memcmp(out, want, sizeof want) == 0);
+        free(out);
+    }
+    const uint32_t bad[] = {'x', 263};
+    const uint32_t hole[] = {'x', 'x', unused};
+    uint8_t out[64];
+    pybpe_error err;
+    CHECK_EQ(pybpe_decode(v, bad, 4, 2, out, 64, &length, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1);
+    CHECK_EQ(pybpe_decode(v, hole, 4, 3, NULL, 0, &length, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 2);
+    CHECK_EQ(pybpe_decode(v, ids, 3, 1, out, 64, &length, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_decode(v, ids, 4, 0, out, 64, &length, &err), PYBPE_OK);
+    CHECK_EQ(length, 0);
+    pybpe_vocab_free(v);
+}
+
+static void expect_complete(const char *s, size_t want) {
+    CHECK_EQ(pybpe_utf8_complete((const uint8_t *)s, strlen(s)), want);
+}
+
+static void test_utf8_complete(void) {
+    expect_complete("", 0);
+    expect_complete("a", 1);
+    expect_complete("a\xC3", 1);
+    expect_complete("a\xC3\xA9", 3);
+    expect_complete("\xE4", 0);
+    expect_complete("\xE4\xB8", 0);
+    expect_complete("\xE4\xB8\xAD", 3);
+    expect_complete("x\xF0\x9F\x98", 1);
+    expect_complete("x\xF0\x9F\x98\x80", 5);
+    expect_complete("\x80\x80\x80\x80", 4); /* no character begins here: nothing to wait for */
+    expect_complete("\xE0\x80", 2);         /* E0 80 begins no character */
+    expect_complete("\xED\xA0", 2);         /* nor does a surrogate */
+    expect_complete("\xF4\x90", 2);
+    expect_complete("\xF0\x8F", 2);
+    expect_complete("\xC1", 1);
+    expect_complete("\xF5", 1);
+    expect_complete("\xC3\xC3", 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static void test_failing_memory(void) {
+    static bytes file;
+    static bytes foreign_file;
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
+    foreign(&s, 2, 259, &foreign_file);
+    int failures = 0;
+    int passed[3] = {0};
+    for (int kind = 0; kind < 3; kind++) {
+        for (long grant = 0; grant < 40; grant++) {
+            failing_memory m = {grant, 0};
+            pybpe_allocator mem = {failing_resize, &m};
+            pybpe_vocab *v = NULL;
+            pybpe_error err;
+            int code = kind == 0   ? pybpe_vocab_new(&v, &spec, &mem, &err)
+                       : kind == 1 ? pybpe_vocab_load_mem(&v, file.data, file.n, &mem, &err)
+                                   : pybpe_vocab_load_mem(&v, foreign_file.data, foreign_file.n, &mem, &err);
+            passed[kind] += code == PYBPE_OK;
+            failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || v != NULL);
+            pybpe_vocab_free(v);
+            failures += m.blocks != 0;
+        }
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed[0] > 0 && passed[0] < 40);
+    CHECK(passed[1] > 0 && passed[1] < 40);
+    CHECK(passed[2] > 0 && passed[2] < 40);
+}
+
+int main(void) {
+    test_new();
+    test_new_refuses();
+    test_new_accepts();
+    test_round_trip();
+    test_save_refuses();
+    test_damage();
+    test_foreign();
+    test_recover();
+    test_decode();
+    test_utf8_complete();
+    test_failing_memory();
+    return check_report("vocab");
+}
