@@ -118,15 +118,19 @@ typedef struct id_sink {
     uint32_t too_large; /* an id that did not fit 16 bits, or 0 */
 } id_sink;
 
+INLINE_ALWAYS void sink_put_one(id_sink *sink, size_t at, uint32_t id, int id_bytes) {
+    if (id_bytes == 4) {
+        ((uint32_t *)sink->ids)[at] = id;
+    } else {
+        sink->too_large = id > UINT16_MAX ? id : sink->too_large;
+        ((uint16_t *)sink->ids)[at] = (uint16_t)id;
+    }
+}
+
 /* Any ids, one at a time. */
 static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
     for (size_t i = 0; sink->ids != NULL && i < count; i++) {
-        if (sink->id_bytes == 4) {
-            ((uint32_t *)sink->ids)[sink->count + i] = ids[i];
-        } else {
-            sink->too_large = ids[i] > UINT16_MAX ? ids[i] : sink->too_large;
-            ((uint16_t *)sink->ids)[sink->count + i] = (uint16_t)ids[i];
-        }
+        sink_put_one(sink, sink->count + i, ids[i], sink->id_bytes);
     }
     sink->count += count;
 }
@@ -135,25 +139,18 @@ static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
 INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
     const size_t most = narrow ? CACHE_NARROW_IDS : CACHE_WIDE_IDS;
     size_t stored = PYBPE_LIKELY(sink->cap - sink->count >= most) ? most : count;
-    uint16_t *to16 = (uint16_t *)sink->ids + (id_bytes == 2 ? sink->count : 0);
-    uint32_t *to32 = (uint32_t *)sink->ids + (id_bytes == 4 ? sink->count : 0);
     if (id_bytes == 2 && narrow && stored == most) {
-        memcpy(to16, s->ids.narrow, sizeof s->ids.narrow);
+        memcpy((uint16_t *)sink->ids + sink->count, s->ids.narrow, sizeof s->ids.narrow);
     } else if (id_bytes == 4 && !narrow && stored == most) {
-        memcpy(to32, s->ids.wide, sizeof s->ids.wide);
+        memcpy((uint32_t *)sink->ids + sink->count, s->ids.wide, sizeof s->ids.wide);
     } else if (id_bytes == 4 && narrow && stored == most) {
+        uint32_t *to = (uint32_t *)sink->ids + sink->count;
         for (size_t i = 0; i < CACHE_NARROW_IDS; i++) {
-            to32[i] = s->ids.narrow[i];
+            to[i] = s->ids.narrow[i];
         }
     } else if (id_bytes != 0) {
         for (size_t i = 0; i < count; i++) {
-            uint32_t id = narrow ? s->ids.narrow[i] : s->ids.wide[i];
-            if (id_bytes == 4) {
-                to32[i] = id;
-            } else {
-                sink->too_large = id > UINT16_MAX ? id : sink->too_large;
-                to16[i] = (uint16_t)id;
-            }
+            sink_put_one(sink, sink->count + i, narrow ? s->ids.narrow[i] : s->ids.wide[i], id_bytes);
         }
     }
     sink->count += count;
@@ -351,6 +348,8 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     units_flush(work);
 }
 
+static const uint8_t NO_TEXT[1]; /* instead of NULL, to which not even 0 may be added */
+
 static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
                       void *ids, int id_bytes, size_t cap, pybpe_error *err) {
     if (ids != NULL && id_bytes != 2 && id_bytes != 4) {
@@ -392,6 +391,7 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
                          "the vocabulary has a pattern of its own: cut the text with it and encode the words");
     }
     encode_work work;
+    text = n > 0 ? text : NO_TEXT;
     int code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
     if (code != PYBPE_OK) {
         return code;
@@ -417,7 +417,9 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
         }
     }
     encode_work work;
-    int code = work_start(&work, e, c, text, words > 0 ? ends[words - 1] : 0, ids, id_bytes, cap, err);
+    size_t n = words > 0 ? ends[words - 1] : 0;
+    text = n > 0 ? text : NO_TEXT;
+    int code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
     if (code != PYBPE_OK) {
         return code;
     }

@@ -1,0 +1,433 @@
+/*
+Encoding: worked examples, then random words and vocabularies against the obvious quadratic algorithm.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+/* ---------------------------------------------------------------------------------------------------
+What is tested: one encoder with its vocabulary and cache
+*/
+
+typedef struct subject {
+    pybpe_vocab *v;
+    pybpe_encoder *e;
+    pybpe_cache *c;
+} subject;
+
+static subject subject_new(const pybpe_vocab_spec *spec) {
+    subject s = {NULL, NULL, NULL};
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_new(&s.v, spec, NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, &err), PYBPE_OK);
+    return s;
+}
+
+static void subject_free(subject *s) {
+    pybpe_cache_free(s->c);
+    pybpe_encoder_free(s->e);
+    pybpe_vocab_free(s->v);
+}
+
+/* Encodes text with the pattern and checks the ids, at both widths, twice (cold and from the cache), in
+   memory of the exact sizes. */
+static void expect_ids(subject *s, const char *text, const uint32_t *want, size_t count, int line) {
+    size_t n = strlen(text);
+    uint8_t *copy = malloc(n + (n == 0));
+    uint32_t *ids = malloc(4 * n + (n == 0));
+    uint16_t *narrow = malloc(2 * n + (n == 0));
+    memcpy(copy, text, n);
+    const pybpe_specials *specials = pybpe_encoder_specials(s->e);
+    for (int round = 0; round < 2; round++) {
+        size_t got = 0;
+        CHECK_EQ(pybpe_encode(s->e, s->c, specials, copy, n, ids, 4, n, &got, NULL), PYBPE_OK);
+        int equal = got == count && (count == 0 || memcmp(ids, want, 4 * count) == 0);
+        CHECK_EQ(pybpe_encode(s->e, s->c, specials, copy, n, narrow, 2, n, &got, NULL), PYBPE_OK);
+        for (size_t i = 0; i < count && equal && got == count; i++) {
+            equal = narrow[i] == want[i];
+        }
+        size_t counted = 0;
+        CHECK_EQ(pybpe_encode(s->e, s->c, specials, copy, n, NULL, 0, 0, &counted, NULL), PYBPE_OK);
+        if (!equal || got != count || counted != count) {
+            printf("line %d, round %d: %zu, %zu ids\n", line, round, got, counted);
+        }
+        CHECK(equal && got == count && counted == count);
+    }
+    free(copy);
+    free(ids);
+    free(narrow);
+}
+
+#define EXPECT_IDS(s, text, ...)                                                                                  \
+    do {                                                                                                          \
+        const uint32_t want[] = {__VA_ARGS__};                                                                    \
+        expect_ids((s), (text), want, sizeof want / sizeof *want, __LINE__);                                      \
+    } while (0)
+
+static void test_worked(void) {
+    small_vocab v;
+    small_start(&v);
+    uint32_t bc = small_add_merge(&v, 'b', 'c');
+    uint32_t ab = small_add_merge(&v, 'a', 'b');
+    uint32_t abc = small_add_merge(&v, ab, 'c'); /* never made: in "abc" b + c comes first */
+    uint32_t aa = small_add_merge(&v, 'a', 'a');
+    uint32_t aaaa = small_add_merge(&v, aa, aa);
+    uint32_t eot = small_add_special(&v, "<|e|>");
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    (void)abc;
+    expect_ids(&s, "", NULL, 0, __LINE__);
+    EXPECT_IDS(&s, "a", 'a');
+    EXPECT_IDS(&s, "ab", ab);
+    EXPECT_IDS(&s, "abc", 'a', bc);
+    EXPECT_IDS(&s, "abab", ab, ab);
+    EXPECT_IDS(&s, "aaa", aa, 'a'); /* leftmost first */
+    EXPECT_IDS(&s, "aaaaaaa", aaaa, aa, 'a');
+    EXPECT_IDS(&s, "aab", 'a', ab); /* a + b has the lower rank */
+    EXPECT_IDS(&s, "ab ab", ab, ' ', ab);
+    EXPECT_IDS(&s, "x<|e|>ab<|e|><|e|>", 'x', eot, ab, eot, eot);
+    EXPECT_IDS(&s, "a<|e|", 'a', '<', '|', 'e', '|');
+    EXPECT_IDS(&s, "aaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aa, 'a');                     /* 15: inline */
+    EXPECT_IDS(&s, "aaaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aaaa);                       /* 16: not */
+    EXPECT_IDS(&s, "zyxwvutsrqponm", 'z', 'y', 'x', 'w', 'v', 'u', 't', 's', 'r', 'q', 'p', 'o', 'n', 'm');
+    subject_free(&s);
+}
+
+static void test_arguments(void) {
+    small_vocab v;
+    small_start(&v);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    subject other = subject_new(&spec);
+    CHECK(pybpe_encoder_specials(s.e) == NULL);
+    CHECK(pybpe_encoder_pretok(s.e) != NULL);
+    const uint8_t *text = (const uint8_t *)"abc";
+    uint32_t ids[4];
+    size_t count = 77;
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 3, ids, 4, 2, &count, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 3, ids, 3, 4, &count, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_encode(s.e, other.c, NULL, text, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE);
+    const size_t ends[] = {2, 2, 1};
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 2);
+    CHECK_EQ(count, 77);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, 2, ids, 4, 4, &count, &err), PYBPE_OK); /* one is empty */
+    CHECK_EQ(count, 2);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, NULL, 0, ids, 4, 4, &count, &err), PYBPE_OK);
+    CHECK_EQ(count, 0);
+    subject_free(&s);
+    subject_free(&other);
+
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = ".";
+    s = subject_new(&spec);
+    CHECK(pybpe_encoder_pretok(s.e) == NULL);
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE);
+    subject_free(&s);
+    pybpe_encoder_free(NULL);
+    pybpe_cache_free(NULL);
+}
+
+/* More than 65,536 ids: other slots, and ids that 16 bits can't hold. */
+static void test_large_vocabulary(void) {
+    const size_t count = 70000;
+    uint8_t *bytes = calloc(count, 4);
+    uint64_t *offsets = calloc(count + 1, 8);
+    for (size_t id = 0; id < count; id++) {
+        size_t n = id < 256 ? 1 : 4;
+        bytes[offsets[id]] = (uint8_t)id;
+        if (n == 4) {
+            memcpy(bytes + offsets[id], (const uint8_t[]){'#', (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id}, 4);
+        }
+        offsets[id + 1] = offsets[id] + n;
+    }
+    const uint32_t last = (uint32_t)count - 1; /* becomes the token xy */
+    memcpy(bytes + offsets[last], "xy", 2);
+    offsets[count] = offsets[last] + 2;
+    const uint32_t merge[] = {'x', 'y'};
+    pybpe_vocab_spec spec = {.tokens = {bytes, offsets, count},
+                             .merges = merge,
+                             .merges_count = 1,
+                             .eot_id = PYBPE_NO_ID,
+                             .pattern = PYBPE_PATTERN_GPT2};
+    subject s = subject_new(&spec);
+    const uint8_t text[] = "a xyab axyb bxyxyab";
+    const uint32_t want[] = {'a', ' ', last, 'a', 'b', ' ', 'a', last, 'b', ' ', 'b', last, last, 'a', 'b'};
+    const size_t n = sizeof text - 1;
+    for (int round = 0; round < 2; round++) {
+        uint32_t ids[sizeof text];
+        uint16_t narrow[sizeof text];
+        size_t got = 0;
+        pybpe_error err;
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, n, ids, 4, n, &got, &err), PYBPE_OK);
+        CHECK_EQ(got, sizeof want / 4);
+        CHECK(memcmp(ids, want, sizeof want) == 0);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, n, NULL, 0, 0, &got, &err), PYBPE_OK);
+        CHECK_EQ(got, sizeof want / 4);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, n, narrow, 2, n, &got, &err), PYBPE_ERR_LIMIT);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, (const uint8_t *)"a b ab", 6, narrow, 2, 6, &got, &err), PYBPE_OK);
+        CHECK_EQ(got, 6);
+        CHECK_EQ(narrow[5], 'b');
+    }
+    subject_free(&s);
+    free(bytes);
+    free(offsets);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Random words against the definition
+*/
+
+/* xorshift64*: Vigna, An experimental exploration of Marsaglia's xorshift generators, scrambled. */
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+static size_t random_below(uint64_t *state, size_t n) { return (size_t)(random_next(state) >> 33) % n; }
+
+/* The definition: look at all pairs, merge the first of lowest rank, repeat. */
+static size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t n, uint32_t *ids) {
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = w[i];
+    }
+    for (;;) {
+        size_t best = v->merges_count;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            for (size_t m = 0; m < best; m++) {
+                if (v->merges[2 * m] == ids[i] && v->merges[2 * m + 1] == ids[i + 1]) {
+                    best = m;
+                    at = i;
+                }
+            }
+        }
+        if (best == v->merges_count) {
+            return n;
+        }
+        ids[at] = v->merged[best];
+        n -= 1;
+        memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
+    }
+}
+
+static int token_known(const small_vocab *v, uint32_t left, uint32_t right) {
+    size_t n = (size_t)(v->offsets[left + 1] - v->offsets[left]);
+    size_t m = (size_t)(v->offsets[right + 1] - v->offsets[right]);
+    for (size_t id = 0; id < v->count; id++) {
+        const uint8_t *token = v->bytes + v->offsets[id];
+        if (v->offsets[id + 1] - v->offsets[id] == n + m && memcmp(token, v->bytes + v->offsets[left], n) == 0 &&
+            memcmp(token + n, v->bytes + v->offsets[right], m) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Random merges over the bytes of an alphabet. With `shuffled` their ranks have nothing to do with the order
+   in which they can apply, which no trainer makes but any file may say. */
+static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, size_t merges, int shuffled) {
+    uint32_t usable[SMALL_TOKENS];
+    size_t count = strlen(alphabet);
+    for (size_t i = 0; i < count; i++) {
+        usable[i] = (uint8_t)alphabet[i];
+    }
+    small_start(v);
+    for (size_t attempt = 0; attempt < 20 * merges && v->merges_count < merges; attempt++) {
+        uint32_t left = usable[random_below(state, count)];
+        uint32_t right = usable[random_below(state, count)];
+        size_t n = (size_t)(v->offsets[left + 1] - v->offsets[left] + v->offsets[right + 1] - v->offsets[right]);
+        if (n <= 12 && !token_known(v, left, right)) {
+            usable[count++] = small_add_merge(v, left, right);
+        }
+    }
+    for (size_t i = v->merges_count; shuffled && i > 1; i--) {
+        size_t j = random_below(state, i);
+        for (size_t k = 0; k < 2; k++) {
+            uint32_t swap = v->merges[2 * (i - 1) + k];
+            v->merges[2 * (i - 1) + k] = v->merges[2 * j + k];
+            v->merges[2 * j + k] = swap;
+        }
+        uint32_t swap = v->merged[i - 1];
+        v->merged[i - 1] = v->merged[j];
+        v->merged[j] = swap;
+    }
+}
+
+/* Encodes words of lengths on both sides of every limit (15 inline, 48 short, 1024 remembered), each twice. */
+static void compare_words(subject *s, const small_vocab *v, uint64_t *state, const char *alphabet, size_t words) {
+    static uint32_t want[1600];
+    static uint32_t ids[1600];
+    const size_t limits[] = {4, 15, 20, 48, 60, 300, 1500};
+    size_t letters = strlen(alphabet);
+    for (size_t i = 0; i < words; i++) {
+        size_t longest = limits[random_below(state, i % 20 == 0 ? 7 : 5)];
+        size_t n = 1 + random_below(state, longest);
+        uint8_t *w = malloc(n);
+        size_t run = 0;
+        for (size_t k = 0; k < n; k++) { /* runs, so that equal pairs overlap */
+            run = run > 0 ? run - 1 : random_below(state, 8) == 0 ? random_below(state, 40) : 0;
+            w[k] = run > 0 && k > 0 ? w[k - 1] : (uint8_t)alphabet[random_below(state, letters)];
+        }
+        size_t count = merge_naive(v, w, n, want);
+        for (int round = 0; round < 2; round++) {
+            size_t got = 0;
+            CHECK_EQ(pybpe_encode_words(s->e, s->c, w, &n, 1, ids, 4, n, &got, NULL), PYBPE_OK);
+            CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
+        }
+        free(w);
+    }
+}
+
+static void test_random_words(void) {
+    /* ASCII; characters of two, three and four bytes; bytes that begin and continue nothing. */
+    const char *alphabets[] = {"ab", "abc ", "abcdefgh", "a\xC3\xA9\xC3\xB6", "\xE4\xB8\xAD\xE6\x96\x87", "a \xE4\xB8\xAD\x80",
+                               "\xF0\x9F\x98\x80""a", "\x80\xFF\xC0""a"};
+    uint64_t state = 0x9E3779B97F4A7C15;
+    for (size_t round = 0; round < 64; round++) {
+        const char *alphabet = alphabets[round % 8];
+        static small_vocab v;
+        random_vocab(&v, &state, alphabet, 4 + random_below(&state, 60), round % 3 == 0);
+        pybpe_vocab_spec spec = small_spec(&v);
+        subject s = subject_new(&spec);
+        compare_words(&s, &v, &state, alphabet, 60);
+        subject_free(&s);
+    }
+}
+
+/* Long words of one letter, whose tokens are known: a ladder of doublings. */
+static void test_long_words(void) {
+    small_vocab v;
+    small_start(&v);
+    uint32_t top = 'a';
+    for (int i = 0; i < 6; i++) {
+        top = small_add_merge(&v, top, top); /* up to 64 letters */
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    const size_t n = 64 * 5000 + 21; /* 16 + 4 + 1 remain */
+    uint8_t *text = malloc(n);
+    uint16_t *ids = malloc(2 * n);
+    memset(text, 'a', n);
+    size_t count = 0;
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, n, ids, 2, n, &count, NULL), PYBPE_OK);
+    CHECK_EQ(count, 5003);
+    CHECK(ids[0] == top && ids[4999] == top && ids[5000] == top - 2 && ids[5001] == top - 4 && ids[5002] == 'a');
+    free(text);
+    free(ids);
+    subject_free(&s);
+}
+
+/* More distinct words than a cache holds, words with more ids than a slot holds, and an arena that starts over. */
+static void test_full_cache(void) {
+    small_vocab v;
+    small_start(&v);
+    small_add_merge(&v, '0', '1');
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    const size_t words = 60000;
+    const size_t lengths[] = {3, 12, 30, 200};
+    uint8_t *text = malloc(words * 300);
+    size_t *ends = malloc(words * sizeof *ends);
+    size_t n = 0;
+    size_t want = 0;
+    for (size_t i = 0; i < words; i++) {
+        size_t length = lengths[i % 4];
+        for (size_t k = 0; k < length; k++) {
+            text[n + k] = (uint8_t)('0' + (i * 7 >> (k % 16)) % 2); /* words come again, and share prefixes */
+        }
+        for (size_t k = 0; k < length; k++) {
+            if (k + 1 < length && text[n + k] == '0' && text[n + k + 1] == '1') {
+                k += 1;
+            }
+            want += 1;
+        }
+        n += length;
+        ends[i] = n;
+    }
+    uint16_t *ids = malloc(2 * n);
+    uint16_t *again = malloc(2 * n);
+    size_t count = 0;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, ids, 2, n, &count, NULL), PYBPE_OK);
+    CHECK_EQ(count, want);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, again, 2, n, &count, NULL), PYBPE_OK);
+    CHECK_EQ(count, want);
+    CHECK(memcmp(ids, again, 2 * want) == 0);
+    uint8_t *back = malloc(n);
+    size_t length = 0;
+    CHECK_EQ(pybpe_decode(s.v, ids, 2, count, back, n, &length, NULL), PYBPE_OK);
+    CHECK(length == n && memcmp(back, text, n) == 0);
+    free(back);
+    free(text);
+    free(ends);
+    free(ids);
+    free(again);
+    subject_free(&s);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static int encode_with(const pybpe_vocab_spec *spec, const pybpe_allocator *mem, const uint8_t *text, size_t n) {
+    static uint32_t ids[4096];
+    pybpe_vocab *v = NULL;
+    pybpe_encoder *e = NULL;
+    pybpe_cache *c = NULL;
+    size_t count = 0;
+    int code = pybpe_vocab_new(&v, spec, NULL, NULL);
+    if (code == PYBPE_OK) {
+        code = pybpe_encoder_new(&e, v, mem, NULL);
+        CHECK(code == PYBPE_OK || e == NULL);
+    }
+    if (code == PYBPE_OK) {
+        code = pybpe_cache_new(&c, e, mem, NULL);
+        CHECK(code == PYBPE_OK || c == NULL);
+    }
+    if (code == PYBPE_OK) {
+        code = pybpe_encode(e, c, pybpe_encoder_specials(e), text, n, ids, 4, 4096, &count, NULL);
+        CHECK_EQ(count > 0, code == PYBPE_OK);
+    }
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(v);
+    return code;
+}
+
+static void test_failing_memory(void) {
+    static small_vocab v;
+    uint64_t state = 7;
+    random_vocab(&v, &state, "abc", 40, 0);
+    small_add_special(&v, "<|e|>");
+    pybpe_vocab_spec spec = small_spec(&v);
+    uint8_t text[4096];
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = (uint8_t)"abc"[random_below(&state, 3)];
+    }
+    memcpy(text + 100, "<|e|> abc ", 10);
+    int passed = 0;
+    int wrong = 0;
+    for (long grant = 0; grant < 100; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        int code = encode_with(&spec, &mem, text, sizeof text);
+        passed += code == PYBPE_OK;
+        wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || m.blocks != 0;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(passed > 0 && passed < 90);
+}
+
+int main(void) {
+    test_worked();
+    test_arguments();
+    test_large_vocabulary();
+    test_random_words();
+    test_long_words();
+    test_full_cache();
+    test_failing_memory();
+    return check_report("encode");
+}
