@@ -11,22 +11,29 @@ more for the last target. Samples overlap by that token only:
 With shuffling llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at every
 start of an epoch, and one of the samples whenever a shard is entered. The permutations are shuffled on from
 what they were: the shards' one is never reset, the samples' one always is. This order of draws is all that
-makes the sequence, so _seek repeats the draws without reading any token.
+makes the sequence, so _seek repeats the draws without reading any token; a shuffle whose result nobody will
+see is passed over by dropping as many numbers as it would draw.
 */
 #define _DEFAULT_SOURCE /* glob */
+#include "base.h"
 #include "random.h"
-#include "shard.h"
 
+#include <errno.h>
 #include <glob.h>
+#include <stdlib.h>
 
 static const uint32_t SEED = 42;
 
-enum { SEEK_EPOCHS_MAX = 1000000 }; /* each costs a shuffle: a mistaken number must not hang */
+/* Seeking draws about a number a batch, some 10^9 a second: a mistaken argument must not hang. */
+static const uint64_t SEEK_BATCHES_MAX = 1000000000;
 
 struct pybpe_loader {
     pybpe_allocator mem;
-    pybpe_shard **shards; /* in glob order */
+    glob_t found;     /* the names of the shards, in ascending order of bytes */
+    uint64_t *counts; /* tokens in each */
     size_t shards_count;
+    pybpe_shard *open; /* the only one that is: there may be more shards than a process may have open files */
+    size_t open_index;
     size_t B, T;
     uint64_t rank, world;
     bool shuffle;
@@ -42,12 +49,10 @@ struct pybpe_loader {
 Order
 */
 
-static const pybpe_shard *current_shard(const pybpe_loader *l) {
-    return l->shards[l->shuffle ? l->shard_order[l->shard_at] : l->shard_at];
-}
+static size_t current_shard(const pybpe_loader *l) { return l->shuffle ? l->shard_order[l->shard_at] : l->shard_at; }
 
-static uint64_t shard_samples(const pybpe_loader *l, const pybpe_shard *s) {
-    return (pybpe_shard_count(s) - 1) / (l->world * l->B * l->T);
+static uint64_t shard_samples(const pybpe_loader *l, size_t shard) {
+    return (l->counts[shard] - 1) / (l->world * l->B * l->T);
 }
 
 static void order_reset(uint32_t *order, size_t n) {
@@ -66,10 +71,14 @@ static void enter_shard(pybpe_loader *l, size_t shard_at) {
     }
 }
 
-static void start_epoch(pybpe_loader *l) {
+static void shuffle_shards(pybpe_loader *l) {
     if (l->shuffle) {
         mt19937_shuffle(&l->rng, l->shard_order, l->shards_count);
     }
+}
+
+static void start_epoch(pybpe_loader *l) {
+    shuffle_shards(l);
     enter_shard(l, 0);
 }
 
@@ -85,59 +94,73 @@ static void advance(pybpe_loader *l) {
     }
 }
 
-static void loader_rewind(pybpe_loader *l) {
+/* To where nothing has been drawn. An epoch must be started next. */
+static void rewind_draws(pybpe_loader *l) {
     mt19937_seed(&l->rng, SEED + (uint32_t)l->rank);
     if (l->shuffle) {
         order_reset(l->shard_order, l->shards_count);
     }
-    start_epoch(l);
 }
 
 /* ---------------------------------------------------------------------------------------------------
 Opening
 */
 
-static int open_shards(pybpe_loader *l, const char *pattern, const glob_t *found, pybpe_error *err) {
-    l->shards = mem_alloc_zeroed(&l->mem, found->gl_pathc, sizeof *l->shards);
-    if (l->shards == NULL) {
-        return error_set_memory(err, pattern, found->gl_pathc * sizeof *l->shards);
+static int open_shard(pybpe_loader *l, size_t shard, pybpe_error *err) {
+    pybpe_shard *opened;
+    int code = pybpe_shard_open(&opened, l->found.gl_pathv[shard], &l->mem, err);
+    if (code == PYBPE_OK) {
+        pybpe_shard_free(l->open);
+        l->open = opened;
+        l->open_index = shard;
+    }
+    return code;
+}
+
+/* All shards are opened once at the start, so that a damaged one is reported before hours of training. */
+static int inspect_shards(pybpe_loader *l, pybpe_error *err) {
+    l->counts = mem_alloc_array(&l->mem, l->shards_count, sizeof *l->counts);
+    if (l->counts == NULL) {
+        return error_set_memory(err, "a DataLoader", l->shards_count * sizeof *l->counts);
     }
     uint64_t least = l->world * l->B * l->T + 1;
-    for (size_t i = 0; i < found->gl_pathc; i++) {
-        int code = pybpe_shard_open(&l->shards[i], found->gl_pathv[i], &l->mem, err);
+    for (size_t i = 0; i < l->shards_count; i++) {
+        int code = open_shard(l, i, err);
         if (code != PYBPE_OK) {
             return code;
         }
-        l->shards_count += 1;
-        if (pybpe_shard_count(l->shards[i]) < least) {
+        l->counts[i] = pybpe_shard_count(l->open);
+        if (l->counts[i] < least) {
             return error_set(err, PYBPE_ERR_LIMIT, i,
                              "%s: %llu tokens, but %llu processes x B %zu x T %zu + 1 = %llu are needed in every shard; "
                              "lower B or T, or write larger shards",
-                             found->gl_pathv[i], (unsigned long long)pybpe_shard_count(l->shards[i]),
-                             (unsigned long long)l->world, l->B, l->T, (unsigned long long)least);
+                             l->found.gl_pathv[i], (unsigned long long)l->counts[i], (unsigned long long)l->world, l->B,
+                             l->T, (unsigned long long)least);
         }
     }
     return PYBPE_OK;
 }
 
-static int open_pattern(pybpe_loader *l, const char *pattern, pybpe_error *err) {
-    glob_t found;
-    int status = glob(pattern, 0, NULL, &found);
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* glob sorts as the locale of the process says, which llm.c leaves at "C": the order of bytes. */
+static int find_shards(pybpe_loader *l, const char *pattern, pybpe_error *err) {
+    int status = glob(pattern, GLOB_NOSORT, NULL, &l->found);
     if (status == GLOB_NOSPACE) {
-        return error_set_memory(err, pattern, 0);
+        return error_set(err, PYBPE_ERR_MEMORY, 0, "out of memory while the shards of %s were listed", pattern);
     }
     if (status != 0) {
-        return error_set_errno(err, 2 /* ENOENT */, "%s: no shard matches this pattern", pattern);
+        return error_set_errno(err, ENOENT, "%s: no shard matches this pattern", pattern);
     }
-    int code = open_shards(l, pattern, &found, err);
-    globfree(&found);
-    return code;
+    l->shards_count = l->found.gl_pathc;
+    qsort(l->found.gl_pathv, l->shards_count, sizeof *l->found.gl_pathv, compare_names);
+    return PYBPE_OK;
 }
 
 static int alloc_orders(pybpe_loader *l, pybpe_error *err) {
     uint64_t samples = 0;
     for (size_t i = 0; i < l->shards_count; i++) {
-        uint64_t here = shard_samples(l, l->shards[i]);
+        uint64_t here = shard_samples(l, i);
         samples = here > samples ? here : samples;
     }
     l->buffer = mem_alloc_array(&l->mem, l->B * l->T + 1, sizeof *l->buffer);
@@ -182,7 +205,10 @@ int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T
     l->rank = (uint64_t)rank;
     l->world = (uint64_t)world;
     l->shuffle = shuffle != 0;
-    code = open_pattern(l, pattern, err);
+    code = find_shards(l, pattern, err);
+    if (code == PYBPE_OK) {
+        code = inspect_shards(l, err);
+    }
     if (code == PYBPE_OK) {
         code = alloc_orders(l, err);
     }
@@ -190,7 +216,8 @@ int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T
         pybpe_loader_free(l);
         return code;
     }
-    loader_rewind(l);
+    rewind_draws(l);
+    start_epoch(l);
     *out = l;
     return PYBPE_OK;
 }
@@ -200,10 +227,11 @@ void pybpe_loader_free(pybpe_loader *l) {
         return;
     }
     pybpe_allocator mem = l->mem;
-    for (size_t i = 0; i < l->shards_count; i++) {
-        pybpe_shard_free(l->shards[i]);
+    pybpe_shard_free(l->open);
+    if (l->shards_count > 0) {
+        globfree(&l->found);
     }
-    mem_free(&mem, l->shards);
+    mem_free(&mem, l->counts);
     mem_free(&mem, l->shard_order);
     mem_free(&mem, l->sample_order);
     mem_free(&mem, l->buffer);
@@ -214,11 +242,32 @@ void pybpe_loader_free(pybpe_loader *l) {
 Serving
 */
 
-static int check_ids(const pybpe_loader *l, size_t n, pybpe_error *err) {
+/* Opens the current shard unless it is open. On an error the next call tries again. */
+static int open_current(pybpe_loader *l, pybpe_error *err) {
+    size_t shard = current_shard(l);
+    if (l->open_index != shard) {
+        int code = open_shard(l, shard, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+    }
+    if (pybpe_shard_count(l->open) != l->counts[shard]) {
+        return error_set(err, PYBPE_ERR_FORMAT, 8,
+                         "%s: %llu tokens, but it had %llu when the DataLoader was made: somebody replaced it; make a "
+                         "new DataLoader",
+                         l->found.gl_pathv[shard], (unsigned long long)pybpe_shard_count(l->open),
+                         (unsigned long long)l->counts[shard]);
+    }
+    return PYBPE_OK;
+}
+
+static int check_ids(const pybpe_loader *l, uint64_t start, size_t n, pybpe_error *err) {
     for (size_t i = 0; i < n; i++) {
         if (l->buffer[i] > INT32_MAX) {
-            return error_set(err, PYBPE_ERR_FORMAT, i, "%s: id %u does not fit int32, as training wants it",
-                             shard_path(current_shard(l)), l->buffer[i]);
+            uint64_t offset = PYBPE_SHARD_HEADER_BYTES + (start + i) * sizeof(uint32_t);
+            return error_set(err, PYBPE_ERR_FORMAT, offset,
+                             "%s: id %u at offset %llu does not fit int32, which training takes",
+                             l->found.gl_pathv[l->open_index], l->buffer[i], (unsigned long long)offset);
         }
     }
     return PYBPE_OK;
@@ -229,9 +278,12 @@ int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_
     size_t tokens = l->B * l->T;
     uint64_t sample = l->shuffle ? l->sample_order[l->sample_at] : l->sample_at;
     uint64_t start = (sample * l->world + l->rank) * tokens;
-    int code = pybpe_shard_read(current_shard(l), start, tokens + 1, l->buffer, err);
+    int code = open_current(l, err);
     if (code == PYBPE_OK) {
-        code = check_ids(l, tokens + 1, err);
+        code = pybpe_shard_read(l->open, start, tokens + 1, l->buffer, err);
+    }
+    if (code == PYBPE_OK) {
+        code = check_ids(l, start, tokens + 1, err);
     }
     if (code != PYBPE_OK) {
         return code;
@@ -250,29 +302,39 @@ int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err) {
     return PYBPE_OK;
 }
 
+/* Starts an epoch and goes `batches` into it, at most to its end. */
+static void seek_in_epoch(pybpe_loader *l, uint64_t batches) {
+    shuffle_shards(l);
+    l->shard_at = 0;
+    for (uint64_t samples; batches > (samples = shard_samples(l, current_shard(l))); batches -= samples) {
+        mt19937_skip(&l->rng, samples - 1);
+        l->shard_at += 1;
+    }
+    enter_shard(l, l->shard_at);
+    l->sample_at = batches;
+}
+
 int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err) {
     uint64_t epoch = pybpe_loader_batches(l);
-    if (!l->shuffle) {
-        batches %= epoch; /* every epoch is the same */
-    } else if (batches / epoch > SEEK_EPOCHS_MAX) {
-        return error_set(err, PYBPE_ERR_VALUE, batches, "cannot seek to batch %llu: that is epoch %llu, and %d is the last",
-                         (unsigned long long)batches, (unsigned long long)(batches / epoch), SEEK_EPOCHS_MAX);
+    if (l->shuffle && batches > SEEK_BATCHES_MAX) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "cannot seek to batch %llu: with shuffling, %llu is the last",
+                         (unsigned long long)batches, (unsigned long long)SEEK_BATCHES_MAX);
     }
-    loader_rewind(l);
-    while (batches > 0) {
-        advance(l);
-        uint64_t left = shard_samples(l, current_shard(l)) - l->sample_at;
-        uint64_t now = batches < left ? batches : left;
-        l->sample_at += now;
-        batches -= now;
+    /* The next epoch is not started before a batch of it is wanted: at its end an epoch is still the current one. */
+    uint64_t passed = batches == 0 ? 0 : (batches - 1) / epoch;
+    rewind_draws(l);
+    for (uint64_t i = 0; l->shuffle && i < passed; i++) {
+        shuffle_shards(l);
+        mt19937_skip(&l->rng, epoch - l->shards_count); /* a shuffle draws one number less than it has items */
     }
+    seek_in_epoch(l, batches - passed * epoch);
     return PYBPE_OK;
 }
 
 uint64_t pybpe_loader_tokens(const pybpe_loader *l) {
     uint64_t tokens = 0;
     for (size_t i = 0; i < l->shards_count; i++) {
-        tokens += pybpe_shard_count(l->shards[i]);
+        tokens += l->counts[i];
     }
     return tokens;
 }
@@ -280,7 +342,7 @@ uint64_t pybpe_loader_tokens(const pybpe_loader *l) {
 uint64_t pybpe_loader_batches(const pybpe_loader *l) {
     uint64_t batches = 0;
     for (size_t i = 0; i < l->shards_count; i++) {
-        batches += shard_samples(l, l->shards[i]);
+        batches += shard_samples(l, i);
     }
     return batches;
 }

@@ -42,13 +42,8 @@ void pair_table_clear(pair_table *t) {
 The hash table
 */
 
-static inline size_t pair_slot(const pair_table *t, uint32_t left, uint32_t right) {
-    uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
-    return (size_t)(product >> 32 ^ product >> 15) & t->mask;
-}
-
 uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right) {
-    for (size_t i = pair_slot(t, left, right); t->slots[i] != 0; i = (i + 1) & t->mask) {
+    for (size_t i = pair_table_slot(t, left, right); t->slots[i] != 0; i = (i + 1) & t->mask) {
         const pair *p = &t->pairs[t->slots[i] - 1];
         if (p->left == left && p->right == right) {
             return t->slots[i] - 1;
@@ -58,7 +53,7 @@ uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right) {
 }
 
 static void slots_insert(pair_table *t, uint32_t index) {
-    size_t i = pair_slot(t, t->pairs[index].left, t->pairs[index].right);
+    size_t i = pair_table_slot(t, t->pairs[index].left, t->pairs[index].right);
     while (t->slots[i] != 0) {
         i = (i + 1) & t->mask;
     }

@@ -49,6 +49,15 @@ void pair_table_clear(pair_table *t);
 /* The index of a pair, or PAIR_NONE. */
 uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right);
 
+/* Asks the processor to fetch what finding a pair will need first. */
+static inline size_t pair_table_slot(const pair_table *t, uint32_t left, uint32_t right) {
+    uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
+    return (size_t)(product >> 32 ^ product >> 15) & t->mask;
+}
+static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint32_t right) {
+    PYBPE_PREFETCH(&t->slots[pair_table_slot(t, left, right)]);
+}
+
 /* The index of a pair, added with count 0 and no places if it is new. */
 int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err);
 

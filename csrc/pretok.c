@@ -16,14 +16,13 @@ and pretok_scan.c for the others. Both give exactly the words that the regular e
 /* As the models' authors published them, except that gpt2's and cl100k's possessive quantifiers, which only
    make a backtracking engine faster, are plain here: tokenizers' engine takes some of them differently. */
 #define GPT2(number) "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|" number "|" OTHERS "|" SPACES
-#define CL100K(number) \
-    "'(?i:[sdmt]|ll|ve|re)|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s++$|\\s*[\\r\\n]+|" SPACES
+#define CL100K(number) "'(?i:[sdmt]|ll|ve|re)|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s++$|\\s*[\\r\\n]+|" SPACES
 #define LLAMA3(number) CONTRACTION "|" LETTERS "|" number "|" OTHERS "[\\r\\n]*|\\s*[\\r\\n]+|" SPACES
 #define O200K_START "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define O200K_END "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define O200K(number)                                                                               \
-    O200K_START "*" O200K_END "+" CONTRACTION "?|" O200K_START "+" O200K_END "*" CONTRACTION "?|"   \
-    number "|" OTHERS "[\\r\\n/]*|\\s*[\\r\\n]+|" SPACES
+#define O200K(number)                                                                                                  \
+    O200K_START "*" O200K_END "+" CONTRACTION "?|" O200K_START "+" O200K_END "*" CONTRACTION "?|" number "|" OTHERS    \
+                "[\\r\\n/]*|\\s*[\\r\\n]+|" SPACES
 
 static const char *const simd_names[] = {
     [PRETOK_SWAR] = "swar",
@@ -42,8 +41,8 @@ int pybpe_pattern_find(const char *name) {
         const char *name;
         int pattern;
     } names[] = {
-        {"gpt2", PYBPE_PATTERN_GPT2},     {"r50k", PYBPE_PATTERN_GPT2},   {"cl100k", PYBPE_PATTERN_CL100K},
-        {"gpt4", PYBPE_PATTERN_CL100K},   {"o200k", PYBPE_PATTERN_O200K}, {"llama3", PYBPE_PATTERN_LLAMA3},
+        {"gpt2", PYBPE_PATTERN_GPT2},   {"r50k", PYBPE_PATTERN_GPT2},   {"cl100k", PYBPE_PATTERN_CL100K},
+        {"gpt4", PYBPE_PATTERN_CL100K}, {"o200k", PYBPE_PATTERN_O200K}, {"llama3", PYBPE_PATTERN_LLAMA3},
         {"qwen2", PYBPE_PATTERN_QWEN2},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

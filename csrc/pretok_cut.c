@@ -56,7 +56,8 @@ static bool specials_allow(const pybpe_specials *s, const uint8_t *text, size_t 
     if (s == NULL) {
         return true;
     }
-    return !special_covers(s, text, n, cut) && (a.length == 1 || !specials_touch(s, text, n, cut - a.length, a.length)) &&
+    return !special_covers(s, text, n, cut) &&
+           (a.length == 1 || !specials_touch(s, text, n, cut - a.length, a.length)) &&
            (b.length == 1 || !specials_touch(s, text, n, cut, b.length));
 }
 

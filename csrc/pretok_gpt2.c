@@ -56,8 +56,8 @@ typedef struct han_bytes {
 } han_bytes;
 
 /* What differs between the kinds of machines. */
-typedef void classify_fn(block *b, const uint8_t *p);     /* masks but `inner` of p[0..64), ASCII only */
-typedef han_bytes han_fn(const uint8_t *p);               /* of p[0..64) */
+typedef void classify_fn(block *b, const uint8_t *p);               /* masks but `inner` of p[0..64), ASCII only */
+typedef han_bytes han_fn(const uint8_t *p);                         /* of p[0..64) */
 typedef size_t emit_fn(size_t *ends, size_t base, uint64_t starts); /* may overwrite ends[0..64) */
 
 /* ---------------------------------------------------------------------------------------------------
@@ -191,8 +191,8 @@ __attribute__((always_inline)) static inline block block_load(const uint8_t *tex
 }
 
 __attribute__((always_inline)) static inline size_t split(const uint8_t *text, size_t n, size_t pos, size_t *ends,
-                                                          size_t cap, classify_fn *classify, han_fn *han,
-                                                          emit_fn *emit, bool digits1) {
+                                                          size_t cap, classify_fn *classify, han_fn *han, emit_fn *emit,
+                                                          bool digits1) {
     if (pos == n) {
         return 0;
     }
@@ -322,9 +322,7 @@ AVX2 static han_bytes avx2_han(const uint8_t *p) {
     };
 }
 
-AVX2 static size_t avx2_emit(size_t *ends, size_t base, uint64_t starts) {
-    return swar_emit(ends, base, starts);
-}
+AVX2 static size_t avx2_emit(size_t *ends, size_t base, uint64_t starts) { return swar_emit(ends, base, starts); }
 
 /* ---------------------------------------------------------------------------------------------------
 AVX-512: 64 bytes at a time, and the positions without a loop over bits
@@ -381,13 +379,13 @@ AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
 Choice
 */
 
-#define SPLITTERS(simd, attribute)                                                                          \
-    attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) { \
-        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);             \
-    }                                                                                                       \
-    attribute static size_t simd##_split_digits1(const uint8_t *text, size_t n, size_t pos, size_t *ends,   \
-                                                 size_t cap) {                                              \
-        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);              \
+#define SPLITTERS(simd, attribute)                                                                                     \
+    attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {        \
+        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);                        \
+    }                                                                                                                  \
+    attribute static size_t simd##_split_digits1(const uint8_t *text, size_t n, size_t pos, size_t *ends,              \
+                                                 size_t cap) {                                                         \
+        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);                         \
     }
 
 SPLITTERS(swar, )

@@ -20,9 +20,9 @@ is so uniform that the next word or two take all of it. So any text costs linear
 #include "unicode.h"
 
 typedef struct rules {
-    unsigned numbers;       /* how many numbers a word may have */
-    bool cased;             /* o200k */
-    bool end_is_one;        /* cl100k's \s++$: whitespace up to the end of the text is one word */
+    unsigned numbers; /* how many numbers a word may have */
+    bool cased;       /* o200k */
+    bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
 } rules;
 
 enum { NOT_OTHER = UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE };
@@ -184,9 +184,9 @@ __attribute__((always_inline)) static inline size_t split(const uint8_t *text, s
     return count;
 }
 
-#define SPLITTER(name, ...)                                                                           \
-    static size_t name(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {         \
-        return split(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                  \
+#define SPLITTER(name, ...)                                                                                            \
+    static size_t name(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {                          \
+        return split(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                                   \
     }
 
 SPLITTER(cl100k_split, .numbers = 3, .end_is_one = true)

@@ -34,6 +34,18 @@ uint32_t mt19937_next(mt19937 *rng) {
     return y ^ y >> 18;
 }
 
+void mt19937_skip(mt19937 *rng, uint64_t n) {
+    while (n > 0) {
+        if (rng->next == MT19937_N) {
+            mt19937_renew(rng);
+        }
+        uint32_t left = MT19937_N - rng->next;
+        uint32_t now = n < left ? (uint32_t)n : left;
+        rng->next += now;
+        n -= now;
+    }
+}
+
 void mt19937_shuffle(mt19937 *rng, uint32_t *data, size_t n) {
     for (size_t i = n; i-- > 1;) {
         size_t j = mt19937_next(rng) % (uint32_t)(i + 1);

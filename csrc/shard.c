@@ -11,7 +11,7 @@ Token shards: the .bin files that llm.c trains on.
 Source: llm.c, llmc/dataloader.h and dev/data/data_common.py (write_datafile). llm.c wants the file's size to be
 exactly what the count says, so nothing can follow the tokens. nanoGPT's files are the tokens alone.
 */
-#include "shard.h"
+#include "base.h"
 
 static const uint32_t MAGIC_UINT16 = 20240520, MAGIC_UINT32 = 20240801;
 static const uint32_t VERSION_UINT16 = 1, VERSION_UINT32 = 7;
@@ -141,8 +141,6 @@ void pybpe_shard_free(pybpe_shard *s) {
 uint64_t pybpe_shard_count(const pybpe_shard *s) { return s->count; }
 
 int pybpe_shard_id_bytes(const pybpe_shard *s) { return s->id_bytes; }
-
-const char *shard_path(const pybpe_shard *s) { return s->path; }
 
 static void ids_widen(const uint8_t *raw, int id_bytes, size_t n, uint32_t *ids) {
     for (size_t i = 0; i < n; i++) {

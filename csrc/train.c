@@ -46,7 +46,7 @@ exact size. In runs, c may become its own left neighbour:
 static const uint32_t SEP = 0xFFFFFFFF;  /* between words */
 static const uint32_t HOLE = 0xFFFFFFFE; /* inside a token */
 
-enum { PREFETCH_PLACES = 12, FILTER_LOG2_MAX = 22, THRESHOLD_STEP = 8 };
+enum { PREFETCH_PLACES = 12, FILTER_LOG2_MAX = 22, THRESHOLD_STEP = 32, SCAN_BATCH = 128 };
 
 /* What is known of one token. `order` is its place in the order of ties by id. */
 typedef struct token {
@@ -470,55 +470,98 @@ static inline uint32_t *filter_cell(const pybpe_trainer *t, uint32_t left, uint3
 
 static inline uint32_t saturate(uint64_t x) { return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX; }
 
-/* What a stage of the scan does with one adjacency. */
-static inline int scan_pair(pybpe_trainer *t, train_stage stage, uint32_t at, uint32_t left, uint32_t right,
-                            uint64_t weight, pybpe_error *err) {
-    uint32_t *cell = filter_cell(t, left, right);
-    if (stage == STAGE_FILTER) {
-        *cell = saturate(*cell + (uint64_t)saturate(weight));
-        return PYBPE_OK;
-    }
-    if (*cell < saturate(t->threshold)) {
-        return PYBPE_OK;
-    }
-    if (stage == STAGE_PLACES) {
-        uint32_t index = pair_table_find(&t->pairs, left, right);
-        if (index != PAIR_NONE && t->pairs.pairs[index].places != NULL) {
-            pair *p = &t->pairs.pairs[index];
-            p->places[p->places_count++] = at;
-        }
-        return PYBPE_OK;
-    }
-    uint32_t index;
-    if (!pair_is_short(t, left, right)) {
-        return PYBPE_OK;
-    }
-    int code = pair_table_add(&t->pairs, left, right, &index, err);
-    if (code == PYBPE_OK) {
-        t->pairs.pairs[index].count += weight;
-        t->pairs.pairs[index].places_count += 1;
-    }
-    return code;
-}
+/* Two neighbouring tokens, met by the scan. */
+typedef struct adjacency {
+    uint32_t at, left, right;
+    uint32_t *cell;
+    uint64_t weight;
+} adjacency;
 
-/* Goes on with the scan of one stage, `*budget` tokens far. */
-static inline int scan_walk(pybpe_trainer *t, train_stage stage, size_t *budget, pybpe_error *err) {
+/* Collects the next adjacencies and asks the processor to fetch their cells, which lie all over the filter. */
+static size_t scan_gather(pybpe_trainer *t, adjacency batch[SCAN_BATCH]) {
     const uint32_t *ids = t->ids;
     const token *tokens = t->tokens;
     uint32_t at = t->scan_at;
-    int code = PYBPE_OK;
-    while (at < t->slots && *budget > 0 && code == PYBPE_OK) {
-        uint32_t next = at + tokens[ids[at]].length;
-        if (ids[next] == SEP) {
+    size_t count = 0;
+    while (at < t->slots && count < SCAN_BATCH) {
+        uint32_t left = ids[at], next = at + tokens[left].length, right = ids[next];
+        if (right != SEP) {
+            uint32_t *cell = filter_cell(t, left, right);
+            PYBPE_PREFETCH(cell);
+            batch[count++] = (adjacency){at, left, right, cell, t->runs[t->scan_run].weight};
+            at = next;
+        } else {
             at = next + 1;
             t->scan_run += at >= t->runs[t->scan_run + 1].start && t->scan_run + 1 < t->runs_count;
-        } else {
-            code = scan_pair(t, stage, at, ids[at], ids[next], t->runs[t->scan_run].weight, err);
-            at = next;
         }
-        *budget -= 1;
     }
     t->scan_at = at;
+    return count;
+}
+
+static void scan_filter(const adjacency *batch, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        *batch[i].cell = saturate(*batch[i].cell + (uint64_t)saturate(batch[i].weight));
+    }
+}
+
+/* Keeps the adjacencies whose cells reach the threshold, and fetches the slots of their pairs. */
+static size_t scan_select(pybpe_trainer *t, adjacency *batch, size_t count) {
+    const uint32_t threshold = saturate(t->threshold);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (*batch[i].cell >= threshold) {
+            batch[kept++] = batch[i];
+            pair_table_prefetch(&t->pairs, batch[i].left, batch[i].right);
+        }
+    }
+    return kept;
+}
+
+static int scan_count(pybpe_trainer *t, const adjacency *batch, size_t count, pybpe_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        if (!pair_is_short(t, batch[i].left, batch[i].right)) {
+            continue;
+        }
+        uint32_t index;
+        int code = pair_table_add(&t->pairs, batch[i].left, batch[i].right, &index, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+        t->pairs.pairs[index].count += batch[i].weight;
+        t->pairs.pairs[index].places_count += 1;
+    }
+    return PYBPE_OK;
+}
+
+static void scan_note_places(pybpe_trainer *t, const adjacency *batch, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t index = pair_table_find(&t->pairs, batch[i].left, batch[i].right);
+        if (index != PAIR_NONE && t->pairs.pairs[index].places != NULL) {
+            pair *p = &t->pairs.pairs[index];
+            p->places[p->places_count++] = batch[i].at;
+        }
+    }
+}
+
+/* Goes on with the scan of the current stage, about `*budget` adjacencies far. */
+static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
+    adjacency batch[SCAN_BATCH];
+    int code = PYBPE_OK;
+    while (t->scan_at < t->slots && *budget > 0 && code == PYBPE_OK) {
+        size_t count = scan_gather(t, batch);
+        *budget -= count < *budget ? count : *budget;
+        if (t->stage == STAGE_FILTER) {
+            scan_filter(batch, count);
+            continue;
+        }
+        count = scan_select(t, batch, count);
+        if (t->stage == STAGE_COUNT) {
+            code = scan_count(t, batch, count, err);
+        } else {
+            scan_note_places(t, batch, count);
+        }
+    }
     return code;
 }
 
@@ -581,9 +624,7 @@ static int scan_allocate(pybpe_trainer *t, pybpe_error *err) {
 
 /* Works on the scan; goes to the next stage when one is complete. */
 static int scan_step(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
-    int code = t->stage == STAGE_FILTER  ? scan_walk(t, STAGE_FILTER, budget, err)
-               : t->stage == STAGE_COUNT ? scan_walk(t, STAGE_COUNT, budget, err)
-                                         : scan_walk(t, STAGE_PLACES, budget, err);
+    int code = scan_walk(t, budget, err);
     if (code != PYBPE_OK || t->scan_at < t->slots) {
         return code;
     }

@@ -57,9 +57,7 @@ def classify() -> bytearray:
 def two_stages(classes: bytes) -> tuple[list[int], list[bytes]]:
     """(the number of the block of each BLOCK code points, the distinct blocks)."""
     numbers: dict[bytes, int] = {}
-    index = [
-        numbers.setdefault(bytes(classes[i : i + BLOCK]), len(numbers)) for i in range(0, CODE_POINTS, BLOCK)
-    ]
+    index = [numbers.setdefault(bytes(classes[i : i + BLOCK]), len(numbers)) for i in range(0, CODE_POINTS, BLOCK)]
     if len(numbers) > 256:
         raise SystemExit(f"{len(numbers)} distinct blocks do not fit uint8_t: choose another BLOCK")
     return index, list(numbers)

@@ -281,7 +281,8 @@ class Counter:
 
     def add_word_list(self, words: Sequence[bytes]) -> None:
         """Adds one occurrence of each word in a list."""
-        _call(lib.pybpe_counter_add_words, self.c, _Strings(words).c, ffi.NULL)
+        strings = _Strings(words)  # a name, since it must outlive the call
+        _call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
     def merge(self, other: Counter) -> None:
         """Adds all counts of another table."""

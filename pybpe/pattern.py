@@ -79,10 +79,11 @@ class Pattern:
         return self.regex if self.is_custom else None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pattern) and (self.number, self.custom) == (other.number, other.custom)
+        # Two names may stand for one regular expression: qwen2 is llama3 with digits=1.
+        return isinstance(other, Pattern) and self.regex == other.regex
 
     def __hash__(self) -> int:
-        return hash((self.number, self.custom))
+        return hash(self.regex)
 
     def __repr__(self) -> str:
         digits = f", digits={self.digits}" if self.digits else ""

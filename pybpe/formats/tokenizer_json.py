@@ -4,7 +4,7 @@ What we write loads in `tokenizers.Tokenizer.from_file` and gives the same ids. 
 the schema that our model has: BPE over bytes (ByteLevel), with or without a Split pattern before it and
 NFC or NFKC before that. Anything else is refused by name, never guessed.
 
-Our own facts (how it was trained) stand under the key "pybpe", which Hugging Face ignores.
+Our own facts (how it was trained) stand in the model under the key "pybpe", which Hugging Face ignores there.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def to_object(model: Model) -> JsonObject:
             "ignore_merges": False,
             "vocab": {name: i for i, name in enumerate(names) if name},
             "merges": [f"{names[left]} {names[right]}" for left, right in model.merges],
+            "pybpe": dict(model.training),
         },
-        "pybpe": dict(model.training),
     }
 
 
@@ -121,7 +121,7 @@ def from_object(data: Any, name: str) -> Model:
     vocab = _part(model, "vocab", dict, name)
     for text, i in specials.items():
         vocab.setdefault(text, i)
-    training = data.get("pybpe")
+    training = model.get("pybpe")
     return build_model(
         vocab,
         _read_merges(_part(model, "merges", list, name), name),

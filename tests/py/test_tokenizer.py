@@ -169,7 +169,7 @@ def test_merges_apply_in_rank_order_not_left_to_right() -> None:
     ("vocab", "merges", "specials", "message"),
     [
         ({0: b"a"}, [], [], "byte"),
-        ({i: bytes([i]) for i in range(256)}, [(b"a", b"b")], [], "ab"),
+        ({i: bytes([i]) for i in range(256)}, [(b"a", b"b")], [], "merge 0"),
         ({i: bytes([i]) for i in range(256)}, [(b"a", b"zz")], [], r"merges\[0\]"),
         ({i: bytes([i]) for i in range(256)}, [], [""], "empty"),
         ({i: bytes([i]) for i in range(256)}, [], ["<x>", "<x>"], "twice"),
