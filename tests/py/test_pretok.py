@@ -1,0 +1,367 @@
+"""The splitters against the `regex` package, and the safe cuts."""
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import pretok as reference
+from texts import english
+
+from pybpe._core import ffi, lib
+
+NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2"]
+DIGITS1 = lib.PYBPE_PATTERN_DIGITS1
+SIMD = ["swar", "avx2", "avx512"]
+UNICODE = ffi.string(lib.pybpe_unicode_version()).decode()
+
+
+def number(name: str) -> int:
+    return int(lib.pybpe_pattern_find(name.encode()))
+
+
+PATTERNS = [number(name) + digits for name in NAMES for digits in (0, DIGITS1)]
+REGEX = {pattern: ffi.string(lib.pybpe_pattern_regex(pattern)).decode() for pattern in PATTERNS}
+
+# Tables of another Unicode version than the installed regex are right too, but cannot be compared.
+same_unicode = pytest.mark.skipif(
+    reference.load_generator().unicode_version() != UNICODE, reason=f"`regex` is not of Unicode {UNICODE}"
+)
+
+
+class Splitter:
+    def __init__(self, pattern: int) -> None:
+        out = ffi.new("pybpe_pretok **")
+        assert lib.pybpe_pretok_new(out, pattern, ffi.NULL, ffi.NULL) == lib.PYBPE_OK
+        self.c = ffi.gc(out[0], lib.pybpe_pretok_free)
+        self.simd = ffi.string(lib.pybpe_pretok_simd(self.c)).decode()
+
+    def words(self, data: bytes, cap: int = 4096) -> list[bytes]:
+        """All words, at most `cap` a call, checking that calls make progress and stay inside."""
+        ends = ffi.new("size_t[]", cap)
+        found = []
+        pos = 0
+        while count := lib.pybpe_pretok_split(self.c, data, len(data), pos, ends, cap):
+            assert count <= cap
+            for end in ffi.unpack(ends, count):
+                assert pos < end <= len(data)
+                found.append(data[pos:end])
+                pos = end
+        assert pos == len(data)
+        return found
+
+    def count(self, data: bytes) -> tuple[int, int]:
+        """How many words there are, and the length of the last one."""
+        ends = ffi.new("size_t[]", 1024)
+        total, pos, last = 0, 0, 0
+        while count := lib.pybpe_pretok_split(self.c, data, len(data), pos, ends, 1024):
+            total += count
+            last = ends[count - 1] - (ends[count - 2] if count > 1 else pos)
+            pos = ends[count - 1]
+        return total, last
+
+    def cut(self, data: bytes, start: int, specials: object = ffi.NULL) -> int:
+        return int(lib.pybpe_text_cut(self.c, specials, data, len(data), start))
+
+    def cuts(self, data: bytes, specials: object = ffi.NULL) -> list[int]:
+        """Every cut but 0."""
+        cuts = []
+        start = 1
+        while start < len(data) and (found := self.cut(data, start, specials)) < len(data):
+            assert found >= start
+            cuts.append(found)
+            start = found + 1
+        return cuts
+
+
+@pytest.fixture(scope="module")
+def splitters() -> list[tuple[int, Splitter]]:
+    """Each pattern with each kind of instructions that this machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = []
+        for pattern in PATTERNS:
+            seen = set()
+            for simd in SIMD:
+                patch.setenv("PYBPE_SIMD", simd)
+                splitter = Splitter(pattern)
+                if splitter.simd not in seen:
+                    seen.add(splitter.simd)
+                    made.append((pattern, splitter))
+    return made
+
+
+def check(splitters: list[tuple[int, Splitter]], data: bytes, cap: int = 4096) -> None:
+    expected = {pattern: reference.words(REGEX[pattern], data) for pattern in PATTERNS}
+    for pattern, splitter in splitters:
+        assert splitter.words(data, cap) == expected[pattern], (REGEX[pattern], splitter.simd)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Patterns
+
+
+def test_names() -> None:
+    assert number("r50k") == number("gpt2") == 1
+    assert number("gpt4") == number("cl100k") == 2
+    assert [number(name) for name in NAMES] == [1, 2, 3, 4, 5]
+    assert [number(name) for name in ("", "GPT2", "gpt-2", "custom")] == [lib.PYBPE_ERR_VALUE] * 4
+
+
+@pytest.mark.parametrize("pattern", [0, 6, 256, 262, 513, -4, 1 << 30])
+def test_no_such_pattern(pattern: int) -> None:
+    out = ffi.new("pybpe_pretok **")
+    error = ffi.new("pybpe_error *")
+    assert lib.pybpe_pattern_regex(pattern) == ffi.NULL
+    assert lib.pybpe_pretok_new(out, pattern, ffi.NULL, error) == lib.PYBPE_ERR_VALUE == error.code
+    assert out[0] == ffi.NULL
+    assert b"pattern %d " % pattern in ffi.string(error.msg)
+
+
+# What tiktoken (gpt2, cl100k, o200k) and the model's tokenizer.json (llama3, qwen2) say.
+PUBLISHED = {
+    "gpt2": r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s""",
+    "cl100k": r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$"""
+    r"""|\s*[\r\n]|\s+(?!\S)|\s""",
+    "o200k": r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"""
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"""
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    "llama3": r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"""
+    r"""|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    "qwen2": r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"""
+    r"""|\s*[\r\n]+|\s+(?!\S)|\s+""",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_regex_is_the_published_one(name: str) -> None:
+    ours = REGEX[number(name)]
+    for data in hostile_texts(seed=1, count=3000):
+        assert reference.words(ours, data) == reference.words(PUBLISHED[name], data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_digits1(name: str) -> None:
+    pattern = REGEX[number(name) + DIGITS1]
+    assert pattern == re.sub(r"( \?)?\\p\{N\}(\+|\{1,3\})(?=\|)", r"\\p{N}", REGEX[number(name)])
+    words = reference.words(pattern, b"a 12 345,6")
+    assert [word for word in words if re.search(rb"\d", word)] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_tokenizers_takes_the_same_regex(pattern: int) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(REGEX[pattern]), "isolated")
+    rng = random.Random(2)
+    pieces = [*"aZé中1٣.,/'! \n\r\t\u3000", "'s", "'LL", "  ", "\r\n", "ABc", "12345", "..."]
+    for _ in range(500):
+        text = "".join(rng.choices(pieces, k=rng.randint(1, 30)))
+        found = [word.encode() for word, _ in split.pre_tokenize_str(text)]
+        assert found == reference.words(REGEX[pattern], text.encode()), repr(text)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Words
+
+
+def code_points(stop: int, step: int = 1) -> Iterator[str]:
+    return (chr(c) for c in range(0, stop, step) if not 0xD800 <= c < 0xE000)
+
+
+@same_unicode
+def test_every_code_point_between_letters(splitters: list[tuple[int, Splitter]]) -> None:
+    check(splitters, "".join(code_points(0x110000)).encode())
+    check(splitters, "a".join(code_points(0x40000)).encode())
+    check(splitters, "a".join(code_points(0x110000, 61)).encode())
+
+
+@same_unicode
+@pytest.mark.parametrize(
+    "context",
+    [
+        "{0} {0}{0}  {0}1{0}\t",  # alone, doubled, behind one and more spaces, beside digits
+        "'{0}s\n{0}\n'{0}{0}'s ",  # beside apostrophes, newlines and contractions
+        "!{0}!A{0}\u0301{0}\xa0{0}",  # beside other characters, capitals, marks and other spaces
+    ],
+)
+def test_many_code_points_in_context(splitters: list[tuple[int, Splitter]], context: str) -> None:
+    """The context of one is the neighbour of the next, so nothing separates and hides."""
+    points = [*code_points(0x3400), *code_points(0x20000, 17), *code_points(0x110000, 997)]
+    check(splitters, "".join(context.format(c) for c in points).encode())
+
+
+PIECES: list[bytes] = [piece if isinstance(piece, bytes) else piece.encode() for piece in [
+    *"aabzlLsStTdDmMvVeErRAZ", *"''''\u2019\"", *"      \n\n\r\t\x0b\x0c\x1c\x85\xa0\u1680\u2003\u2028\u202f\u3000",
+    *"019½²٣Ⅷ𝟘", *".!?/-_\0\x7f\u200b。，", *"ſKéßǅʰ中文한𝔸ª", "\u0301", "\u0903", "\u20dd", "😀",
+    "  ", "   ", "\r\n", "'s", "'ll", "'RE", "'ſ", "中文字", "中" * 22, "a" * 30, " " * 40, "\u3000" * 20,
+    b"\xff", b"\xe4", b"\xe4\xb8", b"\x80", b"\xf0\x9f", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc5",
+]]  # fmt: skip
+
+
+def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
+    """Half of them are of few kinds of pieces, so that these meet themselves often."""
+    rng = random.Random(seed)
+    for i in range(count):
+        pieces = rng.sample(PIECES, rng.randint(1, len(PIECES))) if i % 2 else PIECES
+        yield b"".join(rng.choices(pieces, k=rng.choice([3, 8, 8, 20, 20, 60, 120])))
+
+
+@same_unicode
+def test_hostile_texts(splitters: list[tuple[int, Splitter]]) -> None:
+    for i, data in enumerate(hostile_texts(seed=3, count=18_000)):
+        check(splitters, data, cap=[64, 65, 100, 4096][i % 4])
+
+
+@same_unicode
+@settings(max_examples=1500)
+@given(data=st.lists(st.sampled_from(PIECES)).map(b"".join))
+def test_hostile_texts_of_hypothesis(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
+    check(splitters, data)
+
+
+@same_unicode
+@settings(max_examples=500)
+@given(data=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_bytes(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
+    check(splitters, data)
+
+
+def test_english(splitters: list[tuple[int, Splitter]]) -> None:
+    check(splitters, english()[:200_000].encode())
+
+
+@pytest.mark.parametrize("pos", range(60, 70))
+def test_contraction_across_blocks(splitters: list[tuple[int, Splitter]], pos: int) -> None:
+    """A block of csrc/pretok_gpt2.c is 64 bytes: all that can straddle its end, does."""
+    for piece in ("'s", "'ll", "'lx", "'", "'sa", "'ll'll", "中", "\u3000", "\u3000\u3000", "😀", "é", " ", "  ", "'é"):
+        for behind in ("", "a", " ", "  ", "1", "!", "中"):
+            for filler in ("a", "!", " ", "a a"):
+                text = (filler * 70)[:pos] + piece + behind
+                check(splitters[:6], text.encode(), cap=64)
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", " ", "\n", "'", "中", "A", "\u0301", "1", " \n", "'s", "\u3000", "/\n", "\u0301A"]
+)
+def test_long_texts_take_linear_time(splitters: list[tuple[int, Splitter]], unit: str) -> None:
+    """Quadratic time would not end. The last character changes what the whole run means."""
+    for pattern, splitter in splitters:
+        for tail in ("", "x", " "):
+            short, long = ((unit * size + tail).encode() for size in (600, 1_500_000))
+            expected = reference.words(REGEX[pattern], short)
+            count, last = splitter.count(long)
+            if len(expected) < 4:  # a few words, some long
+                assert count == len(expected)
+            if len(expected[-1]) < 600:
+                assert last == len(expected[-1])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Safe cuts
+
+
+def test_cuts_give_the_words_of_the_whole(splitters: list[tuple[int, Splitter]]) -> None:
+    rng = random.Random(4)
+    some = 0
+    for data in hostile_texts(seed=5, count=4000):
+        cuts = splitters[0][1].cuts(data)
+        some += len(cuts)
+        chosen = sorted(rng.sample(cuts, rng.randint(0, len(cuts))))
+        parts = [data[a:b] for a, b in zip([0, *chosen], [*chosen, len(data)])]
+        for _, splitter in splitters:
+            assert [word for part in parts for word in splitter.words(part)] == splitter.words(data), parts
+    assert some > 10_000
+
+
+def test_cut_is_the_first_from_anywhere(splitters: list[tuple[int, Splitter]]) -> None:
+    for data in hostile_texts(seed=6, count=300):
+        data = data[:200]
+        for _, splitter in splitters[::3]:
+            cuts = splitter.cuts(data)
+            for start in range(1, len(data) + 1):
+                assert splitter.cut(data, start) == next((c for c in cuts if c >= start), len(data))
+            assert splitter.cut(data, 0) == 0
+
+
+def test_cut_does_not_depend_on_what_follows(splitters: list[tuple[int, Splitter]]) -> None:
+    splitter = splitters[0][1]
+    for data in hostile_texts(seed=7, count=300):
+        data = data[:150]
+        cuts = splitter.cuts(data)
+        for n in range(1, len(data)):
+            head = data[:n]
+            assert set(splitter.cuts(head)) <= set(cuts), head
+
+
+@pytest.mark.parametrize(
+    ("text", "cuts"),
+    [
+        ("It was.", [2, 6]),
+        ("It was. ", [2, 6, 7]),
+        ("a  b", [1]),
+        ("don't", []),
+        ("!\n!", []),
+        ("!\n! \n", [3]),
+        ("a\nb", [1]),
+        ("1a2", [1, 2]),
+        ("e\u0301", []),
+        ("你好，世界。", [6, 15]),
+        ("", []),
+    ],
+)
+def test_where_cuts_are(splitters: list[tuple[int, Splitter]], text: str, cuts: list[int]) -> None:
+    data = text.encode()
+    for _, splitter in splitters:
+        assert splitter.cuts(data) == cuts
+
+
+def new_specials(strings: list[bytes]) -> object:
+    joined = ffi.new("uint8_t[]", b"".join(strings))
+    ends = [sum(map(len, strings[:i])) for i in range(len(strings) + 1)]
+    offsets = ffi.new("uint64_t[]", ends)
+    c = ffi.new("pybpe_strings *", {"bytes": joined, "offsets": offsets, "count": len(strings)})
+    out = ffi.new("pybpe_specials **")
+    assert lib.pybpe_specials_new(out, c, list(range(len(strings))), ffi.NULL, ffi.NULL) == lib.PYBPE_OK
+    return ffi.gc(out[0], lib.pybpe_specials_free)
+
+
+def words_around(splitter: Splitter, specials: object, data: bytes) -> list[bytes]:
+    """The words of a text with specials, which are words here too."""
+    start, end, found = ffi.new("size_t *"), ffi.new("size_t *"), ffi.new("uint32_t *")
+    words = []
+    pos = 0
+    while lib.pybpe_specials_find(specials, data, len(data), pos, start, end, found):
+        words += [*splitter.words(data[pos : start[0]]), data[start[0] : end[0]]]
+        pos = end[0]
+    return words + splitter.words(data[pos:])
+
+
+SPECIALS = [
+    [b"<|x|>"],
+    [b"a b", b"b c", b"c"],
+    [b"a.", b" a. b", b"."],
+    ["，中".encode(), "中，".encode()],
+    [b"\xb8", b"\xe4"],
+    [b"\x80 ", b"\xad\xef"],
+    [b"a \xe4", b"\xbc\x8c a"],
+]
+
+
+@pytest.mark.parametrize("strings", SPECIALS)
+def test_cuts_with_specials(splitters: list[tuple[int, Splitter]], strings: list[bytes]) -> None:
+    rng = random.Random(8)
+    pieces = [*strings, *[string[:1] for string in strings], *[string[1:] for string in strings], b"a", b" ", b"b"]
+    pieces += [b".", b"c", b"\n", "中".encode(), "，".encode(), b"1", "\u3000".encode()]
+    specials = new_specials(strings)
+    some = 0
+    for _ in range(400):
+        data = b"".join(rng.choices(pieces, k=rng.choice([6, 20, 60])))
+        for _, splitter in splitters[::3]:
+            whole = words_around(splitter, specials, data)
+            cuts = splitter.cuts(data, specials)
+            assert all(cut + max(map(len, strings)) <= len(data) for cut in cuts)
+            some += len(cuts)
+            parts = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
+            assert [word for part in parts for word in words_around(splitter, specials, part)] == whole, parts
+    assert some > 1000

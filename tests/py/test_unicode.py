@@ -1,0 +1,47 @@
+"""The generated Unicode tables are those of the installed `regex`."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from reference.pretok import load_generator
+
+from pybpe._core import ffi, lib
+
+VERSION = ffi.string(lib.pybpe_unicode_version()).decode()
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    return load_generator()
+
+
+def test_generated_file_is_current(root: Path, generator: ModuleType) -> None:
+    if generator.unicode_version() != VERSION:
+        pytest.skip(f"the tables are of Unicode {VERSION}, this `regex` has {generator.unicode_version()}")
+    subprocess.run([sys.executable, root / "csrc" / "unicode_generate.py", "--check"], check=True)
+
+
+def test_check_notices_a_difference(tmp_path: Path, generator: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "unicode_data.h"
+    monkeypatch.setattr(generator, "TARGET", target)
+    monkeypatch.setattr(sys, "argv", ["unicode_generate.py", "--check"])
+    assert generator.main() == 1
+    text = generator.generate()
+    target.write_text(text)
+    assert generator.main() == 0
+    target.write_text("/* another regex */\n" + text.partition("\n")[2])
+    assert generator.main() == 0
+    target.write_text(text.replace(" 34,", " 35,", 1))
+    assert generator.main() == 1
+
+
+def test_classes_of_some_characters(generator: ModuleType) -> None:
+    classes = generator.classify()
+    samples = {"A": 1, "ǅ": 1, "z": 2, "ʰ": 4, "中": 4, "\u0301": 8, "\u20dd": 8, "7": 16, "½": 16, "Ⅷ": 16}
+    samples |= {" ": 32, "\t": 32, "\u3000": 32, "\x85": 32, "\n": 96, "\r": 96, ".": 0, "\0": 0, "😀": 0}
+    assert {c: classes[ord(c)] for c in samples} == samples
+    assert not any(classes[0xD800:0xE000])
+    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok_gpt2.c takes all of these for letters
