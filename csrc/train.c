@@ -52,7 +52,6 @@ enum { PREFETCH_PLACES = 12, FILTER_LOG2_MAX = 22, THRESHOLD_STEP = 32, SCAN_BAT
 typedef struct token {
     uint64_t prefix; /* its first 8 bytes, the first in the high bits: compares like the bytes do */
     size_t offset;   /* in token_bytes */
-    uint32_t length;
     uint32_t order;
 } token;
 
@@ -91,6 +90,7 @@ struct pybpe_trainer {
     size_t runs_count;
 
     token *tokens;
+    uint32_t *lengths; /* of the tokens in bytes; apart, because every step from token to token reads one */
     uint32_t tokens_count, tokens_cap;
     uint8_t *token_bytes;
     size_t token_bytes_count, token_bytes_cap;
@@ -132,8 +132,8 @@ static uint64_t bytes_hash(const uint8_t *bytes, size_t n, hash_seed seed) {
 static size_t index_find(const pybpe_trainer *t, const uint8_t *bytes, size_t n) {
     size_t i = (size_t)bytes_hash(bytes, n, t->seed) & t->index_mask;
     for (; t->index_slots[i] != 0; i = (i + 1) & t->index_mask) {
-        const token *known = &t->tokens[t->index_slots[i] - 1];
-        if (known->length == n && memcmp(t->token_bytes + known->offset, bytes, n) == 0) {
+        uint32_t known = t->index_slots[i] - 1;
+        if (t->lengths[known] == n && memcmp(t->token_bytes + t->tokens[known].offset, bytes, n) == 0) {
             break;
         }
     }
@@ -146,12 +146,17 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
         return PYBPE_OK;
     }
     size_t cap = t->tokens_cap == 0 ? 1024 : 2 * (size_t)t->tokens_cap;
-    size_t needed = cap * (sizeof *t->tokens + 2 * sizeof(neighbour) + 4 * sizeof(uint32_t));
+    size_t needed = cap * (sizeof *t->tokens + 2 * sizeof(neighbour) + 5 * sizeof(uint32_t));
     token *tokens = mem_resize_array(&t->mem, t->tokens, cap, sizeof *tokens);
     if (tokens == NULL) {
         return error_set_memory(err, "the tokens of a training", needed);
     }
     t->tokens = tokens;
+    uint32_t *lengths = mem_resize_array(&t->mem, t->lengths, cap, sizeof *lengths);
+    if (lengths == NULL) {
+        return error_set_memory(err, "the tokens of a training", needed);
+    }
+    t->lengths = lengths;
     side *sides[] = {&t->left, &t->right};
     for (size_t i = 0; i < 2; i++) {
         neighbour *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token); /* all zero now, so none to copy */
@@ -175,7 +180,7 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
     t->index_mask = 2 * cap - 1;
     t->tokens_cap = (uint32_t)cap;
     for (uint32_t i = 0; i < t->tokens_count; i++) {
-        slots[index_find(t, t->token_bytes + t->tokens[i].offset, t->tokens[i].length)] = i + 1;
+        slots[index_find(t, t->token_bytes + t->tokens[i].offset, t->lengths[i])] = i + 1;
     }
     return PYBPE_OK;
 }
@@ -203,7 +208,8 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
         return t->index_slots[slot] - 1;
     }
     uint32_t id = t->tokens_count++;
-    t->tokens[id] = (token){bytes_prefix(bytes, n), t->token_bytes_count, (uint32_t)n, id};
+    t->tokens[id] = (token){bytes_prefix(bytes, n), t->token_bytes_count, id};
+    t->lengths[id] = (uint32_t)n;
     t->token_bytes_count += n;
     t->index_slots[slot] = id + 1;
     return id;
@@ -211,7 +217,7 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
 
 /* The token of left + right. */
 static int token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
-    size_t n = (size_t)t->tokens[left].length + t->tokens[right].length;
+    size_t n = (size_t)t->lengths[left] + t->lengths[right];
     int code = token_bytes_room(t, n, err);
     if (code == PYBPE_OK) {
         code = tokens_room(t, err);
@@ -220,8 +226,8 @@ static int token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_
         return code;
     }
     uint8_t *to = t->token_bytes + t->token_bytes_count;
-    memcpy(to, t->token_bytes + t->tokens[left].offset, t->tokens[left].length);
-    memcpy(to + t->tokens[left].length, t->token_bytes + t->tokens[right].offset, t->tokens[right].length);
+    memcpy(to, t->token_bytes + t->tokens[left].offset, t->lengths[left]);
+    memcpy(to + t->lengths[left], t->token_bytes + t->tokens[right].offset, t->lengths[right]);
     *merged = token_intern(t, n);
     return PYBPE_OK;
 }
@@ -258,9 +264,9 @@ static int token_compare(const pybpe_trainer *t, uint32_t x, uint32_t y) {
     if (a->prefix != b->prefix) {
         return a->prefix < b->prefix ? -1 : 1;
     }
-    uint32_t common = a->length < b->length ? a->length : b->length;
-    int order = memcmp(t->token_bytes + a->offset, t->token_bytes + b->offset, common);
-    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+    uint32_t n = t->lengths[x], m = t->lengths[y];
+    int order = memcmp(t->token_bytes + a->offset, t->token_bytes + b->offset, n < m ? n : m);
+    return order != 0 ? order : (n > m) - (n < m);
 }
 
 static bool order_lexicographic(const void *context, const pair *x, const pair *y) {
@@ -385,7 +391,7 @@ static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_
         merged = scratch->ids;
     }
     for (size_t i = 0; i < count; i++) {
-        uint32_t length = t->tokens[merged[i]].length;
+        uint32_t length = t->lengths[merged[i]];
         slots_write(to, merged[i], length);
         to += length;
     }
@@ -460,7 +466,7 @@ Scanning: all pairs that occur at least `threshold` times, with their places
 */
 
 static bool pair_is_short(const pybpe_trainer *t, uint32_t left, uint32_t right) {
-    return (uint64_t)t->tokens[left].length + t->tokens[right].length <= t->max_token_length;
+    return (uint64_t)t->lengths[left] + t->lengths[right] <= t->max_token_length;
 }
 
 static inline uint32_t *filter_cell(const pybpe_trainer *t, uint32_t left, uint32_t right) {
@@ -480,11 +486,11 @@ typedef struct adjacency {
 /* Collects the next adjacencies and asks the processor to fetch their cells, which lie all over the filter. */
 static size_t scan_gather(pybpe_trainer *t, adjacency batch[SCAN_BATCH]) {
     const uint32_t *ids = t->ids;
-    const token *tokens = t->tokens;
+    const uint32_t *lengths = t->lengths;
     uint32_t at = t->scan_at;
     size_t count = 0;
     while (at < t->slots && count < SCAN_BATCH) {
-        uint32_t left = ids[at], next = at + tokens[left].length, right = ids[next];
+        uint32_t left = ids[at], next = at + lengths[left], right = ids[next];
         if (right != SEP) {
             uint32_t *cell = filter_cell(t, left, right);
             PYBPE_PREFETCH(cell);
@@ -575,8 +581,10 @@ static void scan_rewind(pybpe_trainer *t, train_stage stage) {
 static int scan_start(pybpe_trainer *t, bool lower, pybpe_error *err) {
     pair_table_clear(&t->pairs);
     t->lower_threshold = lower;
+    /* Pairs of bytes are few: a filter of their number stays in the near caches. */
+    const unsigned most = t->tokens_count == 256 ? 16 : FILTER_LOG2_MAX;
     unsigned log2_cells = 12;
-    while (log2_cells < FILTER_LOG2_MAX && (size_t)1 << log2_cells < 2 * (size_t)t->slots) {
+    while (log2_cells < most && (size_t)1 << log2_cells < 2 * (size_t)t->slots) {
         log2_cells += 1;
     }
     t->filter_mask = ((size_t)1 << log2_cells) - 1;
@@ -685,7 +693,7 @@ static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
    list. */
 static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
     uint32_t *ids = t->ids;
-    const uint32_t left_length = t->tokens[p->left].length, right_length = t->tokens[p->right].length;
+    const uint32_t left_length = t->lengths[p->left], right_length = t->lengths[p->right];
     uint32_t live = 0;
     size_t in_run = 0;
     for (uint32_t i = 0; i < p->places_count; i++) {
@@ -772,14 +780,14 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
 /* Writes the lists of the new pairs: the neighbours are read again, now that all places are rewritten. */
 static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
     const uint32_t *ids = t->ids;
-    const uint32_t length = t->tokens[c].length;
+    const uint32_t length = t->lengths[c];
     for (uint32_t i = 0; i < count; i++) {
         if (i + PREFETCH_PLACES < count) {
             PYBPE_PREFETCH(&ids[places[i + PREFETCH_PLACES]]);
         }
         uint32_t at = places[i], l = ids[at - 1], r = ids[at + length];
         if (l != SEP && t->left.by_token[l].places != NULL) {
-            *t->left.by_token[l].places++ = at - t->tokens[l].length;
+            *t->left.by_token[l].places++ = at - t->lengths[l];
         }
         if (r != SEP && r != c && t->right.by_token[r].places != NULL) { /* (c, c) is noted from its right */
             *t->right.by_token[r].places++ = at;
@@ -932,6 +940,7 @@ void pybpe_trainer_free(pybpe_trainer *t) {
     mem_table_free(&t->ids_table, &mem);
     mem_free(&mem, t->runs);
     mem_free(&mem, t->tokens);
+    mem_free(&mem, t->lengths);
     mem_free(&mem, t->token_bytes);
     mem_free(&mem, t->index_slots);
     mem_free(&mem, t->left.by_token);
