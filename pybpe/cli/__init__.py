@@ -1,0 +1,82 @@
+"""The command line: `pybpe COMMAND --help` teaches each command.
+
+Exit codes: 0 done, 2 bad input (one line on standard error says what and how to mend it), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._version import __version__
+from ..errors import Error, file_error
+from .binarize import add_binarize, add_prepare
+from .coding import add_count, add_decode, add_encode
+from .inspect import add_inspect
+from .llmc import add_llmc
+from .train import add_train
+
+
+class _VersionAction(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from .. import _binding
+
+        print(f"pybpe {__version__} (C library {_binding.version()}, Unicode {_binding.unicode_version()})")
+        parser.exit()
+
+
+_COMMANDS: tuple[Callable[[Any], None], ...] = (
+    add_train,
+    add_encode,
+    add_decode,
+    add_count,
+    add_binarize,
+    add_prepare,
+    add_inspect,
+    add_llmc,
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pybpe",
+        description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
+        "that llm.c trains on. `pybpe COMMAND --help` shows each command with examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in _COMMANDS:
+        add(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        known = (
+            error if isinstance(error, Error) else file_error(error.errno or 0, f"{error.filename}: {error.strerror}")
+        )
+        return _fail(known)
+    except Error as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        print("pybpe: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _fail(error: Exception) -> int:
+    line = " ".join(str(error).split())
+    print(f"pybpe: {line}", file=sys.stderr)
+    return 2

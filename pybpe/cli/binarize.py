@@ -1,0 +1,116 @@
+"""pybpe binarize and prepare."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..model import CONTROL_TOKENS
+from .common import add_command, add_common, load, parse_numbers, progress, report
+from .train import add_training_options
+
+if TYPE_CHECKING:
+    from ..dataset import Manifest
+
+
+def add_binarize(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "binarize",
+        "text files to token files for training",
+        "Encodes text files, splits them, and writes shards that llm.c reads as they are, with a manifest.",
+        "pybpe binarize -t tok.json novel.txt -o out\n"
+        "pybpe binarize -t tok.json web/*.txt -o out --splits 98,1,1 --split-by hash",
+    )
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    parser.add_argument("--format", default="llmc", metavar="F", help="llmc (default) or raw (nanoGPT)")
+    _add_split_options(parser)
+    parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for raw) or none")
+    parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
+    add_common(parser)
+    parser.set_defaults(run=_run_binarize)
+
+
+def _run_binarize(args: argparse.Namespace) -> None:
+    from ..dataset import binarize
+
+    manifest = binarize(
+        load(args.tokenizer),
+        args.files,
+        args.output,
+        format=args.format,
+        splits=parse_numbers("--splits", args.splits),
+        split_by=args.split_by,
+        eot=args.eot,
+        dtype=args.dtype,
+        shard_tokens=args.shard_tokens,
+        min_shard_tokens=args.min_shard_tokens,
+        name=args.name,
+        workers=args.workers,
+        progress=progress(args),
+    )
+    _report_manifest(args, manifest)
+
+
+def add_prepare(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "prepare",
+        "text files to a tokenizer and token files",
+        "Splits the text first, trains a tokenizer on the train split only, so that it has not seen the\n"
+        "validation text, and encodes all splits.",
+        "pybpe prepare novel.txt -o data --vocab-size 20000",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
+    _add_split_options(parser)
+    add_common(parser)
+    parser.set_defaults(run=_run_prepare)
+
+
+def _run_prepare(args: argparse.Namespace) -> None:
+    from ..dataset import prepare
+
+    _, manifest = prepare(
+        args.files,
+        args.output,
+        vocab_size=args.vocab_size,
+        special_tokens=args.special_token or CONTROL_TOKENS,
+        splits=parse_numbers("--splits", args.splits),
+        split_by=args.split_by,
+        name=args.name,
+        pattern=args.pattern,
+        digits=args.digits,
+        normalizer=args.normalizer,
+        min_frequency=args.min_frequency,
+        tie_break=args.tie_break,
+        special_ids=args.special_ids,
+        max_token_length=args.max_token_length,
+        min_shard_tokens=args.min_shard_tokens,
+        shard_tokens=args.shard_tokens,
+        workers=args.workers,
+        progress=progress(args),
+    )
+    _report_manifest(args, manifest)
+
+
+def _add_split_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
+    parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
+    parser.add_argument("--shard-tokens", type=int, default=10**8, metavar="N", help="default: 100000000")
+    parser.add_argument("--min-shard-tokens", type=int, metavar="N", help="default: 257, llm.c's least; 0 allows any")
+    parser.add_argument("--name", metavar="NAME", help="of the shards (default: the first file's)")
+
+
+def _report_manifest(args: argparse.Namespace, manifest: Manifest) -> None:
+    lines = [
+        f"{split}: {manifest.split_tokens(split)} tokens, {manifest.text_bytes[split]} bytes of text,"
+        f" {len(records)} shard{'s' if len(records) != 1 else ''}"
+        for split, records in manifest.shards.items()
+    ]
+    facts = {split: manifest.split_tokens(split) for split in manifest.shards}
+    report(args, {"output": args.output, "tokens": facts}, "\n".join([f"{args.output}:", *lines]))

@@ -1,0 +1,170 @@
+"""pybpe encode, decode and count."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..errors import FormatError
+from .common import Sink, add_command, add_common, add_tokenizer_and_file, load, open_source, report
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+_SHARD_MAGICS = (20240520, 20240801)
+
+
+def add_encode(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "encode",
+        "text to ids",
+        "Writes the ids of a text as decimal numbers with spaces between, or as a numpy file if OUT ends in\n"
+        ".npy. Bytes that are not UTF-8 are fine.",
+        "echo 'Hello, world' | pybpe encode -t tok.json\npybpe encode -t tok.json novel.txt -o ids.npy",
+    )
+    add_tokenizer_and_file(parser, "text")
+    parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
+    add_common(parser)
+    parser.set_defaults(run=_run_encode)
+
+
+def _run_encode(args: argparse.Namespace) -> None:
+    tokenizer = load(args.tokenizer)
+    if args.output.endswith(".npy"):
+        _encode_to_npy(tokenizer, args)
+        return
+    with Sink(args.output) as sink:
+        separator = b""
+        for ids in _encode_pieces(tokenizer, args):
+            if ids:
+                sink.write(separator + " ".join(map(str, ids)).encode())
+                separator = b" "
+        sink.write(b"\n")
+
+
+def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
+    """The ids of the input, a list a piece, in order."""
+    from ..parallel import map_ordered
+
+    encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
+    yield from map_ordered(encode, _pieces(tokenizer, args.file), args.workers)
+
+
+def _pieces(tokenizer: Tokenizer, path: str) -> Iterator[bytes]:
+    """The input in pieces that can be encoded separately; whole if a normalizer must see it whole."""
+    from ..pretokenize import cutter, stream_pieces
+
+    with open_source(path) as stream:
+        if tokenizer.normalizer is not None:
+            yield stream.read()
+        else:
+            cut = cutter(tokenizer.pattern, tokenizer.specials_matcher)
+            yield from stream_pieces(stream, cut)  # type: ignore[misc]  # memoryviews serve as bytes
+
+
+def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
+    import io
+
+    import numpy
+
+    from .. import _binding
+
+    arrays = [numpy.array(ids, dtype=tokenizer.dtype) for ids in _encode_pieces(tokenizer, args)]
+    buffer = io.BytesIO()
+    numpy.save(buffer, numpy.concatenate(arrays) if arrays else numpy.empty(0, dtype=tokenizer.dtype))
+    _binding.write_file(args.output, buffer.getbuffer())
+
+
+def add_decode(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "decode",
+        "ids to text",
+        "Reads decimal ids with white space between, a numpy file (*.npy), or a llm.c shard, and writes the\n"
+        "bytes that they stand for, exactly.",
+        "echo 15496 11 995 | pybpe decode -t gpt2.json\npybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
+    )
+    add_tokenizer_and_file(parser, "ids")
+    add_common(parser)
+    parser.set_defaults(run=_run_decode)
+
+
+def _run_decode(args: argparse.Namespace) -> None:
+    tokenizer = load(args.tokenizer)
+    with Sink(args.output) as sink:
+        for ids in _read_ids(args.file):
+            sink.write(tokenizer.decode_bytes(ids))
+
+
+def _read_ids(path: str) -> Iterator[Iterable[int]]:
+    """The ids of a file in blocks, in order."""
+    block = 1 << 20
+    with open_source(path) as stream:
+        start = stream.read(8)
+        if int.from_bytes(start[:4], "little") in _SHARD_MAGICS and path != "-":
+            from .._binding import Shard
+
+            shard = Shard(path)
+            for at in range(0, len(shard), block):
+                yield shard.read(at, min(block, len(shard) - at))
+        elif start[:6] == b"\x93NUMPY" and path != "-":
+            import numpy
+
+            try:
+                yield numpy.load(path, allow_pickle=False).ravel()
+            except ValueError as error:
+                raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
+        else:
+            yield from _decimal_ids(start, stream, path, block)
+
+
+def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Iterator[list[int]]:
+    rest = start
+    offset = 0
+    while True:
+        more = stream.read(block)
+        text = rest + more
+        # The last number may go on in the next block.
+        end = len(text) if not more else max(text.rfind(b" "), text.rfind(b"\n"), 0)
+        words, rest = text[:end].split(), text[end:]
+        if not all(word.isdigit() for word in words):
+            bad = next(word for word in words if not word.isdigit())
+            at = offset + text.find(bad)
+            raise FormatError(f"{path}: expected decimal ids, found {bad[:40]!r} at offset {at}", at)
+        offset += end
+        yield [int(word) for word in words]
+        if not more:
+            return
+
+
+def add_count(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "count",
+        "count the tokens of a text",
+        "Prints the number of tokens, and bytes a token.",
+        "pybpe count -t tok.json novel.txt",
+    )
+    add_tokenizer_and_file(parser, "text", output=False)
+    parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
+    add_common(parser)
+    parser.set_defaults(run=_run_count)
+
+
+def _run_count(args: argparse.Namespace) -> None:
+    from ..parallel import map_ordered
+
+    tokenizer = load(args.tokenizer)
+    allowed: Any = () if args.ordinary else "all"
+
+    def count(piece: bytes) -> tuple[int, int]:
+        return tokenizer.count(piece, allowed_special=allowed), len(piece)
+
+    tokens, size = 0, 0
+    for piece_tokens, piece_size in map_ordered(count, _pieces(tokenizer, args.file), args.workers):
+        tokens += piece_tokens
+        size += piece_size
+    ratio = f", {size / tokens:.3f} bytes a token" if tokens else ""
+    report(args, {"tokens": tokens, "bytes": size}, f"{tokens} tokens, {size} bytes{ratio}")

@@ -1,0 +1,107 @@
+"""What the commands share: their options, their output, their files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+# Heavy imports happen inside functions, here and in the commands: `pybpe --help` should not wait for them.
+
+
+def add_tokenizer_and_file(parser: argparse.ArgumentParser, what: str, output: bool = True) -> None:
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=f"the {what}; - (default) is stdin")
+    if output:
+        parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
+
+
+def add_command(commands: Any, name: str, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
+    indented = "\n".join("  " + line for line in examples.split("\n"))
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog=f"examples:\n{indented}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
+    if workers:
+        parser.add_argument("--workers", type=int, metavar="N", help="threads (default: all CPUs)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
+    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def progress(args: argparse.Namespace) -> bool | None:
+    return False if args.quiet or args.json else None
+
+
+def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
+    """The summary: JSON for machines, else text."""
+    if args.json:
+        print(json.dumps(facts, ensure_ascii=False))
+    elif not args.quiet:
+        print(text)
+
+
+def load(path: str) -> Tokenizer:
+    from ..tokenizer import Tokenizer
+
+    return Tokenizer.from_file(path)
+
+
+def open_source(path: str) -> BinaryIO:
+    from ..pretokenize import open_input
+
+    return sys.stdin.buffer if path == "-" else open_input(path)
+
+
+class Sink:
+    """Standard output, or a file that appears complete at the end or not at all."""
+
+    def __init__(self, path: str) -> None:
+        from .._binding import Output
+
+        self._output = None if path == "-" else Output(path)
+
+    def write(self, data: bytes) -> None:
+        if self._output is None:
+            sys.stdout.buffer.write(data)
+        else:
+            self._output.write(data)
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._output is not None:
+            self._output.__exit__(kind, *rest)
+        elif kind is None:
+            sys.stdout.buffer.flush()
+
+
+def check_writable(path: str) -> None:
+    """Fails now, not after an hour of training."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise ArgumentError(f"{path}: is a folder; name a file in it")
+    if not os.path.isdir(folder):
+        raise ArgumentError(f"{path}: the folder {folder} does not exist")
+
+
+def parse_numbers(flag: str, text: str) -> list[float]:
+    """The numbers of "8,1,1". ArgumentError names the flag."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentError(f"{flag}: expected numbers such as 8,1,1, not {text!r}") from None

@@ -1,0 +1,128 @@
+"""pybpe llmc: what only llm.c needs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ..model import CONTROL_TOKENS
+from .common import add_command, add_common, parse_numbers, progress, report
+
+
+def add_llmc(commands: Any) -> None:
+    """Adds the command and its commands."""
+    parser = add_command(
+        commands,
+        "llmc",
+        "workspaces and checks for llm.c",
+        "Makes folders that unmodified llm.c trains in, and checks files for it.",
+        "pybpe llmc workspace novel.txt -o work\npybpe llmc check work",
+    )
+    inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_workspace(inner)
+    _add_check(inner)
+
+
+def _add_workspace(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "workspace",
+        "a folder in which llm.c starts training",
+        "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model\n"
+        "for this vocabulary, all where llm.c's trainers look; and a README.md with the exact commands.",
+        "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
+        "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth 12\n"
+        "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder, made if needed")
+    parser.add_argument("--vocab-size", type=int, default=20000, metavar="N", help="tokens (default: 20000)")
+    parser.add_argument("--special-token", action="append", metavar="S", help="default: the nine of llm.c's profile")
+    parser.add_argument("--pattern", default="gpt2", metavar="P", help="how words are cut (default: gpt2)")
+    parser.add_argument("--min-frequency", type=int, default=2, metavar="N", help="default: 2")
+    parser.add_argument("--depth", default="d12", metavar="D", help="model of llm.c's table: d6, d12, d24, ...")
+    parser.add_argument("--layers", type=int, metavar="L", help="instead of the depth's")
+    parser.add_argument("--heads", type=int, metavar="NH", help="instead of the depth's")
+    parser.add_argument("--channels", type=int, metavar="C", help="instead of the depth's")
+    parser.add_argument("--context", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)")
+    parser.add_argument("--dtype", default="fp32", metavar="D", help="fp32 (default: CPU) or bf16 (CUDA)")
+    parser.add_argument("--pad", type=int, default=128, metavar="N", help="Vp is a multiple of this (default: 128)")
+    parser.add_argument("--seed", type=int, default=42, metavar="N", help="of the model's weights (default: 42)")
+    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
+    parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
+    add_common(parser)
+    parser.set_defaults(run=_run_workspace)
+
+
+def _run_workspace(args: argparse.Namespace) -> None:
+    from llmc_compat.workspace import make_workspace
+
+    from ..errors import ArgumentError
+
+    if not args.depth.removeprefix("d").isdigit():
+        raise ArgumentError(f"--depth: expected d6, d12, d24 and so on, not {args.depth!r}")
+    workspace = make_workspace(
+        args.files,
+        args.output,
+        vocab_size=args.vocab_size,
+        special_tokens=args.special_token or CONTROL_TOKENS,
+        pattern=args.pattern,
+        min_frequency=args.min_frequency,
+        depth=int(args.depth.removeprefix("d")),
+        layers=args.layers,
+        heads=args.heads,
+        channels=args.channels,
+        context=args.context,
+        dtype=args.dtype,
+        pad=args.pad,
+        seed=args.seed,
+        splits=parse_numbers("--splits", args.splits),
+        split_by=args.split_by,
+        workers=args.workers,
+        progress=progress(args),
+    )
+    config, manifest = workspace.config, workspace.manifest
+    facts = {
+        "output": workspace.folder,
+        "vocab_size": config.vocab_size,
+        "padded_vocab_size": config.padded_vocab_size,
+        "parameters": config.num_parameters,
+        "tokens": {split: manifest.split_tokens(split) for split in manifest.shards},
+    }
+    counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    text = (
+        f"{workspace.folder}: {config.vocab_size} tokens (padded {config.padded_vocab_size}), {config.num_parameters}"
+        f" parameters, {counts} tokens of text; checked. The commands for llm.c are in {workspace.folder}/README.md"
+    )
+    report(args, facts, text)
+
+
+def _add_check(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "check",
+        "would llm.c train on these files?",
+        "Reads tokenizers, shards and checkpoints as llm.c would, each by itself and all against each other. A\n"
+        "line a fault: what is wrong, what llm.c would do, and how to mend it. Exit code 1 if there is any.",
+        "pybpe llmc check work\npybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2",
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders with them")
+    parser.add_argument("-b", type=int, default=4, metavar="B", help="batch size of a process (default: 4)")
+    parser.add_argument("-t", type=int, default=64, metavar="T", help="sequence length (default: 64)")
+    parser.add_argument("-n", type=int, default=1, metavar="N", help="processes (default: 1)")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_check)
+
+
+def _run_check(args: argparse.Namespace) -> None:
+    from llmc_compat.check import Batch, check
+
+    files, findings = check(args.paths, Batch(args.b, args.t, args.n))
+    kinds = {"tokenizers": files.tokenizers, "shards": files.shards, "models": files.models}
+    facts: dict[str, Any] = {**kinds, "faults": [{"file": f.file, "fault": f.fault} for f in findings]}
+    found = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items())
+    lines = [str(finding) for finding in findings] or [f"no fault: {found}"]
+    report(args, facts, "\n".join(lines))
+    if findings:
+        sys.exit(1)
