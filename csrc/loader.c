@@ -131,11 +131,12 @@ static int inspect_shards(pybpe_loader *l, pybpe_error *err) {
         }
         l->counts[i] = pybpe_shard_count(l->open);
         if (l->counts[i] < least) {
-            return error_set(err, PYBPE_ERR_LIMIT, i,
-                             "%s: %llu tokens, but %llu processes x B %zu x T %zu + 1 = %llu are needed in every shard; "
-                             "lower B or T, or write larger shards",
-                             l->found.gl_pathv[i], (unsigned long long)l->counts[i], (unsigned long long)l->world, l->B,
-                             l->T, (unsigned long long)least);
+            return error_set(
+                err, PYBPE_ERR_LIMIT, i,
+                "%s: %llu tokens, but %llu processes x B %zu x T %zu + 1 = %llu are needed in every shard; "
+                "lower B or T, or write larger shards",
+                l->found.gl_pathv[i], (unsigned long long)l->counts[i], (unsigned long long)l->world, l->B, l->T,
+                (unsigned long long)least);
         }
     }
     return PYBPE_OK;
@@ -182,8 +183,8 @@ static int check_arguments(size_t B, size_t T, int rank, int world, pybpe_error 
                          B, T, rank, world);
     }
     if (!size_mul(B, T, &tokens) || !size_mul(tokens, (size_t)world, &tokens) || tokens > INT32_MAX) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "%d processes x B %zu x T %zu is more than a shard can hold", world, B,
-                         T);
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%d processes x B %zu x T %zu is more than a shard can hold", world,
+                         B, T);
     }
     return PYBPE_OK;
 }

@@ -396,7 +396,8 @@ int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_
 /* Back to the start, as llm.c's dataloader_reset: with shuffle, a new permutation is drawn. */
 int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
 
-/* To the state in which a new loader is after `batches` calls of _next, permutations included. */
+/* To the state in which a new loader is after `batches` calls of _next, permutations included. With
+   shuffle, PYBPE_ERR_VALUE beyond 10^9 batches, which take some seconds. */
 int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
 
 uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */

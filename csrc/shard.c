@@ -27,6 +27,12 @@ struct pybpe_shard {
     int id_bytes;
 };
 
+static char *path_copy(const char *path, const pybpe_allocator *mem) {
+    size_t n = strlen(path) + 1;
+    char *copy = mem_alloc(mem, n);
+    return copy == NULL ? NULL : memcpy(copy, path, n);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Reading
 */
@@ -63,23 +69,21 @@ static int header_parse(pybpe_shard *s, const uint8_t *header, uint64_t size, py
 
 static int header_check_size(const char *path, uint64_t size, pybpe_error *err) {
     if (size < PYBPE_SHARD_HEADER_BYTES) {
-        return error_set(err, PYBPE_ERR_FORMAT, size, "%s: %llu bytes are no token shard: the header alone has %d", path,
-                         (unsigned long long)size, PYBPE_SHARD_HEADER_BYTES);
+        return error_set(err, PYBPE_ERR_FORMAT, size, "%s: %llu bytes are no token shard: the header alone has %d",
+                         path, (unsigned long long)size, PYBPE_SHARD_HEADER_BYTES);
     }
     return PYBPE_OK;
 }
 
 static pybpe_shard *shard_alloc(const char *path, const pybpe_allocator *mem, pybpe_error *err) {
-    size_t n = strlen(path) + 1;
     pybpe_shard *s = mem_alloc(mem, sizeof *s);
-    char *name = mem_alloc(mem, n);
+    char *name = path_copy(path, mem);
     if (s == NULL || name == NULL) {
         mem_free(mem, s);
         mem_free(mem, name);
-        error_set_memory(err, "a shard", sizeof *s + n);
+        error_set_memory(err, "a shard", sizeof *s + strlen(path) + 1);
         return NULL;
     }
-    memcpy(name, path, n);
     *s = (pybpe_shard){.mem = mem_of(mem), .path = name, .file = {.fd = -1}};
     return s;
 }
@@ -150,8 +154,9 @@ static void ids_widen(const uint8_t *raw, int id_bytes, size_t n, uint32_t *ids)
 
 int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err) {
     if (start > s->count || n > s->count - start) {
-        return error_set(err, PYBPE_ERR_VALUE, start, "%s: tokens %llu to %llu were asked for, but it has %llu", s->path,
-                         (unsigned long long)start, (unsigned long long)start + n, (unsigned long long)s->count);
+        return error_set(err, PYBPE_ERR_VALUE, start, "%s: tokens %llu to %llu were asked for, but it has %llu",
+                         s->path, (unsigned long long)start, (unsigned long long)start + n,
+                         (unsigned long long)s->count);
     }
     uint8_t buffer[BUFFER_BYTES];
     const size_t id_bytes = (size_t)s->id_bytes;
@@ -181,7 +186,9 @@ Writing
 struct pybpe_shard_writer {
     pybpe_allocator mem;
     pybpe_output *output;
+    char *path; /* what errors call it */
     uint64_t count;
+    bool failed; /* tokens were lost: the file must not be completed */
     int format;
     int id_bytes;
     size_t buffered;
@@ -209,11 +216,15 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
         return error_set_memory(err, "a shard", sizeof *w);
     }
     w->mem = mem_of(mem);
+    w->output = NULL;
+    w->path = path_copy(path, mem);
     w->count = 0;
+    w->failed = false;
     w->format = format;
     w->id_bytes = format == PYBPE_SHARD_UINT16 || format == PYBPE_SHARD_RAW_UINT16 ? 2 : 4;
     w->buffered = 0;
-    int code = pybpe_output_open(&w->output, path, mem, err);
+    int code = w->path == NULL ? error_set_memory(err, "a file name", strlen(path) + 1)
+                               : pybpe_output_open(&w->output, path, mem, err);
     if (code == PYBPE_OK && format_has_header(format)) {
         header_fill(w, w->buffer); /* for its place; the count follows at the end */
         code = pybpe_output_write(w->output, w->buffer, PYBPE_SHARD_HEADER_BYTES, err);
@@ -233,27 +244,28 @@ static uint32_t id_at(const void *ids, int id_bytes, size_t i) {
 /* Nothing of a call is written unless all of it can be. */
 static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err) {
     if (id_bytes != 2 && id_bytes != 4) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "id_bytes must be 2 or 4, not %d", id_bytes);
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%s: id_bytes must be 2 or 4, not %d", w->path, id_bytes);
     }
     uint64_t room = (PYBPE_SHARD_MAX_BYTES - PYBPE_SHARD_HEADER_BYTES) / (unsigned)w->id_bytes;
     if (format_has_header(w->format) && (w->count > room || n > room - w->count)) {
         return error_set(err, PYBPE_ERR_LIMIT, n,
-                         "a shard of %llu tokens would pass 2 GiB, beyond which llm.c cannot seek: write more, smaller "
-                         "shards",
-                         (unsigned long long)w->count + n);
+                         "%s: %llu tokens would pass 2 GiB, beyond which llm.c cannot seek: write more, smaller shards",
+                         w->path, (unsigned long long)w->count + n);
     }
     for (size_t i = 0; w->id_bytes < id_bytes && i < n; i++) {
         uint32_t id = id_at(ids, id_bytes, i);
         if (id > UINT16_MAX) {
-            return error_set(err, PYBPE_ERR_LIMIT, i, "id %u at index %zu does not fit uint16: write uint32 tokens", id,
-                             i);
+            return error_set(err, PYBPE_ERR_LIMIT, i, "%s: id %u at index %zu does not fit uint16: write uint32 tokens",
+                             w->path, id, i);
         }
     }
     return PYBPE_OK;
 }
 
 static int writer_flush(pybpe_shard_writer *w, pybpe_error *err) {
-    int code = pybpe_output_write(w->output, w->buffer, w->buffered, err);
+    int code = w->failed ? error_set(err, PYBPE_ERR_IO, 0, "%s: an earlier write failed", w->path)
+                         : pybpe_output_write(w->output, w->buffer, w->buffered, err);
+    w->failed = code != PYBPE_OK;
     w->buffered = 0;
     return code;
 }
@@ -302,6 +314,7 @@ void pybpe_shard_writer_discard(pybpe_shard_writer *w) {
     if (w != NULL) {
         pybpe_allocator mem = w->mem;
         pybpe_output_discard(w->output);
+        mem_free(&mem, w->path);
         mem_free(&mem, w);
     }
 }
