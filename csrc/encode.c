@@ -256,12 +256,24 @@ INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
 
 static __attribute__((noinline)) void units_flush(encode_work *work) {
     switch ((work->c->narrow ? 8 : 0) + (work->sink.ids == NULL ? 0 : work->sink.id_bytes)) {
-        case 8 + 2: units_emit(work, true, 2); break;
-        case 8 + 4: units_emit(work, true, 4); break;
-        case 8 + 0: units_emit(work, true, 0); break;
-        case 0 + 2: units_emit(work, false, 2); break;
-        case 0 + 4: units_emit(work, false, 4); break;
-        default: units_emit(work, false, 0); break;
+    case 8 + 2:
+        units_emit(work, true, 2);
+        break;
+    case 8 + 4:
+        units_emit(work, true, 4);
+        break;
+    case 8 + 0:
+        units_emit(work, true, 0);
+        break;
+    case 0 + 2:
+        units_emit(work, false, 2);
+        break;
+    case 0 + 4:
+        units_emit(work, false, 4);
+        break;
+    default:
+        units_emit(work, false, 0);
+        break;
     }
     work->count = 0;
 }
@@ -413,7 +425,8 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
     for (size_t i = 1; i < words; i++) {
         if (ends[i] < ends[i - 1]) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "word %zu ends at %zu, before the one in front of it", i, ends[i]);
+            return error_set(err, PYBPE_ERR_VALUE, i, "word %zu ends at %zu, before the one in front of it", i,
+                             ends[i]);
         }
     }
     encode_work work;

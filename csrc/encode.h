@@ -9,10 +9,10 @@ The inside of an encoder. Internal.
 
 struct pybpe_encoder {
     pybpe_allocator mem;
-    const pybpe_vocab *vocab;  /* borrowed */
-    pybpe_pretok *pretok;      /* NULL if the pattern is CUSTOM */
-    pybpe_specials *specials;  /* NULL if there are none */
-    bool narrow;               /* every id fits 16 bits */
+    const pybpe_vocab *vocab; /* borrowed */
+    pybpe_pretok *pretok;     /* NULL if the pattern is CUSTOM */
+    pybpe_specials *specials; /* NULL if there are none */
+    bool narrow;              /* every id fits 16 bits */
     merge_table table;
     boundary_table boundaries;
 };

@@ -11,7 +11,7 @@ to the second, and what was there is forgotten: so a word that came once does no
 enum {
     CACHE_LOG2_SETS_MIN = 9,
     CACHE_LOG2_SETS_MAX = 17, /* 8 MiB: twice that gains 5 % on English, half of it loses 15 % */
-    CACHE_LONG_SHARE = 4,              /* long slots per 4 sets: 1 */
+    CACHE_LONG_SHARE = 4,     /* long slots per 4 sets: 1 */
     CACHE_ARENA_MIN = 1 << 14,
     CACHE_ARENA_MAX = 1 << 22,
     CACHE_SCRATCH_MAX = 1 << 24

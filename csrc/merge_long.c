@@ -41,8 +41,8 @@ typedef struct merge_block { /* one cache line */
 } merge_block;
 
 typedef struct merge_run {
-    uint32_t rank; /* MERGE_NONE if the run is on the free list */
-    uint32_t last; /* its greatest position */
+    uint32_t rank;                   /* MERGE_NONE if the run is on the free list */
+    uint32_t last;                   /* its greatest position */
     uint32_t head_block, head_index; /* head_block links the free list */
     uint32_t tail_block, tail_count;
 } merge_run;
@@ -98,9 +98,9 @@ static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, 
 }
 
 /* Grows work->s->array; false if memory is out. */
-#define GROW(work, array, need)                                                                                \
-    (((work)->grown = array_grow((work), (work)->s->array, &(work)->s->array##_cap, (need),                    \
-                                 sizeof *(work)->s->array)) != NULL &&                                         \
+#define GROW(work, array, need)                                                                                        \
+    (((work)->grown =                                                                                                  \
+          array_grow((work), (work)->s->array, &(work)->s->array##_cap, (need), sizeof *(work)->s->array)) != NULL &&  \
      ((work)->s->array = (work)->grown, true))
 
 /* ---------------------------------------------------------------------------------------------------

@@ -73,7 +73,9 @@ static uint64_t source_special(const vocab_source *from, const pybpe_vocab *v, s
                : (from->is_file ? 12 : i);
 }
 
-static uint64_t source_setting(const vocab_source *from, unsigned place) { return from->is_file ? from->trailer + place : 0; }
+static uint64_t source_setting(const vocab_source *from, unsigned place) {
+    return from->is_file ? from->trailer + place : 0;
+}
 
 /* ---------------------------------------------------------------------------------------------------
 The index: bytes -> id
@@ -149,7 +151,8 @@ void pybpe_vocab_free(pybpe_vocab *v) {
 static int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err) {
     size_t bytes;
     if (sizes->tokens >= PYBPE_NO_ID || sizes->merges > UINT32_MAX || sizes->custom > UINT32_MAX) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0, "a vocabulary may have up to 4,294,967,294 tokens and as many merges");
+        return error_set(err, PYBPE_ERR_LIMIT, 0,
+                         "a vocabulary may have up to 4,294,967,294 tokens and as many merges");
     }
     if (!size_add(sizes->bytes, VOCAB_PADDING, &bytes)) {
         return error_set_memory(err, "the tokens of a vocabulary", sizes->bytes);
@@ -529,21 +532,24 @@ typedef struct vocab_file {
 
 static int file_check_header(vocab_file *f, pybpe_error *err) {
     if (f->n < FILE_HEADER) {
-        return error_set(err, PYBPE_ERR_FORMAT, f->n, "tokenizer.bin ends at offset %zu; its header has 1024 bytes", f->n);
+        return error_set(err, PYBPE_ERR_FORMAT, f->n, "tokenizer.bin ends at offset %zu; its header has 1024 bytes",
+                         f->n);
     }
     uint32_t magic = load_u32(f->data);
     if (magic != FILE_MAGIC) {
-        return error_set(err, PYBPE_ERR_FORMAT, 0, "not a tokenizer.bin: it starts with %u; expected 20240328 (0x0134D7C8)",
-                         magic);
+        return error_set(err, PYBPE_ERR_FORMAT, 0,
+                         "not a tokenizer.bin: it starts with %u; expected 20240328 (0x0134D7C8)", magic);
     }
     f->version = load_u32(f->data + 4);
     if (f->version != 1 && f->version != 2) {
-        return error_set(err, PYBPE_ERR_FORMAT, 4, "tokenizer.bin has version %u at offset 4; expected 1 or 2", f->version);
+        return error_set(err, PYBPE_ERR_FORMAT, 4, "tokenizer.bin has version %u at offset 4; expected 1 or 2",
+                         f->version);
     }
     f->count = load_u32(f->data + 8);
     if (f->count == 0 || f->count > (f->n - FILE_HEADER) / 2) { /* a token takes two bytes at least */
-        return error_set(err, PYBPE_ERR_FORMAT, 8, "tokenizer.bin claims %u tokens at offset 8; its %zu bytes hold 1 to %zu",
-                         f->count, f->n, (f->n - FILE_HEADER) / 2);
+        return error_set(err, PYBPE_ERR_FORMAT, 8,
+                         "tokenizer.bin claims %u tokens at offset 8; its %zu bytes hold 1 to %zu", f->count, f->n,
+                         (f->n - FILE_HEADER) / 2);
     }
     return PYBPE_OK;
 }
@@ -553,11 +559,12 @@ static int file_check_tokens(vocab_file *f, size_t *bytes, pybpe_error *err) {
     size_t at = FILE_HEADER;
     for (uint32_t id = 0; id < f->count; id++) {
         if (at >= f->n || f->n - at - 1 < f->data[at]) {
-            return error_set(err, PYBPE_ERR_FORMAT, at, "tokenizer.bin ends inside token %u of %u, which starts at offset %zu",
-                             id, f->count, at);
+            return error_set(err, PYBPE_ERR_FORMAT, at,
+                             "tokenizer.bin ends inside token %u of %u, which starts at offset %zu", id, f->count, at);
         }
         if (f->data[at] == 0) {
-            return error_set(err, PYBPE_ERR_FORMAT, at, "token %u at offset %zu has length 0; expected 1 to 255", id, at);
+            return error_set(err, PYBPE_ERR_FORMAT, at, "token %u at offset %zu has length 0; expected 1 to 255", id,
+                             at);
         }
         at += (size_t)1 + f->data[at];
     }
@@ -597,13 +604,12 @@ static int file_check_trailer(vocab_file *f, vocab_sizes *sizes, pybpe_error *er
     uint64_t want = TRAILER_FIXED + 8 * (uint64_t)merges + 4 * (uint64_t)specials + custom + TRAILER_CHECKSUM;
     if (want != length) {
         return error_set(err, PYBPE_ERR_FORMAT, f->trailer + 24,
-                         "%u merges, %u specials and %u bytes of pattern make a trailer of %llu bytes; it has %llu", merges,
-                         specials, custom, (unsigned long long)want, (unsigned long long)length);
+                         "%u merges, %u specials and %u bytes of pattern make a trailer of %llu bytes; it has %llu",
+                         merges, specials, custom, (unsigned long long)want, (unsigned long long)length);
     }
     if (memchr(f->data + f->n - TRAILER_CHECKSUM - custom, '\0', custom) != NULL) {
         return error_set(err, PYBPE_ERR_FORMAT, f->n - TRAILER_CHECKSUM - custom,
-                         "the regular expression at offset %zu contains a NUL byte",
-                         f->n - TRAILER_CHECKSUM - custom);
+                         "the regular expression at offset %zu contains a NUL byte", f->n - TRAILER_CHECKSUM - custom);
     }
     sizes->merges = merges;
     sizes->specials = specials;
@@ -722,13 +728,14 @@ Writing tokenizer.bin
 
 static int check_savable(const pybpe_vocab *v, const char *path, int version, pybpe_error *err) {
     if (version != 1 && version != 2) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "%s: tokenizer.bin has no version %d; choose 2, or 1 for old readers", path,
-                         version);
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%s: tokenizer.bin has no version %d; choose 2, or 1 for old readers",
+                         path, version);
     }
     for (size_t id = 0; id < v->count; id++) {
         size_t n = vocab_token_length(v, id);
         if (n == 0) {
-            return error_set(err, PYBPE_ERR_LIMIT, id, "%s: id %zu is unused, which tokenizer.bin cannot express", path, id);
+            return error_set(err, PYBPE_ERR_LIMIT, id, "%s: id %zu is unused, which tokenizer.bin cannot express", path,
+                             id);
         }
         if (n > FILE_TOKEN_MAX) {
             return error_set(err, PYBPE_ERR_LIMIT, id,
@@ -760,7 +767,7 @@ static void put_file(uint8_t *data, size_t n, size_t trailer, const pybpe_vocab 
     size_t custom = v->custom != NULL ? strlen(v->custom) : 0;
     memset(data, 0, FILE_HEADER);
     uint64_t length = n - trailer;
-    const uint32_t header[7] = {FILE_MAGIC,   (uint32_t)version, (uint32_t)v->count, version == 2 ? v->eot_id : 0,
+    const uint32_t header[7] = {FILE_MAGIC,   (uint32_t)version, (uint32_t)v->count,      version == 2 ? v->eot_id : 0,
                                 TRAILER_MARK, (uint32_t)length,  (uint32_t)(length >> 32)};
     put_u32s(data, header, 7);
     uint8_t *at = put_tokens(data + FILE_HEADER, v);

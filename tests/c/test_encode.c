@@ -58,10 +58,10 @@ static void expect_ids(subject *s, const char *text, const uint32_t *want, size_
     free(narrow);
 }
 
-#define EXPECT_IDS(s, text, ...)                                                                                  \
-    do {                                                                                                          \
-        const uint32_t want[] = {__VA_ARGS__};                                                                    \
-        expect_ids((s), (text), want, sizeof want / sizeof *want, __LINE__);                                      \
+#define EXPECT_IDS(s, text, ...)                                                                                       \
+    do {                                                                                                               \
+        const uint32_t want[] = {__VA_ARGS__};                                                                         \
+        expect_ids((s), (text), want, sizeof want / sizeof *want, __LINE__);                                           \
     } while (0)
 
 static void test_worked(void) {
@@ -87,8 +87,8 @@ static void test_worked(void) {
     EXPECT_IDS(&s, "ab ab", ab, ' ', ab);
     EXPECT_IDS(&s, "x<|e|>ab<|e|><|e|>", 'x', eot, ab, eot, eot);
     EXPECT_IDS(&s, "a<|e|", 'a', '<', '|', 'e', '|');
-    EXPECT_IDS(&s, "aaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aa, 'a');                     /* 15: inline */
-    EXPECT_IDS(&s, "aaaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aaaa);                       /* 16: not */
+    EXPECT_IDS(&s, "aaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aa, 'a'); /* 15: inline */
+    EXPECT_IDS(&s, "aaaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aaaa);   /* 16: not */
     EXPECT_IDS(&s, "zyxwvutsrqponm", 'z', 'y', 'x', 'w', 'v', 'u', 't', 's', 'r', 'q', 'p', 'o', 'n', 'm');
     subject_free(&s);
 }
@@ -138,7 +138,8 @@ static void test_large_vocabulary(void) {
         size_t n = id < 256 ? 1 : 4;
         bytes[offsets[id]] = (uint8_t)id;
         if (n == 4) {
-            memcpy(bytes + offsets[id], (const uint8_t[]){'#', (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id}, 4);
+            memcpy(bytes + offsets[id], (const uint8_t[]){'#', (uint8_t)(id >> 16), (uint8_t)(id >> 8), (uint8_t)id},
+                   4);
         }
         offsets[id + 1] = offsets[id] + n;
     }
@@ -301,8 +302,16 @@ static void compare_words(subject *s, const small_vocab *v, uint64_t *state, con
 
 static void test_random_words(void) {
     /* ASCII; characters of two, three and four bytes; bytes that begin and continue nothing. */
-    const char *alphabets[] = {"ab", "abc ", "abcdefgh", "a\xC3\xA9\xC3\xB6", "\xE4\xB8\xAD\xE6\x96\x87", "a \xE4\xB8\xAD\x80",
-                               "\xF0\x9F\x98\x80""a", "\x80\xFF\xC0""a"};
+    const char *alphabets[] = {"ab",
+                               "abc ",
+                               "abcdefgh",
+                               "a\xC3\xA9\xC3\xB6",
+                               "\xE4\xB8\xAD\xE6\x96\x87",
+                               "a \xE4\xB8\xAD\x80",
+                               "\xF0\x9F\x98\x80"
+                               "a",
+                               "\x80\xFF\xC0"
+                               "a"};
     uint64_t state = 0x9E3779B97F4A7C15;
     for (size_t round = 0; round < 64; round++) {
         const char *alphabet = alphabets[round % 8];

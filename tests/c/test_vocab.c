@@ -344,7 +344,8 @@ static void test_recover(void) {
     uint32_t merges[2 * SMALL_TOKENS];
     size_t count = 0;
     CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
-    const uint32_t want[] = {'b', 'c', 'a', 257, 'a', 'b', 'x', 'x', 260, 260, 261, 261, 262, 262, 263, 263, 264, 264, 265, 264};
+    const uint32_t want[] = {'b', 'c', 'a', 257, 'a', 'b', 'x', 'x', 260, 260,
+                             261, 261, 262, 262, 263, 263, 264, 264, 265, 264};
     CHECK_EQ(count, sizeof want / 8);
     CHECK(memcmp(merges, want, sizeof want) == 0);
 }
