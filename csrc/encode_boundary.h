@@ -46,7 +46,7 @@ static inline bool boundary_is_hard(const boundary_table *t, const uint8_t *w, s
     return boundary_has_window(w, n, i) && !boundary_bit(t->wide, boundary_wide_index(t, boundary_window(w, i)));
 }
 
-/* From the tokens that merges of v can make. */
+/* From the merges of v. */
 int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
 void boundary_table_free(boundary_table *t, const pybpe_allocator *mem);
 

@@ -81,8 +81,12 @@ static uint64_t source_setting(const vocab_source *from, unsigned place) {
 The index: bytes -> id
 */
 
-static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n) {
-    return n <= WORD_INLINE_MAX ? word_key_hash(word_key_careful(bytes, n), v->seed)
+/* The end of what may be read of the tokens. */
+static const uint8_t *vocab_end(const pybpe_vocab *v) { return v->bytes + v->offsets[v->count] + VOCAB_PADDING; }
+
+/* `end` is that of the readable bytes. */
+static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
+    return n <= WORD_INLINE_MAX ? word_key_hash(word_key_load(bytes, n, end), v->seed)
                                 : word_hash_long(bytes, n, v->seed);
 }
 
@@ -97,8 +101,9 @@ static int index_new(token_index *index, size_t tokens, const pybpe_allocator *m
 }
 
 /* The slot that holds the token, or the empty one where it belongs. */
-static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n) {
-    size_t i = (size_t)token_hash(v, bytes, n) & index->mask;
+static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
+                            const uint8_t *end) {
+    size_t i = (size_t)token_hash(v, bytes, n, end) & index->mask;
     while (index->slots[i] != 0) {
         size_t id = index->slots[i] - 1;
         if (vocab_token_length(v, id) == n && memcmp(vocab_token(v, id), bytes, n) == 0) {
@@ -113,7 +118,7 @@ uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, 
     if (n == 0) {
         return PYBPE_NO_ID;
     }
-    uint32_t slot = *index_slot(v, special ? &v->special_index : &v->ordinary_index, bytes, n);
+    uint32_t slot = *index_slot(v, special ? &v->special_index : &v->ordinary_index, bytes, n, bytes + n);
     return slot != 0 ? slot - 1 : PYBPE_NO_ID;
 }
 
@@ -238,7 +243,7 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
                              "special %zu has id %u, which is not greater than the one before it, %u", i, id,
                              v->specials[i - 1]);
         }
-        uint32_t *slot = index_slot(v, &v->special_index, vocab_token(v, id), vocab_token_length(v, id));
+        uint32_t *slot = index_slot(v, &v->special_index, vocab_token(v, id), vocab_token_length(v, id), vocab_end(v));
         if (*slot != 0) {
             return error_set(err, source_code(from), source_special(from, v, i),
                              "specials %u and %u have the same bytes; specials must be distinct", *slot - 1, id);
@@ -258,7 +263,7 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
         if (!token_is_ordinary(v, (uint32_t)id)) {
             continue;
         }
-        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n);
+        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, vocab_end(v));
         if (*slot != 0) {
             return error_set(err, source_code(from), source_token(from, v, id),
                              "tokens %u and %zu have the same bytes; ordinary tokens must be distinct", *slot - 1, id);
