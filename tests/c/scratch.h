@@ -1,0 +1,84 @@
+/*
+An empty folder to write files in, and token shards made by hand, for the tests in C.
+*/
+#ifndef SCRATCH_H
+#define SCRATCH_H
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SCRATCH_HEADER = 1024 };
+
+static char scratch_path[64];
+
+/* Makes the folder and goes there. */
+static inline void scratch_enter(void) {
+    strcpy(scratch_path, "/tmp/pybpe-test-XXXXXX");
+    if (mkdtemp(scratch_path) == NULL || chdir(scratch_path) != 0) {
+        perror(scratch_path);
+        exit(2);
+    }
+}
+
+/* Removes all files, and returns how many there were. */
+static inline int scratch_clear(void) {
+    int count = 0;
+    DIR *folder = opendir(".");
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        count += entry->d_name[0] != '.' && remove(entry->d_name) == 0;
+    }
+    closedir(folder);
+    return count;
+}
+
+static inline void scratch_leave(void) {
+    scratch_clear();
+    if (chdir("/") != 0 || rmdir(scratch_path) != 0) {
+        perror(scratch_path);
+    }
+}
+
+static inline void scratch_write(const char *name, const void *data, size_t n) {
+    FILE *f = fopen(name, "wb");
+    if (f == NULL || fwrite(data, 1, n, f) != n || fclose(f) != 0) {
+        perror(name);
+        exit(2);
+    }
+}
+
+/* Lays n bytes of x out at `to`, the lowest first. */
+static inline void put_le(uint8_t *to, uint32_t x, int n) {
+    for (int i = 0; i < n; i++) {
+        to[i] = (uint8_t)(x >> (8 * i));
+    }
+}
+
+/* Lays out a shard of `count` tokens at `to`, and returns its size. */
+static inline size_t put_shard(uint8_t *to, const uint32_t *tokens, size_t count, int id_bytes) {
+    memset(to, 0, SCRATCH_HEADER);
+    put_le(to, id_bytes == 2 ? 20240520 : 20240801, 4);
+    put_le(to + 4, id_bytes == 2 ? 1 : 7, 4);
+    put_le(to + 8, (uint32_t)count, 4);
+    for (size_t i = 0; i < count; i++) {
+        put_le(to + SCRATCH_HEADER + i * (size_t)id_bytes, tokens[i], id_bytes);
+    }
+    return SCRATCH_HEADER + count * (size_t)id_bytes;
+}
+
+/* Writes a shard of the tokens first, first + 1, ... */
+static inline void scratch_shard(const char *name, uint32_t first, size_t count, int id_bytes) {
+    uint32_t *tokens = malloc((count + 1) * sizeof *tokens);
+    uint8_t *data = malloc(SCRATCH_HEADER + 4 * count);
+    for (size_t i = 0; i < count; i++) {
+        tokens[i] = first + (uint32_t)i;
+    }
+    scratch_write(name, data, put_shard(data, tokens, count, id_bytes));
+    free(tokens);
+    free(data);
+}
+
+#endif
