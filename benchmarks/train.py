@@ -1,0 +1,69 @@
+"""Training, side by side: whole processes, from start to exit, in turn, on the same file.
+
+    make bench-train CORPUS=corpus.txt [vocab=32000]
+
+Prints a Markdown table of medians, and ratios to pybpe, for benchmarks/RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from measure import Run, machine, median, run, table
+
+LIBRARIES = ("pybpe", "gigabpe", "gigatoken", "rustbpe", "bpeasy", "tokenizers")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus")
+    parser.add_argument("--vocab-size", type=int, default=32000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
+    args = parser.parse_args()
+    results = measure(args.libraries, args.corpus, args.vocab_size, args.runs, args.timeout)
+    size = os.path.getsize(args.corpus)
+    print(f"Training {args.vocab_size} tokens on {size / 1e6:.1f} MB, whole process, median of {args.runs}.")
+    print(f"{machine()}\n")
+    print(summary(results))
+
+
+def measure(
+    libraries: list[str], corpus: str, vocab_size: int, runs: int, timeout: float
+) -> dict[str, list[Run | str]]:
+    """All runs of all libraries, in turn, so that a change of the machine's speed hits all alike."""
+    results: dict[str, list[Run | str]] = {library: [] for library in libraries}
+    script = str(Path(__file__).with_name("train_one.py"))
+    for i in range(runs):
+        for library in libraries:
+            if any(isinstance(result, str) for result in results[library]):
+                continue
+            print(f"\r{i + 1}/{runs} {library}\033[K", end="", file=sys.stderr, flush=True)
+            results[library].append(run([sys.executable, script, library, corpus, str(vocab_size)], timeout))
+    print("\r\033[K", end="", file=sys.stderr)
+    return results
+
+
+def summary(results: dict[str, list[Run | str]]) -> str:
+    """The table, fastest first."""
+    rows = []
+    base = None
+    for library, runs in results.items():
+        good = [r for r in runs if isinstance(r, Run)]
+        if len(good) < len(runs):
+            rows.append((float("inf"), [library, next(r for r in runs if isinstance(r, str)), "", ""]))
+            continue
+        seconds = median([r.seconds for r in good])
+        base = seconds if base is None else base
+        memory = median([r.megabytes for r in good])
+        rows.append((seconds, [library, f"{seconds:.2f}", f"{seconds / base:.1f}x", f"{memory:.0f}"]))
+    return table(["library", "seconds", "to pybpe", "MB"], [row for _, row in sorted(rows, key=lambda r: r[0])])
+
+
+if __name__ == "__main__":
+    main()
