@@ -71,14 +71,14 @@ static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t 
 }
 
 /* Words up to this length are merged by merge_short. */
-enum { MERGE_SHORT_MAX = 48 };
+enum { MERGE_SHORT_MAX = 62 };
 
 /* Merges w[0..n), 1 <= n <= MERGE_SHORT_MAX; writes the tokens to ids (room for n), returns their number. */
 size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
 
 /* What merge_long works in; grown on demand, kept between calls. Zero it to start. */
 typedef struct merge_scratch {
-    struct merge_symbol *symbols;
+    mem_table symbols; /* of struct merge_symbol; large, and not kept when it grows */
     size_t symbols_cap;
     struct merge_block *blocks;
     size_t blocks_cap;

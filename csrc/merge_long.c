@@ -56,6 +56,7 @@ typedef struct merge_head {
 typedef struct merge_work {
     const merge_table *table;
     merge_scratch *s;
+    merge_symbol *symbols;
     const pybpe_allocator *mem;
     uint32_t blocks_used, free_block;
     uint32_t runs_used, free_run;
@@ -65,7 +66,7 @@ typedef struct merge_work {
 } merge_work;
 
 void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem) {
-    mem_free(mem, s->symbols);
+    mem_table_free(&s->symbols, mem);
     mem_free(mem, s->blocks);
     mem_free(mem, s->runs);
     mem_free(mem, s->heap);
@@ -75,7 +76,7 @@ void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem) {
 }
 
 size_t merge_scratch_memory(const merge_scratch *s) {
-    return s->symbols_cap * sizeof *s->symbols + s->blocks_cap * sizeof *s->blocks + s->runs_cap * sizeof *s->runs +
+    return s->symbols_cap * sizeof(merge_symbol) + s->blocks_cap * sizeof *s->blocks + s->runs_cap * sizeof *s->runs +
            s->heap_cap * sizeof *s->heap + (s->open_runs_cap + s->ids_cap) * sizeof *s->ids;
 }
 
@@ -227,7 +228,7 @@ static uint64_t queue_pop(merge_work *work) {
         block = &s->blocks[run->head_block];
         size_t filled = run->head_block == run->tail_block ? run->tail_count : BLOCK_POSITIONS;
         for (size_t i = 0; i < filled; i++) {
-            PYBPE_PREFETCH(&s->symbols[block->positions[i]]);
+            PYBPE_PREFETCH(&work->symbols[block->positions[i]]);
         }
     }
     top.key = (uint64_t)run->rank << 32 | block->positions[run->head_index];
@@ -241,14 +242,31 @@ The word
 
 /* Sets the rank of the pair of symbols a and its next, b, and queues it if it merges. */
 static bool pair_update(merge_work *work, uint32_t a, uint32_t b) {
-    merge_symbol *symbols = work->s->symbols;
+    merge_symbol *symbols = work->symbols;
     symbols[a].rank = merge_rank(work->table, symbols[a].id, symbols[b].id);
     return symbols[a].rank == MERGE_NONE || queue_push(work, symbols[a].rank, a);
 }
 
+static bool symbols_make_room(merge_work *work, size_t n) {
+    merge_scratch *s = work->s;
+    if (n > s->symbols_cap) {
+        size_t want = s->symbols_cap + s->symbols_cap / 2;
+        want = want > n ? want : n;
+        mem_table_free(&s->symbols, work->mem);
+        s->symbols_cap = 0;
+        if (!mem_table_alloc(&s->symbols, work->mem, want, sizeof(merge_symbol))) {
+            work->missing = want * sizeof(merge_symbol);
+            return false;
+        }
+        s->symbols_cap = want;
+    }
+    work->symbols = s->symbols.data;
+    return true;
+}
+
 static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
     const merge_table *t = work->table;
-    merge_symbol *symbols = work->s->symbols;
+    merge_symbol *symbols = work->symbols;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = i + 1 < n ? t->byte_ranks[w[i] << 8 | w[i + 1]] : MERGE_NONE;
         symbols[i] = (merge_symbol){t->byte_ids[w[i]], rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
@@ -261,7 +279,7 @@ static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
 
 /* Merges the symbol at position a with its next. */
 static bool symbols_merge(merge_work *work, uint32_t a) {
-    merge_symbol *symbols = work->s->symbols;
+    merge_symbol *symbols = work->symbols;
     merge_symbol *left = &symbols[a];
     merge_symbol *right = &symbols[left->next];
     left->id = work->table->merged[left->rank];
@@ -279,7 +297,7 @@ static bool symbols_merge(merge_work *work, uint32_t a) {
 
 static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *count) {
     size_t known_ranks = work->s->open_runs_cap;
-    if (!GROW(work, symbols, n) || !GROW(work, open_runs, work->table->capacity + 1)) {
+    if (!symbols_make_room(work, n) || !GROW(work, open_runs, work->table->capacity + 1)) {
         return false;
     }
     memset(work->s->open_runs + known_ranks, 0, (work->s->open_runs_cap - known_ranks) * sizeof(uint32_t));
@@ -290,7 +308,7 @@ static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *c
     while (work->heads > 0) {
         uint64_t key = queue_pop(work);
         uint32_t position = (uint32_t)key;
-        if (work->s->symbols[position].rank == key >> 32) {
+        if (work->symbols[position].rank == key >> 32) {
             tokens -= 1;
             if (!symbols_merge(work, position)) {
                 return false;
@@ -301,8 +319,8 @@ static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *c
         return false;
     }
     size_t k = 0;
-    for (uint32_t i = 0; i != NOWHERE; i = work->s->symbols[i].next) {
-        work->s->ids[k++] = work->s->symbols[i].id;
+    for (uint32_t i = 0; i != NOWHERE; i = work->symbols[i].next) {
+        work->s->ids[k++] = work->symbols[i].id;
     }
     *count = k;
     return true;

@@ -274,11 +274,11 @@ static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, 
     }
 }
 
-/* Encodes words of lengths on both sides of every limit (15 inline, 48 short, 1024 remembered), each twice. */
+/* Encodes words of lengths on both sides of every limit (15 inline, 62 short, 1024 remembered), each twice. */
 static void compare_words(subject *s, const small_vocab *v, uint64_t *state, const char *alphabet, size_t words) {
     static uint32_t want[1600];
     static uint32_t ids[1600];
-    const size_t limits[] = {4, 15, 20, 48, 60, 300, 1500};
+    const size_t limits[] = {4, 15, 20, 62, 70, 300, 1500};
     size_t letters = strlen(alphabet);
     naive_prepare(v);
     for (size_t i = 0; i < words; i++) {
