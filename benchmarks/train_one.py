@@ -50,7 +50,7 @@ def train_gigabpe(path: str, vocab_size: int) -> None:
 def train_gigatoken(path: str, vocab_size: int) -> None:
     import gigatoken
 
-    gigatoken.train_bpe(gigatoken.TextFileSource(path), vocab_size, [])
+    gigatoken.train_bpe(gigatoken.TextFileSource([path]), vocab_size, [])
 
 
 def train_bpeasy(path: str, vocab_size: int) -> None:
