@@ -213,9 +213,10 @@ int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data
             return error_set_errno(err, errno, "%s: cannot be read at offset %llu", path, (unsigned long long)offset);
         }
         if (got == 0) {
-            return error_set(err, PYBPE_ERR_FORMAT, offset,
-                             "%s: the file ends at offset %llu, %zu bytes too early; it was cut off or is being written",
-                             path, (unsigned long long)offset, n);
+            return error_set(
+                err, PYBPE_ERR_FORMAT, offset,
+                "%s: the file ends at offset %llu, %zu bytes too early; it was cut off or is being written", path,
+                (unsigned long long)offset, n);
         }
         to += got;
         offset += (uint64_t)got;
@@ -351,8 +352,9 @@ int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error 
 
 int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
     if (offset > o->size || n > o->size - offset) {
-        return error_set(err, PYBPE_ERR_VALUE, offset, "%s: a patch of %zu bytes at offset %llu passes what was written",
-                         o->path, n, (unsigned long long)offset);
+        return error_set(err, PYBPE_ERR_VALUE, offset,
+                         "%s: a patch of %zu bytes at offset %llu passes what was written", o->path, n,
+                         (unsigned long long)offset);
     }
     return output_write_at(o, offset, data, n, err);
 }

@@ -271,12 +271,14 @@ static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_er
 
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
     if (c->pretok == NULL) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "this counter was made without a pattern: use pybpe_counter_add_words");
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "this counter was made without a pattern: use pybpe_counter_add_words");
     }
     size_t pos = 0, start, end;
     uint32_t id;
     int code = PYBPE_OK;
-    while (code == PYBPE_OK && c->specials != NULL && pybpe_specials_find(c->specials, text, n, pos, &start, &end, &id)) {
+    while (code == PYBPE_OK && c->specials != NULL &&
+           pybpe_specials_find(c->specials, text, n, pos, &start, &end, &id)) {
         code = segment_add(c, text + pos, start - pos, err);
         pos = end;
     }

@@ -44,9 +44,9 @@ struct pybpe_specials {
     size_t edges_mask;
     hash_seed seed;
     size_t max_length;
-    int only_first;    /* the byte that all strings begin with, or -1 */
-    bool first[256];   /* whether a string begins with this byte */
-    bool second[256];  /* whether a string has this second byte; all true if one has none */
+    int only_first;   /* the byte that all strings begin with, or -1 */
+    bool first[256];  /* whether a string begins with this byte */
+    bool second[256]; /* whether a string has this second byte; all true if one has none */
 };
 
 /* What only building needs: how each state was reached. */
@@ -277,7 +277,8 @@ bool special_covers(const pybpe_specials *s, const uint8_t *text, size_t n, size
         return false;
     }
     /* Behind the cut only states that begin before it can still end in a string that covers it. */
-    for (size_t at = cut < reach ? 0 : cut - reach + 1; at < n && (at < cut || at - s->states[state].depth < cut); at++) {
+    for (size_t at = cut < reach ? 0 : cut - reach + 1; at < n && (at < cut || at - s->states[state].depth < cut);
+         at++) {
         state = state_next(s, state, text[at]);
         if (at + 1 > cut && at + 1 - s->states[state].match_length < cut) {
             return true;

@@ -435,8 +435,8 @@ static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used
     return code;
 }
 
-static int words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts,
-                         const merge_table *base, pybpe_error *err) {
+static int words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
+                         pybpe_error *err) {
     uint64_t slots;
     size_t used;
     int code = words_measure(words, counts, &slots, &used, err);
@@ -729,8 +729,7 @@ static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, uint64_t
 }
 
 /* Adds a new pair with a list of its size if it is frequent enough; *places is where to write the list. */
-static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour *n, uint32_t *kept,
-                      pybpe_error *err) {
+static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour *n, uint32_t *kept, pybpe_error *err) {
     if (n->weight < t->threshold || !pair_is_short(t, left, right)) {
         return PYBPE_OK;
     }
