@@ -72,7 +72,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_the_version_is_written_in_one_place(root: Path) -> None:
     places = ["setup.py", "pyproject.toml", "Makefile", "csrc/cffi_build.py", "csrc/base.c", "csrc/base.h"]
-    places += ["pybpe/__init__.py", "pybpe/cli.py"]
+    places += ["pybpe/__init__.py", "pybpe/cli/__init__.py"]
     for place in places:
         assert f'"{pybpe.__version__}"' not in (root / place).read_text(encoding="utf-8"), place
 
