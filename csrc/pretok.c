@@ -114,11 +114,11 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
         return error_set_memory(err, "a splitter", sizeof *p);
     }
     p->mem = mem_of(mem);
-    p->simd = simd_choose();
-    bool digits1 = (pattern & PYBPE_PATTERN_DIGITS1) != 0;
     if ((pattern & ~PYBPE_PATTERN_DIGITS1) == PYBPE_PATTERN_GPT2) {
-        p->split = pretok_gpt2_splitter(p->simd, digits1);
+        p->simd = simd_choose();
+        p->split = pretok_gpt2_splitter(p->simd, (pattern & PYBPE_PATTERN_DIGITS1) != 0);
     } else {
+        p->simd = PRETOK_SWAR; /* there is one splitter for all machines */
         p->split = pretok_scan_splitter(pattern);
     }
     *out = p;

@@ -68,7 +68,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
     print("decoding with C alone:", flush=True)
     same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, corpus)
-    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
+    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], corpus)
     return 0 if same else 1
 
 
@@ -87,21 +87,25 @@ def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: p
     return same
 
 
-def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], size: int) -> None:
+def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], corpus: str) -> None:
     padded_64, padded_128 = pybpe.padded_vocab_size(tok.n_vocab, 64), pybpe.padded_vocab_size(tok.n_vocab)
     counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    ratio = os.path.getsize(corpus) / max(1, manifest.tokens)
     print("summary")
     print(f"  vocabulary       {tok.n_vocab} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
     print(f"  tokens           {manifest.tokens} ({counts})")
-    print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
-    print(f"  files            {chr(10).join(files).replace(chr(10), chr(10) + ' ' * 19)}")
+    print(f"  bytes per token  {ratio:.3f}")
+    print("  files            " + "\n                   ".join(files))
+    print("next, a folder in which llm.c starts training, with a model for this vocabulary:")
+    print(f"  .venv/bin/pybpe llmc workspace '{corpus}' -o work --vocab-size {tok.n_vocab}")
+    print("  cd work && path/to/llm.c/train_gpt2")
 
 
 def main() -> int:
     """The command line of `make demo`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="", help="a text file; default: text that ships with Python")
-    parser.add_argument("--vocab-size", type=int, default=8192)
+    parser.add_argument("--vocab-size", type=int, default=8000)
     parser.add_argument("--out", default="out")
     parser.add_argument("--decode-test", required=True, help="the compiled tests/c/decode_test.c")
     args = parser.parse_args()

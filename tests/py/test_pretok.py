@@ -195,7 +195,7 @@ PIECES: list[bytes] = [piece if isinstance(piece, bytes) else piece.encode() for
     *"aabzlLsStTdDmMvVeErRAZ", *"''''\u2019\"", *"      \n\n\r\t\x0b\x0c\x1c\x85\xa0\u1680\u2003\u2028\u202f\u3000",
     *"019½²٣Ⅷ𝟘", *".!?/-_\0\x7f\u200b。，", *"ſKéßǅʰ中文한𝔸ª", "\u0301", "\u0903", "\u20dd", "😀",
     "  ", "   ", "\r\n", "'s", "'ll", "'RE", "'ſ", "中文字", "中" * 22, "a" * 30, " " * 40, "\u3000" * 20,
-    b"\xff", b"\xe4", b"\xe4\xb8", b"\x80", b"\xf0\x9f", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc5",
+    b"\xe0\x81\x81", b"\xc1\x81", b"\xf0\x80\x81\x81", b"\xff", b"\xe4", b"\xe4\xb8", b"\x80", b"\xf0\x9f", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc5",
 ]]  # fmt: skip
 
 
@@ -277,7 +277,7 @@ def test_cuts_give_the_words_of_the_whole(splitters: list[tuple[int, Splitter]])
 def test_cut_is_the_first_from_anywhere(splitters: list[tuple[int, Splitter]]) -> None:
     for data in hostile_texts(seed=6, count=300):
         data = data[:200]
-        for _, splitter in splitters[::3]:
+        for _, splitter in splitters[::2]:
             cuts = splitter.cuts(data)
             for start in range(1, len(data) + 1):
                 assert splitter.cut(data, start) == next((c for c in cuts if c >= start), len(data))
@@ -357,10 +357,11 @@ def test_cuts_with_specials(splitters: list[tuple[int, Splitter]], strings: list
     some = 0
     for _ in range(400):
         data = b"".join(rng.choices(pieces, k=rng.choice([6, 20, 60])))
-        for _, splitter in splitters[::3]:
+        for _, splitter in splitters[::2]:
             whole = words_around(splitter, specials, data)
             cuts = splitter.cuts(data, specials)
             assert all(cut + max(map(len, strings)) <= len(data) for cut in cuts)
+            assert set(splitter.cuts(data[: len(data) // 2], specials)) <= set(cuts)
             some += len(cuts)
             parts = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
             assert [word for part in parts for word in words_around(splitter, specials, part)] == whole, parts
