@@ -195,7 +195,8 @@ PIECES: list[bytes] = [piece if isinstance(piece, bytes) else piece.encode() for
     *"aabzlLsStTdDmMvVeErRAZ", *"''''\u2019\"", *"      \n\n\r\t\x0b\x0c\x1c\x85\xa0\u1680\u2003\u2028\u202f\u3000",
     *"019½²٣Ⅷ𝟘", *".!?/-_\0\x7f\u200b。，", *"ſKéßǅʰ中文한𝔸ª", "\u0301", "\u0903", "\u20dd", "😀",
     "  ", "   ", "\r\n", "'s", "'ll", "'RE", "'ſ", "中文字", "中" * 22, "a" * 30, " " * 40, "\u3000" * 20,
-    b"\xe0\x81\x81", b"\xc1\x81", b"\xf0\x80\x81\x81", b"\xff", b"\xe4", b"\xe4\xb8", b"\x80", b"\xf0\x9f", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc5",
+    b"\xe0\x81\x81", b"\xc1\x81", b"\xf0\x80\x81\x81",
+    b"\xff", b"\xe4", b"\xe4\xb8", b"\x80", b"\xf0\x9f", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc5",
 ]]  # fmt: skip
 
 
