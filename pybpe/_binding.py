@@ -487,21 +487,29 @@ class Encoder:
             return _Scratch(self.c)
 
     def _encode(
-        self, scratch: _Scratch, view: Any, specials: Specials | None, ids: Any, id_bytes: int, cap: int
+        self, scratch: _Scratch, data: Data, specials: Specials | None, ids: Any, id_bytes: int, cap: int
     ) -> int:
-        specials_c = specials.c if specials is not None else ffi.NULL
-        n = len(view)
-        if lib.pybpe_encode(self.c, scratch.cache, specials_c, view, n, ids, id_bytes, cap, scratch.count, scratch.err):
+        if lib.pybpe_encode(
+            self.c,
+            scratch.cache,
+            ffi.NULL if specials is None else specials.c,
+            data if type(data) is bytes else ffi.from_buffer(data),  # cffi takes bytes as they are, which is faster
+            len(data),
+            ids,
+            id_bytes,
+            cap,
+            scratch.count,
+            scratch.err,
+        ):
             _raise(scratch.err)
         return scratch.count[0]  # type: ignore[no-any-return]
 
     def encode(self, data: Data, specials: Specials | None) -> list[int]:
         """The ids of one piece of text."""
         scratch = self._lease()
-        view = ffi.from_buffer(data)
-        cap = max(len(view), scratch.START)
-        ids = scratch.ids if cap == scratch.START else _new_uncleared("uint32_t[]", cap)
-        found: list[int] = ffi.unpack(ids, self._encode(scratch, view, specials, ids, 4, cap))
+        cap = len(data)
+        ids = scratch.ids if cap <= scratch.START else _new_uncleared("uint32_t[]", cap)
+        found: list[int] = ffi.unpack(ids, self._encode(scratch, data, specials, ids, 4, cap))
         self._free.append(scratch)
         return found
 
@@ -509,14 +517,14 @@ class Encoder:
         """Encodes into an array of uint16 or uint32 that has room for len(data) ids; returns how many."""
         scratch = self._lease()
         target = ffi.from_buffer(ids, require_writable=True)
-        count = self._encode(scratch, ffi.from_buffer(data), specials, target, ids.itemsize, len(ids))
+        count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
         self._free.append(scratch)
         return count
 
     def count(self, data: Data, specials: Specials | None) -> int:
         """How many ids a piece of text makes."""
         scratch = self._lease()
-        count = self._encode(scratch, ffi.from_buffer(data), specials, ffi.NULL, 4, 0)
+        count = self._encode(scratch, data, specials, ffi.NULL, 4, 0)
         self._free.append(scratch)
         return count
 

@@ -67,6 +67,7 @@ class Tokenizer:
         self._encoder = _binding.Encoder(self._vocab)
         self._specials = _binding.Specials(dict(model.specials)) if model.specials else None
         self._cut = cutter(model.pattern, self._specials)
+        self._direct = model.normalizer is None and not model.pattern.is_custom
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
     @classmethod
@@ -208,13 +209,14 @@ class Tokenizer:
         return sum(self._encoder.count(piece, specials) for piece in data_pieces(data, self._cut))
 
     def _encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
-        return self._encode_data(normalize(utf8(text), self._model.normalizer), specials)
+        data = utf8(text)
+        if self._direct and len(data) <= BLOCK_BYTES:  # short calls come first
+            return self._encoder.encode(data, specials)
+        return self._encode_data(normalize(data, self._model.normalizer), specials)
 
     def _encode_data(self, data: _binding.Data, specials: _binding.Specials | None) -> list[int]:
         if self._model.pattern.is_custom:
             return self._encode_custom(bytes(data), specials)
-        if len(data) <= BLOCK_BYTES:
-            return self._encoder.encode(data, specials)
         ids: list[int] = []
         for piece in data_pieces(data, self._cut):
             ids += self._encoder.encode(piece, specials)
