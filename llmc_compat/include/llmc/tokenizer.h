@@ -1,0 +1,221 @@
+/*
+Drop-in for llm.c's llmc/tokenizer.h, over the pybpe library.
+
+The same struct fields, functions and results, and:
+- Any file is safe: what is wrong with it is said in one line, then the program exits. A missing file is a warning and
+  init_ok 0, as in llm.c.
+- Versions 1 and 2, of llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's has.
+- tokenizer_decode_bytes gives a token with its length, since a token may contain NULs.
+- safe_printf keeps back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
+  with them most Chinese characters.
+- tokenizer_encode turns a prompt into ids, the same as pybpe's in Python.
+- Include guard, everything static inline, C and C++.
+
+Link with libpybpe.a, and put the folder of pybpe.h on the include path.
+*/
+#ifndef TOKENIZER_H
+#define TOKENIZER_H
+
+#include "fault.h"
+#include "pybpe.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    uint32_t vocab_size;
+    char **token_table; /* each ends with a NUL that is not part of it */
+    int init_ok;
+    int eot_token; /* -1 if the file has none */
+    pybpe_vocab *vocab;
+    pybpe_encoder *encoder; /* made when the first prompt is encoded */
+    pybpe_cache *cache;
+} Tokenizer;
+
+/* ---------------------------------------------------------------------------------------------------
+Printing
+*/
+
+/* The length of the valid UTF-8 character at the start of s[0..n), or 0. (The Unicode Standard, table 3-7.) */
+static inline size_t llmc_character_length(const unsigned char *s, size_t n) {
+    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    if (length > n) {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        unsigned char lowest = i > 1 ? 0x80 : s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
+        unsigned char highest = i > 1 ? 0xBF : s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+        if (s[i] < lowest || s[i] > highest) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+/* Prints the characters of s[0..n), without control characters and bytes that belong to no character. */
+static inline void llmc_print_characters(const unsigned char *s, size_t n) {
+    for (size_t at = 0; at < n;) {
+        size_t length = llmc_character_length(s + at, n - at);
+        if (length > 1 || (length == 1 && (isprint(s[at]) || isspace(s[at])))) {
+            fwrite(s + at, 1, length, stdout);
+        }
+        at += length > 0 ? length : 1;
+    }
+}
+
+/* Prints a piece of a text that arrives piece by piece. */
+static inline void safe_printf(const char *piece) {
+    static unsigned char kept[8]; /* the beginning of a character that is not complete yet */
+    static size_t kept_length = 0;
+    if (piece == NULL) {
+        return;
+    }
+    const unsigned char *rest = (const unsigned char *)piece;
+    size_t n = strlen(piece);
+    while (kept_length > 0 && n > 0) {
+        kept[kept_length++] = *rest++;
+        n--;
+        /* 0 while it is not complete; more when it is, or is broken off by a byte that begins something else. */
+        size_t complete = pybpe_utf8_complete(kept, kept_length);
+        llmc_print_characters(kept, complete);
+        kept_length -= complete;
+        memmove(kept, kept + complete, kept_length);
+    }
+    if (n > 0) {
+        size_t complete = pybpe_utf8_complete(rest, n);
+        llmc_print_characters(rest, complete);
+        kept_length = n - complete;
+        memcpy(kept, rest + complete, kept_length);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Decoding
+*/
+
+/* Lays the tokens out as C strings, in one block behind the table of pointers to them. */
+static inline void tokenizer_fill_table_(Tokenizer *tokenizer, const pybpe_strings *tokens) {
+    size_t bytes = (size_t)tokens->offsets[tokens->count] + tokens->count;
+    char *at = (char *)llmc_alloc(bytes, 1);
+    tokenizer->token_table = (char **)llmc_alloc(tokens->count, sizeof(char *));
+    for (size_t id = 0; id < tokens->count; id++) {
+        size_t length = (size_t)(tokens->offsets[id + 1] - tokens->offsets[id]);
+        memcpy(at, tokens->bytes + tokens->offsets[id], length);
+        tokenizer->token_table[id] = at;
+        at += length + 1;
+    }
+}
+
+static inline void tokenizer_init(Tokenizer *tokenizer, const char *filename) {
+    memset(tokenizer, 0, sizeof *tokenizer);
+    FILE *file = fopen(filename, "rb");
+    if (file == NULL) {
+        printf("---\nWARNING: Failed to open the tokenizer file %s\n---\n", filename);
+        return;
+    }
+    fclose(file);
+    pybpe_error err;
+    if (pybpe_vocab_load(&tokenizer->vocab, filename, NULL, &err) != PYBPE_OK) {
+        llmc_fail_message(err.msg);
+    }
+    pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
+    tokenizer_fill_table_(tokenizer, &spec.tokens);
+    tokenizer->vocab_size = (uint32_t)spec.tokens.count;
+    tokenizer->eot_token = spec.eot_id == PYBPE_NO_ID ? -1 : (int)spec.eot_id;
+    tokenizer->init_ok = 1;
+}
+
+static inline const char *tokenizer_decode(Tokenizer *tokenizer, uint32_t token_id) {
+    if (tokenizer->init_ok == 0) {
+        return NULL;
+    }
+    if (token_id >= tokenizer->vocab_size) {
+        printf("invalid token id %u!\n", token_id);
+        return NULL;
+    }
+    return tokenizer->token_table[token_id];
+}
+
+/* The same with the number of bytes, which may contain NULs. */
+static inline const char *tokenizer_decode_bytes(Tokenizer *tokenizer, uint32_t token_id, size_t *length) {
+    const char *bytes = tokenizer_decode(tokenizer, token_id);
+    *length = 0;
+    if (bytes != NULL) {
+        pybpe_vocab_spec spec = pybpe_vocab_get_spec(tokenizer->vocab);
+        *length = (size_t)(spec.tokens.offsets[token_id + 1] - spec.tokens.offsets[token_id]);
+    }
+    return bytes;
+}
+
+static inline void tokenizer_free(Tokenizer *tokenizer) {
+    if (tokenizer->init_ok) {
+        pybpe_cache_free(tokenizer->cache);
+        pybpe_encoder_free(tokenizer->encoder);
+        pybpe_vocab_free(tokenizer->vocab);
+        free(tokenizer->token_table[0]);
+        free(tokenizer->token_table);
+        memset(tokenizer, 0, sizeof *tokenizer);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Encoding
+*/
+
+/* Whether the text would first have to be normalized, which needs tables that C has not. ASCII never does. */
+static inline int tokenizer_needs_normalizer_(const Tokenizer *tokenizer, const char *text) {
+    int needs = 0;
+    for (; *text != '\0'; text++) {
+        needs |= (unsigned char)*text >= 0x80;
+    }
+    return needs && pybpe_vocab_get_spec(tokenizer->vocab).normalizer != PYBPE_NORMALIZER_NONE;
+}
+
+static inline int tokenizer_prepare_encoder_(Tokenizer *tokenizer, pybpe_error *err) {
+    int code = PYBPE_OK;
+    if (tokenizer->encoder == NULL) {
+        code = pybpe_encoder_new(&tokenizer->encoder, tokenizer->vocab, NULL, err);
+    }
+    if (code == PYBPE_OK && tokenizer->cache == NULL) {
+        code = pybpe_cache_new(&tokenizer->cache, tokenizer->encoder, NULL, err);
+    }
+    return code;
+}
+
+/* Encodes a text, in which special tokens are recognised, into at most max_ids ids. Returns their number, or -1 after
+   a line on stderr: there are more, or this tokenizer's pattern or normalizer needs Python. */
+static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
+    pybpe_error err;
+    size_t n = strlen(text);
+    size_t count = 0;
+    if (tokenizer->init_ok == 0) {
+        return -1;
+    }
+    if (tokenizer_needs_normalizer_(tokenizer, text)) {
+        fprintf(stderr, "tokenizer_encode: the tokenizer normalizes text, so encode it in Python\n");
+        return -1;
+    }
+    uint32_t *all = (uint32_t *)llmc_alloc(n, sizeof *all);
+    int code = tokenizer_prepare_encoder_(tokenizer, &err);
+    if (code == PYBPE_OK) {
+        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, pybpe_encoder_specials(tokenizer->encoder),
+                            (const uint8_t *)text, n, all, 4, n, &count, &err);
+    }
+    int result = -1;
+    if (code != PYBPE_OK) {
+        fprintf(stderr, "tokenizer_encode: %s\n", err.msg);
+    } else if (count > max_ids || count > INT_MAX) {
+        fprintf(stderr, "tokenizer_encode: %zu ids, and there is room for %zu\n", count, max_ids);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            ids[i] = (int)all[i];
+        }
+        result = (int)count;
+    }
+    free(all);
+    return result;
+}
+
+#endif
