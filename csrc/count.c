@@ -18,7 +18,7 @@ instructions, not of a trip to memory.
 #include "special.h"
 #include "wordkey.h"
 
-enum { BATCH = 256, LONG_TAG = 0xFF, SLOTS_LOG2_START = 14, BLOCK_BYTES = 1 << 20, MERGE_BATCH = 64 };
+enum { BATCH = 256, LONG_TAG = 0xFF, SLOTS_LOG2_START = 14, BLOCK_BYTES = 1 << 20, MERGE_BATCH = 64, EXPORT_AHEAD = 32 };
 
 typedef struct count_slot {
     word_key key; /* key.hi is 0 in an empty slot */
@@ -62,6 +62,14 @@ static bool slot_is_long(const count_slot *slot) { return slot->key.hi >> 56 == 
 
 static const uint8_t *slot_record(const count_slot *slot) {
     return (const uint8_t *)(uintptr_t)(slot->key.hi & ~((uint64_t)LONG_TAG << 56));
+}
+
+/* Asks the processor to fetch the record of a slot that comes up soon: tables are walked in the order of hashes,
+   so that records lie all over the arena. */
+static inline void slot_prefetch(const pybpe_counter *c, size_t i) {
+    if (i <= c->mask && slot_is_long(&c->slots[i])) {
+        PYBPE_PREFETCH(slot_record(&c->slots[i]));
+    }
 }
 
 /* The word in a slot. A short one is written to `inline_word`. */
@@ -341,9 +349,12 @@ static int slots_merge(pybpe_counter *dst, const count_slot *slots, size_t count
 }
 
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
-    int code = dst->words == 0 ? table_reserve(dst, src->words, err) : PYBPE_OK;
+    int code = table_reserve(dst, src->words > dst->words ? src->words - dst->words : 0, err);
     for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
         code = table_reserve(dst, MERGE_BATCH, err);
+        for (size_t ahead = i + MERGE_BATCH; ahead < i + 2 * MERGE_BATCH; ahead++) {
+            slot_prefetch(src, ahead);
+        }
         if (code == PYBPE_OK) {
             code = slots_merge(dst, src->slots + i, MERGE_BATCH, err);
         }
@@ -363,6 +374,7 @@ void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offs
     uint64_t at = 0;
     size_t word_index = 0;
     for (size_t i = 0; i <= c->mask; i++) {
+        slot_prefetch(c, i + EXPORT_AHEAD);
         if (c->slots[i].key.hi != 0) {
             uint8_t inline_word[16];
             size_t length;
