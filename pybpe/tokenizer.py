@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _binding
+from . import _binding, offsets
 from .errors import ArgumentError
 from .formats import tokenizer_json, vocab_merges
 from .model import Model, check_specials
@@ -200,6 +200,36 @@ class Tokenizer:
         ids.resize(count, refcheck=False)
         return ids
 
+    def encode_batch_to_numpy(
+        self, texts: Sequence[Text], *, num_threads: int | None = None
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The ids of all texts in one array, and where each text's begin.
+
+        Returns:
+            ids: shape (tokens,), dtype as `encode_to_numpy`.
+            row_offsets: shape (texts + 1,), int64: text i has ids[row_offsets[i] : row_offsets[i + 1]].
+        """
+        import numpy
+
+        rows = list(map_ordered(self.encode_to_numpy, texts, num_threads))
+        row_offsets = numpy.zeros(len(rows) + 1, dtype=numpy.int64)
+        numpy.cumsum([len(row) for row in rows], out=row_offsets[1:])
+        return numpy.concatenate([numpy.empty(0, dtype=self.dtype), *rows]), row_offsets
+
+    def encode_with_offsets(
+        self, text: Text, *, allowed_special: AllowedSpecial = "all"
+    ) -> offsets.EncodingWithOffsets:
+        """`encode`, with the place of each token in the text (in the normalised one, if there is a normalizer).
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
+        >>> tokenizer.encode_with_offsets("né").char_spans
+        [(0, 1), (1, 2), (1, 2)]
+        """
+        data = bytes(normalize(utf8(text), self._model.normalizer))
+        ids = self.encode(data, allowed_special=allowed_special)
+        spans = offsets.byte_spans([len(self._model.tokens[i]) for i in ids])
+        return offsets.EncodingWithOffsets(ids, spans, offsets.char_spans(data, spans))
+
     def count(self, text: Text, *, allowed_special: AllowedSpecial = "all") -> int:
         """How many ids `encode` gives, without making them."""
         specials = self._specials if allowed_special == "all" else self._matcher(text, allowed_special, ())
@@ -289,6 +319,15 @@ class Tokenizer:
     def decode_batch(self, batch: Iterable[Iterable[int]], errors: str = "replace") -> list[str]:
         """`decode` of each sequence."""
         return [self.decode(ids, errors) for ids in batch]
+
+    def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
+        """The text of ids, and for each id the index of the character in which it begins, as in tiktoken.
+
+        Raises:
+            UnicodeDecodeError: the bytes are not UTF-8.
+        """
+        tokens = [self.decode_single_token_bytes(i) for i in ids]
+        return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id."""
