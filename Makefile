@@ -2,7 +2,7 @@
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make ctest | sanitize | pytest | lint | format | clean
-# make bench-train | bench-encode      side by side with other libraries: CORPUS=file
+# make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
 
@@ -25,7 +25,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test ctest sanitize pytest lint format bench-train bench-encode clean force
+.PHONY: all demo test ctest sanitize pytest lint format bench-train bench-encode bench-merge clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -123,6 +123,9 @@ bench-train: build/bench/stamp $(BENCH_CORPUS)
 
 bench-encode: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(BENCH_FLAGS)
+
+bench-merge: build/bench/stamp
+	$(BENCH)/python benchmarks/merge_loop.py
 
 clean:
 	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
