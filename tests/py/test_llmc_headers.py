@@ -1,0 +1,86 @@
+"""The drop-in headers for llm.c: they compile as C and C++, twice in one program, and encode as Python does."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe.model import CONTROL_TOKENS
+
+# Everything twice, and one file that is C++: what is not static inline would be defined twice.
+FIRST = """
+#include "llmc/dataloader.h"
+#include "llmc/rand.h"
+#include "llmc/tokenizer.h"
+#include "llmc/dataloader.h"
+#include "llmc/tokenizer.h"
+"""
+SECOND = FIRST + 'int main(void) { safe_printf("linked"); return 0; }\n'
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1"]
+
+PROMPTS = [
+    "",
+    " ",
+    "Hello, world! 123",
+    "a\nb\n\n  c",
+    "你好，世界。再见！",
+    "naïve café — 😀",
+    "\u0301x",
+    "it's  IT'S",
+]
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> None:
+    compiler = shutil.which("c++" if language == "c++" else "cc")
+    if compiler is None:
+        pytest.skip(f"no {language} compiler")
+    subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)
+    standard = "-std=c++17" if language == "c++" else "-std=c11"
+    objects = []
+    for name, text in (("first", FIRST), ("second", SECOND)):
+        source = tmp_path / f"{name}.{'cpp' if language == 'c++' else 'c'}"
+        source.write_text(text, encoding="utf-8")
+        objects.append(tmp_path / f"{name}.o")
+        command = [compiler, standard, *STRICT, f"-I{root}/csrc", f"-I{root}/llmc_compat/include"]
+        result = subprocess.run([*command, "-c", source, "-o", objects[-1]], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+    link = [compiler, *objects, root / "build/libpybpe.a", "-lm", "-pthread", "-o", tmp_path / "program"]
+    result = subprocess.run(link, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert subprocess.check_output([tmp_path / "program"]) == b"linked"
+
+
+def prompt_ids(program: Path, tokenizer: Path, prompts: list[str]) -> tuple[list[list[int] | None], str]:
+    result = subprocess.run([program, tokenizer, *prompts], capture_output=True, text=True, check=True)
+    lines = result.stdout.split("\n")[:-1]
+    return [None if line == "refused" else [int(x) for x in line.split()] for line in lines], result.stderr
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+def test_prompts_have_the_ids_of_python(c_program: Callable[[str], Path], tmp_path: Path, pattern: str) -> None:
+    texts = [english()[:5000], chinese()[:1000], mixed()[:2000]]
+    tok = pybpe.train(iter(texts), vocab_size=800, special_tokens=CONTROL_TOKENS, pattern=pattern)
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    special = "".join(f"{s}hello {s}" for s in CONTROL_TOKENS)
+    prompts = [*PROMPTS, special, "<|endof", "<|endoftext|", *(t.replace("\0", "") for t in texts)]
+    ids, errors = prompt_ids(c_program("prompt_ids"), tmp_path / "tokenizer.bin", prompts)
+    assert errors == ""
+    assert ids == [tok.encode(prompt) for prompt in prompts]
+
+
+def test_a_tokenizer_that_needs_python_says_so(c_program: Callable[[str], Path], tmp_path: Path) -> None:
+    program = c_program("prompt_ids")
+    tok = pybpe.train(iter([english()[:2000]]), vocab_size=300, normalizer="NFC")
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    ids, errors = prompt_ids(program, tmp_path / "tokenizer.bin", ["plain ASCII", "cafe\u0301"])
+    assert ids == [tok.encode("plain ASCII"), None]
+    assert "encode it in Python" in errors
+    tok = pybpe.train(iter([english()[:2000]]), vocab_size=300, pattern=r"\w+|\W")
+    tok.save_bin(tmp_path / "tokenizer.bin")
+    ids, errors = prompt_ids(program, tmp_path / "tokenizer.bin", ["a"])
+    assert ids == [None] and "tokenizer_encode: " in errors
