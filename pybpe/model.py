@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import _binding
 from .errors import ArgumentError
@@ -52,6 +54,16 @@ class Model:
         """The id of <|endoftext|>, or None."""
         return self.specials.get(END_OF_TEXT)
 
+    def fingerprint(self) -> str:
+        """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
+        came from."""
+        digest = hashlib.sha256()
+        for token in self.tokens:
+            digest.update(len(token).to_bytes(8, "little") + token)
+        digest.update(array("Q", [i for pair in self.merges for i in pair]).tobytes())
+        digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
+        return digest.hexdigest()
+
     def to_vocab(self) -> _binding.Vocab:
         """The C vocabulary; ArgumentError if the parts do not fit together."""
         return _binding.Vocab.new(
@@ -62,6 +74,31 @@ class Model:
             self.pattern.number,
             self.pattern.custom,
             self.normalizer,
+        )
+
+    def with_size(self, size: int) -> Model:
+        """The first `size` tokens: bytes, specials, and what the first merges make. Specials that stand
+        behind the merged tokens move up, so the ids are those of a training that stopped at this size."""
+        made = {self.tokens[left] + self.tokens[right] for left, right in self.merges}
+        special_ids = set(self.specials.values())
+        kept = {i for i, token in enumerate(self.tokens) if i in special_ids or (token and token not in made)}
+        if not len(kept) <= size <= len(self.tokens):
+            raise ArgumentError(
+                f"vocabulary size {size} is out of range: this tokenizer can have {len(kept)} to {len(self.tokens)}"
+            )
+        by_bytes = {token: i for i, token in enumerate(self.tokens) if i not in special_ids}
+        merges = []
+        for left, right in self.merges:
+            if len(kept) == size:
+                break
+            merges.append((left, right))
+            kept.add(by_bytes[self.tokens[left] + self.tokens[right]])
+        new_id = {old: new for new, old in enumerate(sorted(kept))}
+        return replace(
+            self,
+            tokens=[self.tokens[i] for i in sorted(kept)],
+            merges=[(new_id[left], new_id[right]) for left, right in merges],
+            specials={text: new_id[i] for text, i in self.specials.items()},
         )
 
     @classmethod
@@ -122,3 +159,51 @@ def lay_out(
         tokens[special_start + i] = text.encode("utf-8")
     pairs = [(final(left), final(right)) for left, right, _ in merged]
     return tokens, pairs, {text: special_start + i for i, text in enumerate(specials)}
+
+
+class BaseNumbering:
+    """A tokenizer in the numbering of a trainer that continues it: 0-255 bytes, then tokens as made.
+
+    Attributes:
+        merges: (left, right) of every merge, in rank order.
+        made: how many tokens they made; two merges may spell the same one.
+    """
+
+    def __init__(self, base: Model) -> None:
+        self._base = base
+        numbers = {bytes([byte]): byte for byte in range(256)}
+        self.merges: list[tuple[int, int]] = []
+        for left, right in base.merges:
+            parts = base.tokens[left], base.tokens[right]
+            self.merges.append((numbers[parts[0]], numbers[parts[1]]))
+            numbers.setdefault(parts[0] + parts[1], len(numbers))
+        self.made = len(numbers) - 256
+        self._tokens = list(numbers)
+
+    def extend(
+        self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str]
+    ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
+        """The result of `lay_out` for a continued training: every id of the base stays; behind them come
+        the new specials, then the new tokens.
+
+        Args:
+            merged: (left, right, merged) of all merges, the base's first.
+            new_specials: special tokens that the base lacks.
+        """
+        tokens, specials = list(self._base.tokens), dict(self._base.specials)
+        in_base = set(specials.values())
+        final = {token: i for i, token in enumerate(tokens) if i not in in_base}
+        for text in new_specials:
+            specials[text] = len(tokens)
+            tokens.append(text.encode("utf-8"))
+        by_number = list(self._tokens)
+        pairs = list(self._base.merges)
+        for left, right, new in merged[len(self.merges) :]:
+            token = by_number[left] + by_number[right]
+            if new == len(by_number):
+                by_number.append(token)
+            if token not in final:
+                final[token] = len(tokens)
+                tokens.append(token)
+            pairs.append((final[by_number[left]], final[by_number[right]]))
+        return tokens, pairs, specials

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError
-from ..formats import tokenizer_json
 from ..model import END_OF_TEXT
 from ..parallel import map_ordered
 from ..pretokenize import Inputs, cutter, path_list, total_bytes
@@ -192,10 +190,9 @@ def _units(tok: Tokenizer, job: _Job, paths: Sequence[str]) -> Iterator[Unit]:
 
 
 def _describe(tok: Tokenizer) -> dict[str, object]:
-    text = tokenizer_json.dumps(tok.model).encode("utf-8")
     return {
         "n_vocab": tok.n_vocab,
         "pattern": tok.pattern.regex,
         "normalizer": tok.normalizer,
-        "sha256": hashlib.sha256(text).hexdigest(),
+        "fingerprint": tok.model.fingerprint(),
     }

@@ -37,7 +37,7 @@ class Manifest:
 
     Attributes:
         settings: the arguments of `binarize` that influence the files.
-        tokenizer: n_vocab, pattern, normalizer, and the sha256 of its tokenizer.json.
+        tokenizer: n_vocab, pattern, normalizer, and its fingerprint (Model.fingerprint).
         text_bytes: bytes of text that were encoded, by split.
         shards: the files, by split, in order.
     """

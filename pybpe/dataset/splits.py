@@ -77,25 +77,45 @@ def _document_start(piece: memoryview, start: int, eot: bytes) -> int | None:
     return found + len(eot) if found >= 0 else None
 
 
+def _chunks(path: str, eot: bytes | None) -> Iterator[tuple[bytes, bool]]:
+    """The text of a file in chunks without marks, and whether a document ends behind each."""
+    with open_input(path) as stream:
+        keep = len(eot) - 1 if eot else 0  # so many bytes of a block may begin a mark that ends in the next
+        tail = b""
+        while block := stream.read(BLOCK_BYTES):
+            *ended, last = (tail + block).split(eot) if eot else [block]
+            for chunk in ended:
+                yield chunk, True
+            cut = max(0, len(last) - keep)
+            yield last[:cut], False
+            tail = last[cut:]
+        yield tail, True
+
+
 def documents(path: str, eot: bytes | None) -> Iterator[bytes]:
     """The documents of a file that are not empty; the whole file if eot is None."""
-    with open_input(path) as stream:
-        if eot is None:
-            yield stream.read()
-            return
-        rest = b""
-        while block := stream.read(BLOCK_BYTES):
-            parts = (rest + block).split(eot)
-            rest = parts.pop()
-            yield from filter(None, parts)
-        if rest:
-            yield rest
+    chunks: list[bytes] = []
+    for chunk, ends in _chunks(path, eot):
+        chunks.append(chunk)
+        if ends:
+            if any(chunks):
+                yield b"".join(chunks)
+            chunks = []
 
 
 def _has_many_documents(paths: Sequence[str], eot: bytes | None) -> bool:
-    """Whether there are at least two documents that are not empty."""
-    found = (document for path in paths for document in documents(path, eot))
-    return next(found, None) is not None and next(found, None) is not None
+    """Whether there are at least two documents that are not empty. Holds no document."""
+    count = 0
+    for path in paths:
+        filled = False
+        for chunk, ends in _chunks(path, eot):
+            filled = filled or bool(chunk)
+            if ends:
+                count += filled
+                filled = False
+            if count + filled > 1:
+                return True
+    return False
 
 
 def hashed_units(paths: Sequence[str], splits: Sequence[float], eot: bytes | None) -> Iterator[Unit]:
@@ -124,10 +144,10 @@ def corpus_units(
     Args:
         cut: how texts are cut (pretokenize.cutter).
         splits: the shares.
-        split_by: one of SPLIT_BY; a single document is split as with "token".
+        split_by: one of SPLIT_BY; a single document is split as with "token", and one share needs no split.
         eot: what separates documents in a file; None if each file is one.
     """
-    many = split_by != "token" and _has_many_documents(paths, eot)
+    many = split_by != "token" and len(splits) > 1 and _has_many_documents(paths, eot)
     if many and split_by == "hash":
         yield from hashed_units(paths, splits, eot)
         return

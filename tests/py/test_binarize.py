@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -13,6 +14,7 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
+from pybpe.dataset import splits
 from pybpe.dataset.eot import EotPlacer
 from pybpe.dataset.splits import hash_split
 
@@ -76,6 +78,8 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
             assert record["sha256"] == hashlib.sha256(content).hexdigest()
     assert sum(data["text_bytes"].values()) == len(english().encode())
     assert data["tokenizer"]["n_vocab"] == 1000
+    tok.save(tmp_path / "copy.json")
+    assert data["tokenizer"]["fingerprint"] == pybpe.Tokenizer.from_file(tmp_path / "copy.json").model.fingerprint()
     assert manifest.split_tokens("train") == sum(r["tokens"] for r in data["shards"]["train"])
 
 
@@ -172,6 +176,18 @@ def test_document_splits_are_contiguous(tok: pybpe.Tokenizer, tmp_path: Path) ->
     for split in ("train", "val", "test"):
         texts += [tok.decode(p) for p in split_of_tokens(tokens_of(tmp_path / "out", split), tok.eot_token)[1:]]
     assert texts == docs
+
+
+@given(st.lists(st.sampled_from(["", "a", "b<", "<|endoftext|", EOT, EOT, "x" * 40]), max_size=12), st.integers(1, 9))
+def test_documents_are_found_whatever_the_blocks(pieces: list[str], block: int) -> None:
+    text = "".join(pieces).encode()
+    with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        file.write(text)
+        file.flush()
+        patch.setattr(splits, "BLOCK_BYTES", block)
+        expected = [doc for doc in text.split(EOT.encode()) if doc]
+        assert list(splits.documents(file.name, EOT.encode())) == expected
+        assert splits._has_many_documents([file.name], EOT.encode()) == (len(expected) > 1)
 
 
 def test_hash_split_follows_the_shares() -> None:
