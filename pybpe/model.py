@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from . import _binding
 from .errors import ArgumentError
+from .formats import byte_level
 from .pattern import Pattern
 
 END_OF_TEXT = "<|endoftext|>"
@@ -131,7 +132,7 @@ def check_specials(specials: Iterable[str]) -> list[str]:
 
 
 def lay_out(
-    merged: Sequence[tuple[int, int, int]], specials: Sequence[str], special_ids: str
+    merged: Sequence[tuple[int, int, int]], specials: Sequence[str], special_ids: str, tie_break: str = "lexicographic"
 ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
     """Gives final ids to what a trainer made.
 
@@ -139,6 +140,8 @@ def lay_out(
         merged: (left, right, merged) in the trainer's numbering: 0-255 bytes, then tokens as made.
         specials: the special tokens.
         special_ids: "first" (specials, bytes, merges), "after_bytes" (bytes, specials, merges) or "last".
+        tie_break: with "huggingface" the bytes are numbered as Hugging Face numbers them, by the characters
+            that stand for them; else by their value.
 
     Returns:
         The tokens by id, the merges as pairs of ids, and the specials' ids.
@@ -147,7 +150,12 @@ def lay_out(
     made = max((new + 1 for _, _, new in merged), default=256)
     special_start = {"first": 0, "after_bytes": 256, "last": made}[special_ids]
 
+    by_char = tie_break == "huggingface"
+    ordered = sorted(range(256), key=byte_level.BYTE_TO_CHAR.__getitem__) if by_char else list(range(256))
+    place = {byte: i for i, byte in enumerate(ordered)}
+
     def final(i: int) -> int:
+        i = place.get(i, i)
         return i if i < special_start else i + count
 
     tokens: list[bytes] = [b""] * (made + count)
