@@ -81,6 +81,7 @@ static void test_random(void) {
     memset(&state, 0xFF, sizeof state); /* a damaged state reads nothing outside of it */
     state.MATRIX_A[0] = 0;
     state.MATRIX_A[1] = 0x9908b0dfu;
+    state.left_ = 100;
     randint32(&state);
     CHECK_EQ(state.next_, 1);
     normal_fill(data, 3, 0, 1, &state);
@@ -357,10 +358,12 @@ static void test_evals(void) {
     evalloader_next_batch(&loader);
     CHECK_EQ(loader.inputs[0], 1);
     evalloader_free(&loader);
-    evalloader_init(&loader, "evals.bin", 4, 8, 1, 2);
+    evalloader_init(&loader, "evals.bin", 8, 8, 1, 2);
     CHECK_EQ(loader.start_example_index, 2);
     evalloader_next_batch(&loader);
     CHECK_EQ(loader.inputs[0], 21);
+    memset(losses, 0, sizeof losses);
+    CHECK_EQ(evalloader_stat_losses(&loader, losses), 0); /* the first of equals is not the label; no rows, no point */
     evalloader_free(&loader);
 }
 
@@ -408,6 +411,13 @@ static void test_faults_of_evals(void) {
     CHECK_EQ(crashed, 0);
     /* Those that are tokens are not; nor is the upper half of 65535, which is 0xFF already. */
     CHECK_EQ(survived, EVALS * (2 * (2 + 5) + 2));
+    data[n - 4] = 2; /* the last completion claims a token more than there is */
+    scratch_write("damaged.bin", data, n);
+    CHECK(ends_with(walk_evals, "damaged.bin: example 2: a context or completion is empty or passes its end"));
+    put_evals(data);
+    data[n - EVAL_BYTES + 2] += 1; /* half a token more */
+    scratch_write("damaged.bin", data, n);
+    CHECK(ends_with(walk_evals, "damaged.bin: example 2: has an impossible length"));
     CHECK(ends_with(few_rows, "at least 4"));
     CHECK(ends_with(short_rows, "longest example"));
     CHECK(ends_with(narrow_rows, "evals.bin: example 0: a context and its completion do not fit"));
