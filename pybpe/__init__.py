@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
+from .counts import Counts, count_words
 from .errors import (
     ArgumentError,
     Error,
@@ -21,6 +22,7 @@ from .errors import (
     LimitError,
     MissingExtraError,
     OutOfMemoryError,
+    WorkerError,
 )
 from .padding import padded_vocab_size
 from .tokenizer import DecodeStream, Tokenizer
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentError",
+    "Counts",
     "DecodeStream",
     "Error",
     "FileError",
@@ -40,8 +43,10 @@ __all__ = [
     "MissingExtraError",
     "OutOfMemoryError",
     "Tokenizer",
+    "WorkerError",
     "__version__",
     "binarize",
+    "count_words",
     "padded_vocab_size",
     "prepare",
     "train",

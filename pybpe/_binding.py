@@ -248,12 +248,29 @@ class Words:
             raise errors.ArgumentError(f"a word count must be an integer from 0 to 2^64 - 1: {error}") from None
         return cls(strings.c, ffi.from_buffer("uint64_t[]", numbers), (strings, numbers))
 
+    @classmethod
+    def from_parts(cls, blob: bytes, lengths: array[int], counts: array[int]) -> Words:
+        """From words laid end to end; `lengths` and `counts` are arrays of type Q."""
+        offsets = array("Q", accumulate(lengths, initial=0))
+        strings = ffi.new("pybpe_strings *")
+        strings.bytes = ffi.from_buffer("uint8_t[]", blob)
+        strings.offsets = ffi.from_buffer("uint64_t[]", offsets)
+        strings.count = len(lengths)
+        return cls(strings, ffi.from_buffer("uint64_t[]", counts), (blob, offsets, counts))
+
+    def to_parts(self) -> tuple[bytes, array[int], array[int]]:
+        """What `from_parts` takes."""
+        offsets = ffi.unpack(self.strings.offsets, len(self) + 1)
+        blob = bytes(ffi.buffer(self.strings.bytes, offsets[-1])) if offsets[-1] else b""
+        counts = array("Q", ffi.unpack(self.counts, len(self)) if len(self) else ())
+        return blob, array("Q", (b - a for a, b in zip(offsets, offsets[1:]))), counts
+
     def __len__(self) -> int:
         return int(self.strings.count)
 
     def to_dict(self) -> dict[bytes, int]:
         """As a Python dictionary."""
-        return dict(zip(_strings_list(self.strings), ffi.unpack(self.counts, len(self))))
+        return dict(zip(_strings_list(self.strings), ffi.unpack(self.counts, len(self)) if len(self) else ()))
 
 
 class Counter:

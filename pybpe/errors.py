@@ -38,6 +38,10 @@ class MissingExtraError(Error, ImportError):
     """An optional package is not installed; the message names what to `pip install`."""
 
 
+class WorkerError(Error, RuntimeError):
+    """A worker process died before it gave its result."""
+
+
 class FileError(Error, OSError):
     """The operating system refused to read or write a file. `errno` is its reason."""
 

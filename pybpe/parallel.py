@@ -1,6 +1,6 @@
 """Threads over C calls, which release the GIL.
 
-`map_ordered` is all there is: work items go to threads, results come back in the order of the items, and
+`map_ordered` is the main thing: work items go to threads, results come back in the order of the items, and
 only a few items are under way at once, so memory stays bounded however long the input is. Ctrl-C is
 answered at once: the main thread waits in Python, and each item is a few milliseconds of C.
 """
@@ -8,6 +8,7 @@ answered at once: the main thread waits in Python, and each item is a few millis
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -50,3 +51,19 @@ def map_ordered(
             yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
+    """function(*args), by a thread of its own. Ctrl-C ends the wait for it at once, however long a call into
+    C takes; the thread then ends by itself, or with the process."""
+    outcome: Future[Result] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function(*args))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    # A daemon: Python waits at its end for all other threads.
+    threading.Thread(target=work, name="pybpe", daemon=True).start()
+    return outcome.result()

@@ -1,4 +1,4 @@
-"""From files to pieces of text that can be worked on separately, and from pieces to word counts.
+"""From files to pieces of text that can be worked on separately.
 
 A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a
 new word is certain to begin, whatever surrounds it. What lies behind the cut is carried over to the next
@@ -13,10 +13,7 @@ from typing import BinaryIO
 
 from . import _binding
 from .errors import ArgumentError, file_error
-from .normalize import normalize
-from .parallel import map_ordered
 from .pattern import Pattern
-from .progress import Progress
 
 Text = str | bytes
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
@@ -145,97 +142,3 @@ def file_pieces(path: str, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator
     """The pieces of one file."""
     with open_input(path) as stream:
         yield from stream_pieces(stream, cut, block_bytes)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Counting
-
-
-class WordCounter:
-    """Counts the words of texts with several threads, each with a table of its own.
-
-    Args:
-        pattern: how texts are cut into words.
-        specials: strings that separate words and are not counted.
-        normalizer: None, "NFC" or "NFKC": applied before cutting.
-        workers: threads; None for all CPUs.
-    """
-
-    def __init__(
-        self,
-        pattern: Pattern,
-        specials: Iterable[str] = (),
-        normalizer: str | None = None,
-        workers: int | None = None,
-    ) -> None:
-        self._pattern = pattern
-        ids = {text: 0 for text in specials}
-        self._specials = _binding.Specials(ids) if ids else None
-        self._normalizer = normalizer
-        self._workers = workers
-        self._free: list[_binding.Counter] = []
-
-    def add_files(self, paths: Iterable[str], progress: bool | None = False) -> None:
-        """Counts files; each is a text of its own."""
-        paths = list(paths)
-        cut = cutter(self._pattern, self._specials)
-        if self._normalizer is not None:
-            texts = (_read_whole(path) for path in paths)
-            self.add_texts(texts, progress)
-            return
-        pieces = (piece for path in paths for piece in file_pieces(path, cut))
-        with Progress("counting", total_bytes(paths), "B", progress) as bar:
-            for size in map_ordered(self._add, pieces, self._workers):
-                bar.add(size)
-
-    def add_texts(self, texts: Iterable[Text], progress: bool | None = False) -> None:
-        """Counts texts; each is one of its own."""
-        cut = cutter(self._pattern, self._specials)
-        pieces = (p for text in texts for p in data_pieces(normalize(utf8(text), self._normalizer), cut))
-        with Progress("counting", None, "B", progress) as bar:
-            for size in map_ordered(self._add, pieces, self._workers):
-                bar.add(size)
-
-    def _add(self, piece: memoryview) -> int:
-        try:
-            counter = self._free.pop()  # atomic, as append is: no lock needed
-        except IndexError:
-            counter = _binding.Counter(None if self._pattern.is_custom else self._pattern.pretok, self._specials)
-        if self._pattern.is_custom:
-            for segment in ordinary_segments(piece, self._specials):
-                counter.add_word_list(words_of(self._pattern, bytes(segment)))
-        else:
-            counter.add(piece)
-        self._free.append(counter)
-        return len(piece)
-
-    def finish(self) -> _binding.Words:
-        """All words with their counts. The counter is empty afterwards."""
-        if not self._free:
-            return _binding.Words.from_dict({})
-        total = self._free.pop()
-        while self._free:
-            total.merge(self._free.pop())
-        return total.export()
-
-
-def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:
-    """What lies between the special tokens of a text."""
-    begin = 0
-    while specials is not None and (found := specials.find(data, begin)) is not None:
-        if found[0] > begin:
-            yield data[begin : found[0]]
-        begin = found[1]
-    if begin < len(data):
-        yield data[begin:]
-
-
-def words_of(pattern: Pattern, data: bytes) -> list[bytes]:
-    """The words of a text without specials."""
-    ends = pattern.word_ends(data)
-    return [data[a:b] for a, b in zip([0, *ends], ends)]
-
-
-def _read_whole(path: str) -> bytes:
-    with open_input(path) as stream:
-        return stream.read()

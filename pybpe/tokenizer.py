@@ -435,6 +435,10 @@ class Tokenizer:
         specials = set(self._model.specials.values())
         return {token: i for i, token in self.vocab.items() if i not in specials}
 
+    def with_vocab_size(self, n: int) -> Tokenizer:
+        """The tokenizer of the first `n` tokens, equal to one trained with vocab_size=n."""
+        return Tokenizer.from_model(self._model.with_size(n))
+
     def get_vocab(self) -> dict[str, int]:
         """Token -> id, spelled as in vocab.json (a space is "Ġ")."""
         return {name: i for i, name in enumerate(tokenizer_json.token_names(self._model)) if name}

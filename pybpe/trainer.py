@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 from . import _binding
+from .checkpointing import Checkpoint
+from .counting import CountSettings
+from .counts import Counts, count_inputs
 from .errors import ArgumentError
-from .model import SPECIAL_IDS, Model, check_specials, lay_out
-from .normalize import check_normalizer
+from .inputs import Sample, input_files
+from .model import SPECIAL_IDS, BaseNumbering, Model, check_specials, lay_out
+from .parallel import run_interruptibly
 from .pattern import Pattern
-from .pretokenize import Inputs, Text, WordCounter, is_path_list, path_list
+from .pretokenize import Inputs, Text, is_path_list
 from .progress import Progress
 from .tokenizer import Tokenizer
 
-_STEP_BUDGET = 1 << 20  # occurrences: some milliseconds, so that Ctrl-C is answered at once
+_STEP_BUDGET = 1 << 20  # occurrences: some milliseconds
 
 
 def train(
-    inputs: Inputs,
+    inputs: Inputs | None = None,
     *,
     vocab_size: int,
     special_tokens: Sequence[str] = (),
-    pattern: str = "gpt2",
+    pattern: str | None = None,
     min_frequency: int = 0,
     tie_break: str = "lexicographic",
     special_ids: str = "first",
     max_token_length: int = 255,
     normalizer: str | None = None,
     digits: int | None = None,
+    base: Tokenizer | None = None,
+    counts: Counts | Mapping[Text, int] | None = None,
+    text_key: str = "text",
+    max_documents: int | None = None,
+    max_bytes: int | None = None,
+    seed: int = 0,
     workers: int | None = None,
+    executor: Executor | None = None,
+    memory_limit: int | None = None,
+    checkpoint: _binding.PathLike | None = None,
     progress: bool | None = None,
 ) -> Tokenizer:
     """Trains a byte-level BPE tokenizer.
 
     Args:
-        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes). Each file
-            or text is one of its own: no word spans two.
+        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes). A path may
+            be a glob, or a folder, which stands for all files in it. Each file or text is one of its own:
+            no word spans two. *.gz and *.zst are decompressed; of *.jsonl and *.ndjson each record is a
+            text of its own, in which no special token is recognised.
         vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
             left that occurs `min_frequency` times.
         special_tokens: strings with ids of their own, never split, never learned from.
-        pattern: how text is cut into words: "gpt2", "cl100k", "o200k", "llama3", "qwen2", or a regular
-            expression of the `regex` package. No merge crosses a word's end.
+        pattern: how text is cut into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or
+            a regular expression of the `regex` package. No merge crosses a word's end.
         min_frequency: the least count at which a pair is merged.
         tie_break: of equally frequent pairs, "lexicographic" takes the one whose (left bytes, right bytes)
             is the greatest; "huggingface" takes what Hugging Face's BpeTrainer takes.
@@ -49,7 +68,21 @@ def train(
         max_token_length: in bytes; 255 is the most that tokenizer.bin holds.
         normalizer: None, "NFC" or "NFKC"; kept in the tokenizer and applied when encoding too.
         digits: 1 makes every digit a word of its own.
+        base: a tokenizer to continue: its ids, merges, specials, pattern and normalizer are kept. New
+            specials, then new tokens, get the ids behind its own; vocab_size counts all.
+        counts: ready word counts instead of inputs: of `pybpe.count_words`, or a dictionary word -> count.
+        text_key: where the text of a JSON record is.
+        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of
+            1 MiB of plain text, smaller or compressed plain files, and the texts of an iterable. Files
+            are taken in ranges of 1 MiB in an order that `seed` decides, an iterable in its own order. What
+            exceeds max_bytes (of file content) is left out from the next safe cut, or record, on.
+        seed: what decides which part a sample takes.
         workers: threads for counting; None for all CPUs. The result is the same for any number.
+        executor: counts files instead of threads: see `pybpe.count_words`.
+        memory_limit: bytes, about, for counting. What exceeds it is sorted into temporary files: slower,
+            but with the same result. The distinct words themselves must fit into memory in the end.
+        checkpoint: a file that is kept while merges are made. After a kill the same call continues from it
+            to the identical result; counting, if that was not done, begins anew. Gone after success.
         progress: True shows bars, False none, None only if standard error is a terminal.
 
     Returns:
@@ -58,24 +91,31 @@ def train(
     Raises:
         ArgumentError (a ValueError): an argument out of range, such as a vocab_size below 256 + specials.
         FileError (an OSError): an input cannot be read.
+        FormatError (a ValueError): a compressed file, a JSON record or a checkpoint is damaged.
+        MissingExtraError (an ImportError): a .zst file, without the package that reads it.
+        WorkerError (a RuntimeError): a process of the executor died.
     """
-    specials = check_specials(special_tokens)
-    merged_size = _check_arguments(vocab_size, specials, min_frequency, tie_break, special_ids, max_token_length)
-    check_normalizer(normalizer)
-    cut = Pattern(pattern, digits)
-    counter = WordCounter(cut, specials, normalizer, workers)
-    _count(counter, inputs, progress)
-    trainer = _binding.Trainer(
-        counter.finish(),
-        vocab_size=merged_size,
-        max_token_length=max_token_length,
-        min_frequency=min_frequency,
-        tie_break=tie_break,
-    )
-    _merge(trainer, merged_size, progress)
-    tokens, merges, special_map = lay_out(trainer.merges(), specials, special_ids)
-    training = {"tie_break": tie_break, "min_frequency": min_frequency, "max_token_length": max_token_length}
-    return Tokenizer.from_model(Model(tokens, merges, special_map, cut, normalizer, training))
+    merging = _Merging(vocab_size, special_ids, min_frequency, tie_break, max_token_length)
+    if (inputs is None) == (counts is None):
+        raise ArgumentError("pass either inputs or counts")
+    if isinstance(counts, Mapping):
+        counts = Counts.from_dict(counts, pattern=_pattern_of(pattern, base), special_tokens=special_tokens)
+    parent: Tokenizer | Counts | None = base if base is not None else counts
+    plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
+    sample = Sample(max_documents, max_bytes, seed)
+    if counts is not None:
+        _check_counts(counts, plan.count)
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(inputs, counts, sample))
+    if saved is not None and saved.words is not None:
+        words = saved.words
+    elif counts is not None:
+        words = counts.words
+    else:
+        assert inputs is not None
+        words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
+    return plan.tokenizer(_merge(words, plan, saved, progress))
 
 
 def train_bpe(
@@ -99,44 +139,173 @@ def train_bpe(
     return tokenizer.vocab, tokenizer.merges
 
 
-def _check_arguments(
-    vocab_size: int,
-    specials: Sequence[str],
-    min_frequency: int,
-    tie_break: str,
-    special_ids: str,
-    max_token_length: int,
-) -> int:
-    """Returns how many tokens are not specials."""
-    least = 256 + len(specials)
-    if vocab_size < least:
-        raise ArgumentError(
-            f"vocab_size {vocab_size} is too small: the least is {least} (256 bytes + {len(specials)} special tokens)"
+@dataclass(frozen=True)
+class _Merging:
+    """The arguments of the merge loop, checked."""
+
+    vocab_size: int
+    special_ids: str
+    min_frequency: int
+    tie_break: str
+    max_token_length: int
+
+    def __post_init__(self) -> None:
+        if self.vocab_size > 1 << 24:
+            raise ArgumentError(f"vocab_size {self.vocab_size} is too large: the most is {1 << 24}")
+        if not 0 <= self.min_frequency < 1 << 64:
+            raise ArgumentError(f"min_frequency must be 0 or more, not {self.min_frequency}")
+        if not 1 <= self.max_token_length < 1 << 32:
+            raise ArgumentError(f"max_token_length must be 1 or more, not {self.max_token_length}")
+        if self.tie_break not in _binding.TIE_BREAKS:
+            raise ArgumentError(f"tie_break must be one of {', '.join(_binding.TIE_BREAKS)}, not {self.tie_break!r}")
+        if self.special_ids not in SPECIAL_IDS:
+            raise ArgumentError(f"special_ids must be one of {', '.join(SPECIAL_IDS)}, not {self.special_ids!r}")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything that the result depends on but the text.
+
+    Attributes:
+        merging: the arguments of the merge loop.
+        count: how words are counted; its specials are those of the base and the new ones.
+        new_specials: the specials that the base lacks.
+        base: the tokenizer that is continued.
+    """
+
+    merging: _Merging
+    count: CountSettings
+    new_specials: Sequence[str]
+    base: Tokenizer | None
+
+    def __post_init__(self) -> None:
+        if self.base is None:
+            least = 256 + len(self.new_specials)
+            parts = f"256 bytes + {len(self.new_specials)} special tokens"
+        else:
+            least = self.base.n_vocab + len(self.new_specials)
+            parts = f"{self.base.n_vocab} tokens of the base + {len(self.new_specials)} new special tokens"
+        if self.merging.vocab_size < least:
+            raise ArgumentError(f"vocab_size {self.merging.vocab_size} is too small: the least is {least} ({parts})")
+
+    @cached_property
+    def numbering(self) -> BaseNumbering | None:
+        """The base as a trainer sees it."""
+        return None if self.base is None else BaseNumbering(self.base.model)
+
+    @property
+    def base_merges(self) -> list[tuple[int, int]]:
+        return [] if self.numbering is None else self.numbering.merges
+
+    @property
+    def merged_size(self) -> int:
+        """The trainer's vocab_size: bytes and merged tokens."""
+        size = self.merging.vocab_size - len(self.new_specials)
+        if self.base is None or self.numbering is None:
+            return size
+        return 256 + self.numbering.made + size - self.base.n_vocab
+
+    def fingerprint(self) -> dict[str, object]:
+        """The plan as JSON holds it."""
+        return {
+            **vars(self.merging),
+            "pattern": self.count.pattern.regex,
+            "special_tokens": list(self.count.specials),
+            "normalizer": self.count.normalizer,
+            "text_key": self.count.text_key,
+            "base": None if self.base is None else self.base.model.fingerprint(),
+        }
+
+    def tokenizer(self, merged: Sequence[tuple[int, int, int]]) -> Tokenizer:
+        """The tokenizer of what the trainer made."""
+        if self.numbering is None:
+            parts = lay_out(merged, self.new_specials, self.merging.special_ids, self.merging.tie_break)
+        else:
+            parts = self.numbering.extend(merged, self.new_specials)
+        training = {name: getattr(self.merging, name) for name in ("tie_break", "min_frequency", "max_token_length")}
+        return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
+
+
+def _pattern_of(pattern: str | None, base: Tokenizer | None) -> str:
+    return pattern or (base.pattern.regex if base is not None else "gpt2")
+
+
+def _plan(
+    merging: _Merging,
+    parent: Tokenizer | Counts | None,
+    special_tokens: Sequence[str],
+    pattern: str | None,
+    digits: int | None,
+    normalizer: str | None,
+    text_key: str,
+) -> _Plan:
+    """The plan of a training. What the parent, a base or counts, decides must not be asked for otherwise."""
+    specials = check_specials(special_tokens)
+    if parent is None:
+        cut = Pattern(pattern or "gpt2", digits)
+        return _Plan(merging, CountSettings(cut, tuple(specials), normalizer, text_key), specials, None)
+    base = parent if isinstance(parent, Tokenizer) else None
+    given = parent if isinstance(parent, Tokenizer) else parent.settings
+    if pattern is not None or digits is not None:
+        wanted = Pattern(pattern, digits) if pattern is not None else None
+        if wanted != given.pattern:
+            raise ArgumentError(f"pattern: it is that of the base or the counts, {given.pattern!r}; leave it out")
+    if normalizer not in (None, given.normalizer):
+        raise ArgumentError(f"normalizer: it is that of the base or the counts, {given.normalizer!r}; leave it out")
+    if base is None:
+        settings = CountSettings(given.pattern, tuple(specials), given.normalizer, text_key)
+        return _Plan(merging, settings, specials, None)
+    if merging.special_ids != "first":
+        raise ArgumentError("special_ids does not go with base: all ids of the base stay, new specials come behind")
+    new = [text for text in specials if text not in base.special_tokens]
+    settings = CountSettings(base.pattern, (*base.special_tokens, *new), base.normalizer, text_key)
+    return _Plan(merging, settings, new, base)
+
+
+def _check_counts(counts: Counts, wanted: CountSettings) -> None:
+    """ArgumentError unless the counts are what this training would have counted."""
+    if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
+        raise ArgumentError("the counts were made with another pattern or normalizer than the base has")
+
+
+def _input_fingerprint(inputs: Inputs | None, counts: Counts | None, sample: Sample) -> dict[str, object]:
+    """What tells one input from another: of files their names, sizes and times."""
+    if counts is not None:
+        return {"counts": counts.fingerprint()}
+    if inputs is None or not is_path_list(inputs):
+        raise ArgumentError("checkpoint: texts of an iterable cannot be recognised later; pass paths or counts")
+    files = []
+    for path in input_files(inputs):
+        if os.path.isfile(path):
+            status = os.stat(path)
+            files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
+    return {"inputs": files, "sample": list(sample)}
+
+
+def _merge(
+    words: _binding.Words, plan: _Plan, saved: Checkpoint | None, progress: bool | None
+) -> list[tuple[int, int, int]]:
+    """All merges, those of the base and of a checkpoint included."""
+    skip = len(plan.base_merges)
+    if saved is not None:
+        run_interruptibly(saved.start, words)
+    merges_so_far = plan.base_merges + (saved.merges if saved is not None else [])
+    trainer = run_interruptibly(
+        partial(
+            _binding.Trainer,
+            words,
+            vocab_size=plan.merged_size,
+            max_token_length=plan.merging.max_token_length,
+            min_frequency=plan.merging.min_frequency,
+            tie_break=plan.merging.tie_break,
+            base_merges=merges_so_far,
         )
-    if vocab_size > 1 << 24:
-        raise ArgumentError(f"vocab_size {vocab_size} is too large: the most is {1 << 24}")
-    if not 0 <= min_frequency < 1 << 64:
-        raise ArgumentError(f"min_frequency must be 0 or more, not {min_frequency}")
-    if not 1 <= max_token_length < 1 << 32:
-        raise ArgumentError(f"max_token_length must be 1 or more, not {max_token_length}")
-    if tie_break not in _binding.TIE_BREAKS:
-        raise ArgumentError(f"tie_break must be one of {', '.join(_binding.TIE_BREAKS)}, not {tie_break!r}")
-    if special_ids not in SPECIAL_IDS:
-        raise ArgumentError(f"special_ids must be one of {', '.join(SPECIAL_IDS)}, not {special_ids!r}")
-    return vocab_size - len(specials)
-
-
-def _count(counter: WordCounter, inputs: Inputs, progress: bool | None) -> None:
-    if is_path_list(inputs):
-        counter.add_files(path_list(inputs), progress)
-        return
-    if isinstance(inputs, (bytes, bytearray, memoryview)):
-        raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
-    texts: Iterable[Text] = inputs  # type: ignore[assignment]
-    counter.add_texts(texts, progress)
-
-
-def _merge(trainer: _binding.Trainer, merged_size: int, progress: bool | None) -> None:
-    with Progress("merging", merged_size - 256, "merge", progress) as bar:
-        while not trainer.step(_STEP_BUDGET):
+    )
+    with Progress("merging", plan.merged_size - 256, "merge", progress) as bar:
+        while not run_interruptibly(trainer.step, _STEP_BUDGET):
             bar.set(trainer.tokens - 256)
+            if saved is not None:
+                saved.update(trainer, skip)
+    if saved is not None:
+        saved.remove()
+    return trainer.merges()

@@ -132,7 +132,7 @@ def test_version_names_the_unicode_version() -> None:
     ("args", "message"),
     [
         (["train", "missing.txt", "--vocab-size", "300", "-o", "x.json"], "missing.txt"),
-        (["train", ".", "--vocab-size", "300", "-o", "x.json"], ".: "),
+        (["train", "*.nothing", "--vocab-size", "300", "-o", "x.json"], "*.nothing: "),
         (["train", "novel.txt", "--vocab-size", "100", "-o", "x.json"], "256"),
         (["train", "novel.txt", "--vocab-size", "300", "-o", "no/such/x.json"], "no/such"),
         (["train", "novel.txt", "--vocab-size", "300", "--pattern", "gtp2", "-o", "x.json"], "gtp2"),

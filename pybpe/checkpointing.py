@@ -1,0 +1,132 @@
+"""Checkpoints of a training: a killed one goes on where it was, to the identical result.
+
+A checkpoint is a .counts file (pybpe/formats/counts_file.py) whose header also holds the settings of the training
+and the names, sizes and times of its inputs. Behind it come blocks of merges, appended every few seconds:
+
+    4              n, the number of merges in the block
+    8 * n          (left, right) numbers: 0-255 for bytes, then tokens as made
+    4              CRC-32 of the block's bytes before
+
+A block that was torn when the process died is cut off again. To resume is to continue a tokenizer that has
+these merges, on these counts.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+import zlib
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+from . import _binding
+from .errors import ArgumentError, FormatError, file_error
+from .formats import counts_file
+
+SECONDS = 2.0  # between two blocks
+_KEY = "training"
+
+
+class Checkpoint:
+    """One checkpoint file.
+
+    Args:
+        path: where it is, or will be.
+        settings: everything that the result depends on, as JSON holds it.
+
+    Attributes:
+        words: the counts, if the file exists.
+        merges: the merges in it.
+
+    Raises:
+        ArgumentError: the file belongs to a training of other settings.
+        FormatError: it is damaged, or something else.
+    """
+
+    def __init__(self, path: _binding.PathLike, settings: Mapping[str, Any]) -> None:
+        self._path = os.fsdecode(path)
+        self._settings = dict(settings)
+        self._stream: BinaryIO | None = None
+        self._saved = time.monotonic()
+        self.words: _binding.Words | None = None
+        self.merges: list[tuple[int, int]] = []
+        if os.path.exists(self._path):
+            self._load()
+
+    def _load(self) -> None:
+        with counts_file.Reader(self._path) as reader:
+            self._check(reader.header.get(_KEY))
+            self.words = counts_file.words_of(reader.entries())
+            end = reader.stream.tell()
+            while (block := _read_merges(reader.stream)) is not None:
+                self.merges += block
+                end = reader.stream.tell()
+        try:
+            os.truncate(self._path, end)
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
+
+    def _check(self, found: object) -> None:
+        if not isinstance(found, dict):
+            raise FormatError(f"{self._path}: is a counts file, not a checkpoint", 16)
+        names = sorted(self._settings.keys() | found.keys())
+        for name in names:
+            if found.get(name) != self._settings.get(name):
+                raise ArgumentError(
+                    f"{self._path}: is the checkpoint of another training: its {name} differs; delete it to start anew"
+                )
+
+    def start(self, words: _binding.Words) -> None:
+        """Saves the counts, if they are not there yet."""
+        if self.words is None:
+            counts_file.write(self._path, {_KEY: self._settings}, counts_file.sorted_entries(words))
+            self.words = words
+        try:
+            self._stream = open(self._path, "ab", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
+
+    def update(self, trainer: _binding.Trainer, skip: int) -> None:
+        """Saves the merges so far, but the first `skip`, if the last time is some seconds ago."""
+        if time.monotonic() - self._saved < SECONDS:
+            return
+        pairs = [(left, right) for left, right, _ in trainer.merges()[skip:]]
+        self._append(pairs[len(self.merges) :])
+        self.merges = pairs
+        self._saved = time.monotonic()
+
+    def _append(self, pairs: Sequence[tuple[int, int]]) -> None:
+        assert self._stream is not None
+        block = struct.pack("<I", len(pairs)) + struct.pack(f"<{2 * len(pairs)}I", *(i for pair in pairs for i in pair))
+        try:
+            self._stream.write(block + struct.pack("<I", zlib.crc32(block)))
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self._path}: cannot be written: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Leaves the file for the next time."""
+        if self._stream is not None:
+            self._stream.close()
+
+    def remove(self) -> None:
+        """The training is done."""
+        self.close()
+        os.unlink(self._path)
+
+
+def _read_merges(stream: BinaryIO) -> list[tuple[int, int]] | None:
+    """The next block, or None if no whole one is left."""
+    start = stream.read(4)
+    if len(start) < 4:
+        return None
+    size = 8 * struct.unpack("<I", start)[0]
+    if size > os.fstat(stream.fileno()).st_size:
+        return None
+    data, checksum = stream.read(size), stream.read(4)
+    if len(data) < size or checksum != struct.pack("<I", zlib.crc32(start + data)):
+        return None
+    numbers = array("I", struct.unpack(f"<{size // 4}I", data))
+    return list(zip(numbers[0::2], numbers[1::2]))

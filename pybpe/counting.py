@@ -1,0 +1,186 @@
+"""From pieces of text to word counts: tables in threads, and sorted runs on disk where memory is short."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from . import _binding
+from .errors import ArgumentError
+from .formats import counts_file
+from .inputs import Piece, Range, Sample, Source, is_packed, record_texts
+from .normalize import check_normalizer, normalize
+from .parallel import map_ordered, run_interruptibly, worker_count
+from .pattern import Pattern
+from .pretokenize import Text, cutter, data_pieces, total_bytes, utf8
+from .progress import Progress
+
+LEAST_MEMORY = 1 << 24
+
+
+@dataclass(frozen=True)
+class CountSettings:
+    """What decides the counts of a text.
+
+    Attributes:
+        pattern: how texts are cut into words.
+        specials: strings that separate words and are not counted; in JSON records they are plain text.
+        normalizer: None, "NFC" or "NFKC": applied before cutting.
+        text_key: where the text of a JSON record is.
+    """
+
+    pattern: Pattern
+    specials: tuple[str, ...] = ()
+    normalizer: str | None = None
+    text_key: str = "text"
+
+    def __post_init__(self) -> None:
+        check_normalizer(self.normalizer)
+
+
+class WordCounter:
+    """Counts the words of texts with several threads, each with a table of its own.
+
+    Args:
+        settings: what decides the counts.
+        workers: threads; None for all CPUs.
+        memory_limit: bytes that all tables together may take. A thread's table that passes its share is
+            written to a temporary folder, sorted; the runs are merged in the end. None: no limit.
+    """
+
+    def __init__(self, settings: CountSettings, workers: int | None = None, memory_limit: int | None = None) -> None:
+        if memory_limit is not None and memory_limit < LEAST_MEMORY:
+            raise ArgumentError(f"memory_limit must be at least {LEAST_MEMORY} bytes, not {memory_limit}")
+        self._settings = settings
+        self._pattern = settings.pattern
+        ids = {text: 0 for text in settings.specials}
+        self._specials = _binding.Specials(ids) if ids else None
+        self._cut = cutter(self._pattern, self._specials)
+        self._workers = worker_count(workers)
+        # Sorting a table takes about three times its memory, in Python objects.
+        self._table_limit = None if memory_limit is None else memory_limit // 4 // self._workers
+        self._runs: tempfile.TemporaryDirectory[str] | None = None
+        self._run_names: list[str] = []
+        # Tables that no thread has, with and without specials. pop and append are atomic: no lock needed.
+        self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
+        if self._table_limit is not None:
+            self._runs = tempfile.TemporaryDirectory(prefix="pybpe-")
+
+    @property
+    def source(self) -> Source:
+        """How files are read."""
+        context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
+        whole = self._pattern.is_custom or self._settings.normalizer is not None
+        return Source(self._cut, whole, self._settings.normalizer, context)
+
+    def add_files(self, paths: Iterable[str], progress: bool | None = False, sample: Sample | None = None) -> None:
+        """Counts files; each is a text of its own."""
+        paths = list(paths)
+        source = self.source
+        if sample is None or sample.is_all:
+            total = None if any(map(is_packed, paths)) else total_bytes(paths)
+            self._add_pieces((piece for path in paths for piece in source.pieces(Range(path))), total, progress)
+        else:
+            self._add_pieces(source.sample(paths, sample), sample.max_bytes, progress)
+
+    def add_range(self, part: Range) -> None:
+        """Counts a part of a file, in this thread."""
+        for piece in self.source.pieces(part):
+            self._add(piece)
+
+    def add_texts(self, texts: Iterable[Text], progress: bool | None = False, sample: Sample | None = None) -> None:
+        """Counts texts; each is one of its own."""
+        if sample is not None and not sample.is_all:
+            texts = sample.texts(texts, self._cut)
+        normalizer = self._settings.normalizer
+        pieces = (Piece(p) for text in texts for p in data_pieces(normalize(utf8(text), normalizer), self._cut))
+        self._add_pieces(pieces, None, progress)
+
+    def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
+        with Progress("counting", total, "B", progress) as bar:
+            for size in map_ordered(self._add, pieces, self._workers):
+                bar.add(size)
+
+    def _add(self, piece: Piece) -> int:
+        free = self._free[not piece.records]
+        specials = None if piece.records else self._specials
+        try:
+            counter = free.pop()
+        except IndexError:
+            counter = _binding.Counter(None if self._pattern.is_custom else self._pattern.pretok, specials)
+        for text in self._texts(piece):
+            if self._pattern.is_custom:
+                for segment in ordinary_segments(memoryview(text), specials):
+                    counter.add_word_list(words_of(self._pattern, bytes(segment)))
+            else:
+                counter.add(text)
+        if self._table_limit is not None and counter.stats.memory > self._table_limit:
+            self._spill(counter)
+        else:
+            free.append(counter)
+        return len(piece.data)
+
+    def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
+        if not piece.records:
+            return (piece.data,)
+        texts = record_texts(piece.data, self._settings.text_key, piece.path, piece.offset)
+        return (normalize(text, self._settings.normalizer) for text in texts)
+
+    def _spill(self, counter: _binding.Counter) -> None:
+        assert self._runs is not None
+        handle, name = tempfile.mkstemp(".counts", dir=self._runs.name)
+        os.close(handle)
+        counts_file.write(name, {}, counts_file.sorted_entries(counter.export()))
+        self._run_names.append(name)
+
+    def finish(self) -> _binding.Words:
+        """All words with their counts. The counter is empty afterwards, and its temporary files are gone."""
+        try:
+            return run_interruptibly(self._merge_runs if self._run_names else self._merge_tables)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Removes temporary files."""
+        if self._runs is not None:
+            self._runs.cleanup()
+
+    def _merge_tables(self) -> _binding.Words:
+        tables = self._free[True] + self._free[False]
+        if not tables:
+            return _binding.Words.from_dict({})
+        self._free = {True: [], False: []}
+        total = tables.pop()
+        while tables:
+            total.merge(tables.pop())
+        return total.export()
+
+    def _merge_runs(self) -> _binding.Words:
+        for tables in self._free.values():
+            while tables:
+                self._spill(tables.pop())
+        readers = [counts_file.Reader(name) for name in self._run_names]
+        try:
+            return counts_file.words_of(counts_file.merged(reader.entries() for reader in readers))
+        finally:
+            for reader in readers:
+                reader.__exit__()
+
+
+def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:
+    """What lies between the special tokens of a text."""
+    begin = 0
+    while specials is not None and (found := specials.find(data, begin)) is not None:
+        if found[0] > begin:
+            yield data[begin : found[0]]
+        begin = found[1]
+    if begin < len(data):
+        yield data[begin:]
+
+
+def words_of(pattern: Pattern, data: bytes) -> list[bytes]:
+    """The words of a text without specials."""
+    ends = pattern.word_ends(data)
+    return [data[a:b] for a, b in zip([0, *ends], ends)]

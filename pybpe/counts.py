@@ -1,0 +1,260 @@
+"""Word counts as objects and files, counted here or by many machines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import replace
+from typing import Any
+
+from . import _binding
+from .counting import CountSettings, WordCounter
+from .errors import ArgumentError, FormatError, WorkerError
+from .formats import counts_file
+from .inputs import Range, Sample, input_files
+from .model import check_specials
+from .parallel import run_interruptibly
+from .pattern import Pattern
+from .pretokenize import Inputs, Text, is_path_list, total_bytes, utf8
+from .progress import Progress
+
+RANGE_BYTES = 1 << 26  # what an executor's task counts
+_PENDING = 64  # tasks that wait or run at once; their results are tables
+
+
+class Counts:
+    """Words with their counts, and how they were made. Immutable.
+
+    `a + b` is the sum of two; `save` and `load` keep them in a file (pybpe/formats/counts_file.py).
+    """
+
+    def __init__(self, words: _binding.Words, settings: CountSettings) -> None:
+        self.words = words
+        self.settings = settings
+
+    @classmethod
+    def from_dict(
+        cls, counts: Mapping[Text, int], *, pattern: str = "gpt2", special_tokens: Sequence[str] = ()
+    ) -> Counts:
+        """From words that were counted elsewhere, with this pattern, and without these specials."""
+        words: dict[bytes, int] = {}
+        for word, count in counts.items():
+            data = bytes(utf8(word))
+            words[data] = words.get(data, 0) + count
+        settings = CountSettings(Pattern(pattern), tuple(check_specials(special_tokens)))
+        return cls(_binding.Words.from_dict(words), settings)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def to_dict(self) -> dict[bytes, int]:
+        """Word -> count."""
+        return self.words.to_dict()
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts.merge([self, other])
+
+    @classmethod
+    def merge(cls, counts: Iterable[Counts]) -> Counts:
+        """The sum of any number.
+
+        Raises:
+            ArgumentError: there is none, or they were made with other patterns, specials or normalizers.
+        """
+        counts = iter(counts)
+        first = next(counts, None)
+        if first is None:
+            raise ArgumentError("there are no counts to merge")
+        table = _Table(first.settings)
+        table.add(first)
+        for more in counts:
+            table.add(more)
+        return table.counts()
+
+    def save(self, path: _binding.PathLike) -> None:
+        """Writes a .counts file, atomically. Equal counts give equal bytes."""
+        counts_file.write(path, _header(self.settings), counts_file.sorted_entries(self.words))
+
+    @classmethod
+    def load(cls, path: _binding.PathLike) -> Counts:
+        """Reads a .counts file.
+
+        Raises:
+            FileError, FormatError: with the file and the place.
+        """
+        with counts_file.Reader(path) as reader:
+            settings = settings_of_header(reader.header, path)
+            table = _Table(settings)
+            for blob, lengths, counts in reader.blocks():
+                table.add_words(_binding.Words.from_parts(blob, lengths, counts))
+            reader.check_end()
+        return table.counts()
+
+    def fingerprint(self) -> str:
+        """A hash of words and counts."""
+        digest = hashlib.sha256()
+        for part in counts_file.parts(_header(self.settings), counts_file.sorted_entries(self.words)):
+            digest.update(part)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return _comparable(self.settings) == _comparable(other.settings) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (*self.words.to_parts(), self.settings)
+
+    def __repr__(self) -> str:
+        return f"Counts({len(self)} words, pattern={self.settings.pattern.name or 'custom'!r})"
+
+
+def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) -> Counts:
+    return Counts(_binding.Words.from_parts(blob, lengths, counts), settings)
+
+
+def _comparable(settings: CountSettings) -> CountSettings:
+    """Settings that may be compared: where a text lay in its record has no influence on its words."""
+    return replace(settings, specials=tuple(sorted(settings.specials)), text_key="")
+
+
+def _header(settings: CountSettings) -> dict[str, object]:
+    return {
+        "pattern": settings.pattern.regex,
+        "special_tokens": sorted(settings.specials),
+        "normalizer": settings.normalizer,
+    }
+
+
+def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
+    """What a .counts file says of its making."""
+    try:
+        pattern = Pattern.from_regex(header["pattern"])
+        return CountSettings(pattern, tuple(check_specials(header["special_tokens"])), header["normalizer"])
+    except (ArgumentError, KeyError, TypeError) as error:
+        raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is not right: {error}", 16) from None
+
+
+class _Table:
+    """A sum in the making."""
+
+    def __init__(self, settings: CountSettings) -> None:
+        self._settings = settings
+        self._counter = _binding.Counter(None, None)
+
+    def add(self, counts: Counts) -> None:
+        if _comparable(counts.settings) != _comparable(self._settings):
+            raise ArgumentError("counts of different patterns, special tokens or normalizers cannot be added")
+        self.add_words(counts.words)
+
+    def add_words(self, words: _binding.Words) -> None:
+        self._counter.add_words(words)
+
+    def counts(self) -> Counts:
+        return Counts(self._counter.export(), self._settings)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Counting
+
+
+def count_words(
+    inputs: Inputs,
+    *,
+    pattern: str = "gpt2",
+    special_tokens: Sequence[str] = (),
+    digits: int | None = None,
+    normalizer: str | None = None,
+    text_key: str = "text",
+    max_documents: int | None = None,
+    max_bytes: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    memory_limit: int | None = None,
+    progress: bool | None = None,
+) -> Counts:
+    """Counts the words of a corpus, to train on later: the first half of `pybpe.train`.
+
+    Args:
+        inputs, pattern, special_tokens, digits, normalizer, text_key, max_documents, max_bytes, seed,
+        memory_limit, progress: as in `pybpe.train`.
+        workers: threads, if there is no executor; None for all CPUs.
+        executor: any concurrent.futures.Executor: of processes, or Dask's `Client.get_executor()`, or
+            mpi4py's. Its workers must see the files under the same names. Each task is a range of a file
+            (64 MiB; a compressed file is one) and returns its counts.
+
+    Returns:
+        The Counts: the same for any number of workers and any executor.
+
+    Raises:
+        WorkerError: a process of the executor died.
+        ArgumentError, FileError, FormatError: as in `pybpe.train`.
+    """
+    specials = tuple(check_specials(special_tokens))
+    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key)
+    sample = Sample(max_documents, max_bytes, seed)
+    return count_inputs(inputs, settings, sample, workers, executor, memory_limit, progress)
+
+
+def count_inputs(
+    inputs: Inputs,
+    settings: CountSettings,
+    sample: Sample,
+    workers: int | None,
+    executor: Executor | None,
+    memory_limit: int | None,
+    progress: bool | None,
+) -> Counts:
+    """`count_words` with checked settings."""
+    sample.check()
+    if isinstance(inputs, (bytes, bytearray, memoryview)):
+        raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
+    paths = input_files(inputs) if is_path_list(inputs) else None
+    if executor is not None:
+        if paths is None or not sample.is_all or memory_limit is not None:
+            raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
+        return _count_by_executor(paths, settings, executor, progress)
+    counter = WordCounter(settings, workers, memory_limit)
+    try:
+        if paths is not None:
+            counter.add_files(paths, progress, sample)
+        else:
+            counter.add_texts(inputs, progress, sample)  # type: ignore[arg-type]
+        return Counts(counter.finish(), settings)
+    finally:
+        counter.close()
+
+
+def _count_by_executor(
+    paths: Sequence[str], settings: CountSettings, executor: Executor, progress: bool | None
+) -> Counts:
+    table = _Table(settings)
+    with Progress("counting", total_bytes(paths), "B", progress) as bar:
+        tasks = iter(list(WordCounter(settings, 1).source.ranges(paths, RANGE_BYTES)))
+        pending: dict[Future[Counts], Range] = {}
+        try:
+            while True:
+                while len(pending) < _PENDING and (task := next(tasks, None)) is not None:
+                    pending[executor.submit(count_range, task, settings)] = task
+                if not pending:
+                    return table.counts()
+                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                    task = pending.pop(future)
+                    run_interruptibly(table.add, future.result())
+                    bar.add((task.end - task.start) if task.end is not None else total_bytes([task.path]))
+        except BrokenExecutor as error:
+            raise WorkerError(f"a worker process died while counting: {error}") from None
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def count_range(part: Range, settings: CountSettings) -> Counts:
+    """An executor's task."""
+    counter = WordCounter(settings, 1)
+    counter.add_range(part)
+    return Counts(counter.finish(), settings)

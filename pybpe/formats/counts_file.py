@@ -1,0 +1,216 @@
+"""The .counts format: words with their counts, sorted by the words' bytes, so equal counts give equal files.
+
+All integers are little-endian.
+
+    offset  size
+    0       8      "pybpecnt"
+    8       4      version: 1
+    12      4      h, the length of the header
+    16      h      the header, JSON: what was counted, how
+    16+h    4      CRC-32 of all bytes before
+
+Then come blocks of 65,536 words, the last one of fewer:
+
+    4              n, the number of words in the block, at least 1
+    4 * n          their lengths
+    8 * n          their counts
+                   their bytes, end to end
+    4              CRC-32 of the block's bytes before
+
+A block of 0 words ends the file: the number 0, the number of all words (8 bytes), and their CRC-32. Blocks
+are written and read one at a time, so a file of any size can be merged with others in little memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, BinaryIO
+
+from .. import _binding
+from ..errors import FormatError, LimitError, file_error
+
+MAGIC = b"pybpecnt"
+VERSION = 1
+BLOCK_WORDS = 1 << 16
+
+Entry = tuple[bytes, int]  # a word and its count
+
+
+def write(path: _binding.PathLike, header: Mapping[str, object], entries: Iterable[Entry]) -> None:
+    """Writes a file, atomically. `entries` are sorted by word."""
+    with _binding.Output(path) as output:
+        for part in parts(header, entries):
+            output.write(part)
+
+
+def parts(header: Mapping[str, object], entries: Iterable[Entry]) -> Iterator[bytes]:
+    """The bytes of a file, in parts."""
+    text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
+    yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text)
+    entries = iter(entries)
+    total = 0
+    while block := list(islice(entries, BLOCK_WORDS)):
+        total += len(block)
+        yield _checked(_block(block))
+    yield _checked(struct.pack("<IQ", 0, total))
+
+
+def _checked(data: bytes) -> bytes:
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+def _block(entries: list[Entry]) -> bytes:
+    words, counts = zip(*entries)
+    try:
+        lengths = array("I", map(len, words))
+        numbers = array("Q", counts)
+    except OverflowError:
+        raise LimitError("a word is longer than 4 GiB or occurs more than 2^64 - 1 times") from None
+    return b"".join([struct.pack("<I", len(words)), _little(lengths), _little(numbers), *words])
+
+
+def _little(numbers: array[int]) -> bytes:
+    """Little-endian bytes; numbers are of no use to the caller afterwards."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+class Reader:
+    """Reads a .counts file from its start, block by block.
+
+    Attributes:
+        header: see `write`.
+
+    Raises:
+        FileError, FormatError: also from `blocks` and `entries`, with the file and the offset.
+    """
+
+    def __init__(self, path: _binding.PathLike) -> None:
+        self._path = os.fsdecode(path)
+        try:
+            self._stream: BinaryIO = open(path, "rb")  # noqa: SIM115
+            self._size = os.fstat(self._stream.fileno()).st_size
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
+        self.header = self._read_header()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def _fail(self, what: str) -> FormatError:
+        offset = self._stream.tell()
+        return FormatError(f"{self._path}: not a whole .counts file: {what} before byte {offset}", offset)
+
+    def _read(self, size: int) -> bytes:
+        data = self._stream.read(size) if size <= self._size else b""
+        if len(data) < size:
+            raise self._fail("it ends too early, or a length is wrong")
+        return data
+
+    def _check(self, *data: bytes) -> None:
+        checksum = 0
+        for part in data:
+            checksum = zlib.crc32(part, checksum)
+        if self._read(4) != struct.pack("<I", checksum):
+            raise self._fail("the checksum does not match")
+
+    def _read_header(self) -> dict[str, Any]:
+        start = self._read(16)
+        version, length = struct.unpack_from("<II", start, 8)
+        if not start.startswith(MAGIC) or version != VERSION:
+            raise self._fail(f"it does not begin with {MAGIC.decode()} and version {VERSION}")
+        text = self._read(length)
+        self._check(start, text)
+        try:
+            header = json.loads(text)
+        except ValueError:
+            header = None
+        if not isinstance(header, dict):
+            raise self._fail("the header is not a JSON object")
+        return header
+
+    def blocks(self) -> Iterator[tuple[bytes, array[int], array[int]]]:
+        """(bytes of the words end to end, lengths, counts) of each block."""
+        total = 0
+        while True:
+            start = self._read(4)
+            (count,) = struct.unpack("<I", start)
+            if count == 0:
+                end = self._read(8)
+                self._check(start, end)
+                if struct.unpack("<Q", end)[0] != total:
+                    raise self._fail("the number of words does not match")
+                return
+            total += count
+            numbers = self._read(12 * count)
+            lengths, counts = array("I"), array("Q")
+            lengths.frombytes(numbers[: 4 * count])
+            counts.frombytes(numbers[4 * count :])
+            if sys.byteorder == "big":
+                lengths.byteswap()
+                counts.byteswap()
+            blob = self._read(sum(lengths))
+            self._check(start, numbers, blob)
+            yield blob, lengths, counts
+
+    def entries(self) -> Iterator[Entry]:
+        """All words with their counts, in order."""
+        for blob, lengths, counts in self.blocks():
+            begin = 0
+            for length, count in zip(lengths, counts):
+                yield blob[begin : begin + length], count
+                begin += length
+
+    def check_end(self) -> None:
+        """FormatError unless nothing follows what was read."""
+        if self._stream.tell() != self._size:
+            raise self._fail("it should end")
+
+    @property
+    def stream(self) -> BinaryIO:
+        """The file, for what a caller keeps behind the counts."""
+        return self._stream
+
+
+def merged(runs: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
+    """The sum of sorted entries, sorted."""
+    word: bytes | None = None
+    total = 0
+    for next_word, count in heapq.merge(*runs):
+        if next_word == word:
+            total += count
+            continue
+        if word is not None:
+            yield word, total
+        word, total = next_word, count
+    if word is not None:
+        yield word, total
+
+
+def words_of(entries: Iterable[Entry]) -> _binding.Words:
+    """Entries as C takes them, without a Python object for each."""
+    blob = bytearray()
+    lengths, counts = array("Q"), array("Q")
+    for word, count in entries:
+        blob += word
+        lengths.append(len(word))
+        counts.append(count)
+    return _binding.Words.from_parts(bytes(blob), lengths, counts)
+
+
+def sorted_entries(words: _binding.Words) -> Iterator[Entry]:
+    """The entries of a table."""
+    counts = words.to_dict()
+    return ((word, counts[word]) for word in sorted(counts))

@@ -1,0 +1,325 @@
+"""What can be trained on: files, globs, folders; plain, compressed, or JSON lines.
+
+A file is read in pieces (pretokenize.py) and may also be read in ranges, by machines that know nothing of each
+other: a range of bytes stands for what lies between the first safe cut at or behind its start and the first
+one at or behind its end. Whether a place is a safe cut shows in the few bytes around it, so neighbours agree.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import os
+import random
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from . import _binding
+from .errors import ArgumentError, FormatError, MissingExtraError
+from .normalize import normalize
+from .pretokenize import Cut, Inputs, open_input, path_list, stream_pieces, utf8
+
+_SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
+_FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
+
+
+# ----------------------------------------------------------------------------------------------------
+# Files
+
+
+def input_files(inputs: Inputs) -> list[str]:
+    """The files that paths, globs and folders name. Globs and folders give theirs sorted; a folder gives all
+    files in it and in its folders, but none whose name begins with a dot."""
+    files: list[str] = []
+    for path in path_list(inputs):
+        if os.path.isdir(path):
+            found = _files_of_folder(path)
+        elif glob.has_magic(path) and not os.path.exists(path):
+            found = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
+        else:
+            files.append(path)
+            continue
+        if not found:
+            raise ArgumentError(f"{path}: no file is there")
+        files += found
+    return files
+
+
+def _files_of_folder(folder: str) -> list[str]:
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(place, name) for name in names if not name.startswith(".")]
+    return sorted(found)
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return path.endswith((".gz", ".zst"))
+
+
+def has_records(path: str) -> bool:
+    """Whether a file holds JSON lines, by its name."""
+    return path.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson"))
+
+
+def open_text(path: str) -> BinaryIO:
+    """Opens a file for reading; *.gz and *.zst are decompressed on the way."""
+    stream = open_input(path)
+    if path.endswith(".gz"):
+        return _Unpacked(path, stream, gzip.GzipFile(fileobj=stream))  # type: ignore[return-value]
+    if path.endswith(".zst"):
+        return _Unpacked(path, stream, _zstd(path).ZstdFile(stream))  # type: ignore[return-value]
+    return stream
+
+
+def _zstd(path: str) -> Any:
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError:
+        raise MissingExtraError(f"{path}: reading .zst needs a package: pip install 'pybpe[zstd]'") from None
+    return zstd
+
+
+class _Unpacked:
+    """A decompressing stream whose errors name the file."""
+
+    def __init__(self, path: str, packed: BinaryIO, stream: Any) -> None:
+        self.name, self._packed, self._stream = path, packed, stream
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        try:
+            return int(self._stream.readinto(buffer))
+        except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+            problem = str(error)
+        except Exception as error:  # ZstdError, whose module may be absent, is a plain Exception
+            if type(error).__name__ != "ZstdError":
+                raise
+            problem = str(error)
+        offset = self._packed.tell()
+        raise FormatError(f"{self.name}: damaged before byte {offset}: {problem}", offset)
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._packed.close()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Records
+
+
+def line_cut(data: _binding.Data, start: int) -> int:
+    """A Cut: the first start of a line at or behind `start`."""
+    if start == 0:
+        return 0
+    found = data.find(b"\n", start - 1)  # type: ignore[union-attr]
+    return found + 1 if found >= 0 else len(data)
+
+
+def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[bytes]:
+    """The texts of JSON lines, which begin at byte `offset` of a file. Blank lines are skipped."""
+    for line in bytes(lines).split(b"\n"):
+        if line and not line.isspace():
+            yield utf8(_record_text(line, text_key, path, offset))
+        offset += len(line) + 1
+
+
+def _record_text(line: bytes, text_key: str, path: str, offset: int) -> str:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        problem = f"not JSON ({error})"
+    else:
+        text = record.get(text_key) if isinstance(record, dict) else None
+        if isinstance(text, str):
+            return text
+        problem = f"expected an object with a string {text_key!r}"
+    raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Ranges and pieces
+
+
+class Range(NamedTuple):
+    """A part of a file; end None is the file's end."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+class Piece(NamedTuple):
+    """What a worker counts in one go: plain text, or JSON lines if `records`."""
+
+    data: memoryview
+    path: str = ""
+    offset: int = 0
+    records: bool = False
+
+
+class Source:
+    """How files are read.
+
+    Args:
+        cut: where plain text can be cut.
+        whole: plain text must not be read in ranges, since it is normalised or its pattern knows no cuts.
+        normalizer: applied to a plain file as a whole.
+        context: bytes before a place that may decide whether it is a cut.
+    """
+
+    def __init__(self, cut: Cut, whole: bool, normalizer: str | None, context: int) -> None:
+        self._cut, self._whole, self._normalizer, self._context = cut, whole, normalizer, context
+
+    def ranges(self, paths: Iterable[str], size: int) -> Iterator[Range]:
+        """Files in ranges of about `size` bytes, where they can be read so."""
+        for path in paths:
+            length = os.path.getsize(path) if os.path.isfile(path) else 0
+            if is_packed(path) or length <= size or (self._whole and not has_records(path)):
+                yield Range(path)
+                continue
+            for start in range(0, length, size):
+                yield Range(path, start, min(start + size, length))
+
+    def pieces(self, part: Range) -> Iterator[Piece]:
+        """The pieces of a range."""
+        records = has_records(part.path)
+        cut = line_cut if records else self._cut
+        with open_text(part.path) as stream:
+            offset = 0
+            if part.end is not None:
+                offset = self._find_cut(stream, part.start, cut)
+                end = self._find_cut(stream, part.end, cut)
+                stream.seek(offset)
+                stream = _Limited(stream, end - offset)  # type: ignore[assignment]
+            if self._normalizer is not None and not records:
+                text = next(stream_pieces(stream, lambda data, start: len(data)), memoryview(b""))
+                yield Piece(memoryview(normalize(text, self._normalizer)))
+                return
+            for data in stream_pieces(stream, cut):
+                yield Piece(data, part.path, offset, records)
+                offset += len(data)
+
+    def _find_cut(self, stream: BinaryIO, start: int, cut: Cut) -> int:
+        """The first safe cut of a file at or behind `start`."""
+        if start == 0:
+            return 0
+        begin = max(0, start - self._context)
+        stream.seek(begin)
+        look = _FIRST_LOOK
+        window = bytearray()
+        while True:
+            more = stream.read(look)
+            window += more
+            if start - begin >= len(window) or not more:
+                return begin + len(window)
+            found = cut(window, start - begin)
+            if found < len(window):
+                return begin + found
+            look = len(window)
+
+    def sample(self, paths: Iterable[str], sample: Sample) -> Iterator[Piece]:
+        """The pieces of a sample."""
+        parts = list(self.ranges(paths, _SAMPLE_BYTES))
+        random.Random(sample.seed).shuffle(parts)
+        left = _Left(sample)
+        for part in parts:
+            if left.none:
+                return
+            if not has_records(part.path):
+                left.documents -= 1
+            for piece in self.pieces(part):
+                taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, self._cut)
+                yield piece._replace(data=taken)
+                if left.bytes <= 0 or (piece.records and left.none):
+                    break
+
+
+class _Limited:
+    """The next `size` bytes of a stream."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self.name, self._stream, self._left = stream.name, stream, size
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        got: int = self._stream.readinto(buffer[: self._left]) or 0  # type: ignore[attr-defined]
+        self._left -= got
+        return got
+
+
+# ----------------------------------------------------------------------------------------------------
+# Samples
+
+
+class Sample(NamedTuple):
+    """How much of a corpus is used, and what decides which part.
+
+    Files are divided into documents: a JSON record, a range of 1 MiB of plain text, or a smaller or compressed
+    plain file. Those ranges (of JSON lines too) are shuffled by the seed and taken until there are
+    max_documents, or max_bytes of file content; what then exceeds max_bytes is left out from the next safe
+    cut, or record, on. Texts of an iterable are documents that are taken in their own order.
+    """
+
+    max_documents: int | None = None
+    max_bytes: int | None = None
+    seed: int = 0
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.max_documents is None and self.max_bytes is None
+
+    def check(self) -> None:
+        """ArgumentError for a number below 1."""
+        for name in ("max_documents", "max_bytes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ArgumentError(f"{name} must be at least 1, not {value}")
+
+    def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
+        """The part of an iterable of texts."""
+        left = _Left(self)
+        for text in texts:
+            left.documents -= 1
+            yield text if self.max_bytes is None else left.take_text(memoryview(utf8(text)), cut)
+            if left.none:
+                return
+
+
+class _Left:
+    """What a sample may still take."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.documents: float = float("inf") if sample.max_documents is None else sample.max_documents
+        self.bytes: float = float("inf") if sample.max_bytes is None else sample.max_bytes
+
+    @property
+    def none(self) -> bool:
+        return self.documents <= 0 or self.bytes <= 0
+
+    def take_text(self, data: memoryview, cut: Cut) -> memoryview:
+        if len(data) > self.bytes:
+            data = data[: cut(data, int(self.bytes))]
+        self.bytes -= len(data)
+        return data
+
+    def take_records(self, data: memoryview) -> memoryview:
+        taken = 0
+        for line in bytes(data).split(b"\n"):
+            if self.none:
+                break
+            taken += len(line) + 1
+            if line and not line.isspace():
+                self.documents -= 1
+                self.bytes -= len(line) + 1
+        return data[:taken]

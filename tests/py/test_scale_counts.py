@@ -1,0 +1,272 @@
+"""Counts: files, sums, executors, memory limits; and training from them or from a base."""
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe import counting, counts
+
+SPECIALS = ["<|endoftext|>"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "a.txt").write_text(english()[:200_000] + "<|endoftext|>" + mixed(), encoding="utf-8")
+    (folder / "b.txt").write_text(chinese() + "<|endoftext|>", encoding="utf-8")
+    return folder
+
+
+# ------------------------------------------------------------------------------------------------------
+# Counts and their files
+
+
+def test_equal_counts_give_equal_files(corpus: Path, tmp_path: Path) -> None:
+    whole = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    parts = [pybpe.count_words(corpus / name, special_tokens=SPECIALS) for name in ("b.txt", "a.txt")]
+    (parts[0] + parts[1]).save(tmp_path / "parts.counts")
+    whole.save(tmp_path / "whole.counts")
+    assert (tmp_path / "parts.counts").read_bytes() == (tmp_path / "whole.counts").read_bytes()
+    loaded = pybpe.Counts.load(tmp_path / "whole.counts")
+    assert loaded == whole == pybpe.Counts.merge(parts) == pickle.loads(pickle.dumps(whole))
+    assert loaded != parts[0] and len(loaded) == len(whole.to_dict())
+    assert loaded.settings.specials == ("<|endoftext|>",)
+
+
+def test_empty_counts_are_a_file_too(tmp_path: Path) -> None:
+    pybpe.Counts.from_dict({}).save(tmp_path / "x.counts")
+    assert pybpe.Counts.load(tmp_path / "x.counts").to_dict() == {}
+    assert pickle.loads(pickle.dumps(pybpe.Counts.from_dict({}))).to_dict() == {}
+
+
+def test_every_damage_to_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.counts"
+    pybpe.Counts.from_dict({b"word%d" % i: i for i in range(5)}).save(path)
+    good = path.read_bytes()
+    for size in range(len(good)):
+        path.write_bytes(good[:size])
+        with pytest.raises(pybpe.FormatError, match="x.counts"):
+            pybpe.Counts.load(path)
+    for position in range(len(good)):
+        bad = bytearray(good)
+        bad[position] ^= 1 << random.Random(position).randrange(8)
+        path.write_bytes(bad)
+        with pytest.raises(pybpe.FormatError, match="x.counts"):
+            pybpe.Counts.load(path)
+    path.write_bytes(good + b"x")
+    with pytest.raises(pybpe.FormatError, match="should end"):
+        pybpe.Counts.load(path)
+    with pytest.raises(FileNotFoundError, match="none"):
+        pybpe.Counts.load(tmp_path / "none")
+
+
+def test_counts_of_other_settings_cannot_be_added() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="different"):
+        pybpe.Counts.from_dict({"a": 1}) + pybpe.Counts.from_dict({"a": 1}, pattern="cl100k")
+    with pytest.raises(pybpe.ArgumentError, match="no counts"):
+        pybpe.Counts.merge([])
+    with pytest.raises(pybpe.ArgumentError, match="count"):
+        pybpe.Counts.from_dict({"a": -1})
+
+
+# ------------------------------------------------------------------------------------------------------
+# Training from counts and from a base
+
+
+def test_training_from_counts_equals_training_from_texts(corpus: Path, tmp_path: Path) -> None:
+    direct = pybpe.train(corpus, vocab_size=1000, special_tokens=SPECIALS, pattern="cl100k")
+    counted = pybpe.count_words(corpus, special_tokens=SPECIALS, pattern="cl100k")
+    counted.save(tmp_path / "x.counts")
+    of_file = pybpe.Counts.load(tmp_path / "x.counts")
+    for source in (counted, of_file):
+        tok = pybpe.train(counts=source, vocab_size=1000, special_tokens=SPECIALS)
+        assert tok.model == direct.model
+    tok = pybpe.train(counts=counted.to_dict(), vocab_size=1000, special_tokens=SPECIALS, pattern="cl100k")
+    assert tok.model == direct.model
+
+
+def test_huge_counts() -> None:
+    tok = pybpe.train(counts={"a" * 10: 1 << 40, b"bcbcbc": 50}, vocab_size=259)
+    assert tok.merges[0] == (b"a", b"a")
+
+
+def test_arguments_that_contradict_are_refused(corpus: Path) -> None:
+    base = pybpe.train(corpus, vocab_size=300)
+    counted = pybpe.Counts.from_dict({"x": 1})
+    for arguments, message in [
+        ({}, "either"),
+        ({"inputs": corpus, "counts": {"x": 1}}, "either"),
+        ({"counts": counted, "pattern": "cl100k"}, "pattern"),
+        ({"counts": counted, "normalizer": "NFC"}, "normalizer"),
+        ({"inputs": corpus, "base": base, "pattern": "cl100k"}, "pattern"),
+        ({"inputs": corpus, "base": base, "special_ids": "last"}, "special_ids"),
+        ({"counts": pybpe.Counts.from_dict({"x": 1}, pattern="o200k"), "base": base}, "pattern"),
+        ({"inputs": corpus, "base": pybpe.train(corpus, vocab_size=500)}, "500"),
+    ]:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.train(**arguments, vocab_size=400)
+
+
+@pytest.mark.parametrize("where", ["first", "after_bytes", "last"])
+@pytest.mark.parametrize("tie_break", ["lexicographic", "huggingface"])
+def test_a_smaller_vocabulary_is_what_a_smaller_training_gives(corpus: Path, where: str, tie_break: str) -> None:
+    arguments = {"special_tokens": SPECIALS, "special_ids": where, "tie_break": tie_break}
+    large = pybpe.train(corpus, vocab_size=2000, **arguments)
+    for size in (257, 258, 700, 1999, 2000):
+        assert large.with_vocab_size(size).model == pybpe.train(corpus, vocab_size=size, **arguments).model
+    for size in (256, 2001):
+        with pytest.raises(pybpe.ArgumentError, match="257 to 2000"):
+            large.with_vocab_size(size)
+
+
+@pytest.mark.parametrize("tie_break", ["lexicographic", "huggingface"])
+def test_a_base_on_the_same_text_goes_on_as_if_never_stopped(corpus: Path, tie_break: str) -> None:
+    whole = pybpe.train(corpus, vocab_size=1500, special_tokens=SPECIALS, tie_break=tie_break)
+    for size in (257, 300, 1100, 1500):
+        base = whole.with_vocab_size(size)
+        assert pybpe.train(corpus, vocab_size=1500, base=base, tie_break=tie_break).model == whole.model
+
+
+@pytest.mark.parametrize("where", ["first", "after_bytes", "last"])
+def test_a_base_keeps_every_id(corpus: Path, where: str) -> None:
+    base = pybpe.train(corpus / "a.txt", vocab_size=600, special_tokens=["<|a|>"], special_ids=where, pattern="cl100k")
+    tok = pybpe.train(corpus / "b.txt", vocab_size=900, special_tokens=["<|b|>", "<|a|>"], base=base)
+    assert [tok.vocab[i] for i in range(600)] == [base.vocab[i] for i in range(600)]
+    assert tok.merges[: len(base.merges)] == base.merges and len(tok) == 900
+    assert tok.special_tokens == base.special_tokens | {"<|b|>": 600}
+    assert tok.pattern == base.pattern
+    text = chinese() + "<|b|><|a|>" + english()[:1000]
+    assert tok.decode(tok.encode(text)) == text
+    assert len(tok.encode(chinese())) < len(base.encode(chinese()))
+
+
+# ------------------------------------------------------------------------------------------------------
+# Executors
+
+
+def test_any_executor_gives_the_same(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    monkeypatch.setattr(counts, "RANGE_BYTES", 10_000)
+    with ThreadPoolExecutor(3) as threads:
+        assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=threads) == expected
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=processes) == expected
+        tok = pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS, executor=processes)
+        with pytest.raises(FileNotFoundError, match="missing"):
+            pybpe.count_words(corpus / "missing", executor=processes)
+        with pytest.raises(pybpe.ArgumentError, match="executor"):
+            pybpe.count_words(iter(["x"]), executor=processes)
+    assert tok.model == pybpe.train(corpus, vocab_size=500, special_tokens=SPECIALS).model
+
+
+def test_errors_travel_between_processes(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("{}")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        with pytest.raises(pybpe.FormatError, match="x.jsonl: the line at byte 0"):
+            pybpe.count_words(tmp_path, executor=processes)
+
+
+def test_a_worker_that_dies_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        worker = processes.submit(os.getpid).result()
+        subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.5); os.kill({worker}, 9)"])
+        with pytest.raises(pybpe.WorkerError, match="died"):
+            pybpe.count_words(tmp_path / "never", executor=processes)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Memory
+
+
+def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    runs = []
+    spill = counting.WordCounter._spill
+    monkeypatch.setattr(counting.WordCounter, "_spill", lambda *args: runs.append(1) or spill(*args))
+    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    limited = pybpe.count_words([corpus / "a.txt"] * 3 + [corpus], special_tokens=SPECIALS, memory_limit=1000)
+    assert limited == pybpe.Counts.merge(
+        [pybpe.count_words(corpus / "a.txt", special_tokens=SPECIALS)] * 3 + [expected]
+    )
+    assert len(runs) >= 5 and os.listdir(tmp_path) == []
+    with pytest.raises(pybpe.FileError):
+        pybpe.count_words([corpus, corpus / "missing"], memory_limit=1000)
+    assert os.listdir(tmp_path) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(counting, "LEAST_MEMORY", 1 << 24)
+        with pytest.raises(pybpe.ArgumentError, match="memory_limit"):
+            pybpe.count_words(corpus, memory_limit=1000)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Checkpoints
+
+TRAIN = """
+import sys, pybpe
+from pybpe import checkpointing
+checkpointing.SECONDS = 0.0
+print("ready", flush=True)
+pybpe.train(sys.argv[1], vocab_size=4000, special_tokens=["<|endoftext|>"], checkpoint=sys.argv[2], progress=False)
+"""
+
+
+def test_a_killed_training_goes_on_to_the_identical_result(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pybpe.trainer._STEP_BUDGET", 1 << 12)
+    expected = pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS)
+    path = tmp_path / "x.checkpoint"
+    slow = textwrap.dedent(TRAIN).replace("import sys, pybpe", "import sys, pybpe, pybpe.trainer, time")
+    # Small steps with pauses, so that the kill comes in the middle on any machine.
+    slow = slow.replace(
+        'print("ready"',
+        "step = pybpe._binding.Trainer.step\n"
+        "pybpe.trainer._STEP_BUDGET = 1 << 12\n"
+        "pybpe._binding.Trainer.step = lambda self, budget: (time.sleep(0.02), step(self, budget))[1]\n"
+        'print("ready"',
+    )
+    sizes = []
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-c", slow, str(corpus), str(path)], stdout=subprocess.PIPE)
+        before = sizes[-1] if sizes else 0
+        while not path.exists() or path.stat().st_size <= before + 2000 * (not before):
+            assert process.poll() is None, "the training ended before the kill"
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        sizes.append(path.stat().st_size)
+    with open(path, "ab") as stream:
+        stream.write(b"\x05\0\0\0torn")  # a block that the kill has cut
+    with pytest.raises(pybpe.ArgumentError, match="vocab_size"):
+        pybpe.train(corpus, vocab_size=4001, special_tokens=SPECIALS, checkpoint=path)
+    with pytest.raises(pybpe.ArgumentError, match="inputs"):
+        pybpe.train(corpus / "a.txt", vocab_size=4000, special_tokens=SPECIALS, checkpoint=path)
+    monkeypatch.setattr("pybpe.trainer.count_inputs", None)  # nothing is counted again
+    assert pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS, checkpoint=path).model == expected.model
+    assert not path.exists()
+
+
+def test_checkpoints_that_are_none(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"something else entirely")
+    with pytest.raises(pybpe.FormatError, match="not a whole"):
+        pybpe.train(corpus, vocab_size=300, checkpoint=path)
+    pybpe.Counts.from_dict({"a": 1}).save(path)
+    with pytest.raises(pybpe.FormatError, match="not a checkpoint"):
+        pybpe.train(corpus, vocab_size=300, checkpoint=path)
+    with pytest.raises(pybpe.ArgumentError, match="iterable"):
+        pybpe.train(iter(["x"]), vocab_size=300, checkpoint=tmp_path / "y")
