@@ -1,0 +1,372 @@
+/*
+Training: worked examples, hostile words, and random ones against the definition.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+enum { MAX_MERGES = 64 };
+
+/* Words as the tests write them: "aa", 1, " bb", 2, ..., NULL. */
+typedef struct corpus {
+    uint8_t bytes[8192];
+    uint64_t offsets[65];
+    uint64_t counts[64];
+    pybpe_strings strings;
+} corpus;
+
+static void corpus_start(corpus *c) {
+    c->offsets[0] = 0;
+    c->strings = (pybpe_strings){c->bytes, c->offsets, 0};
+}
+
+static void corpus_add(corpus *c, const void *word, size_t n, uint64_t count) {
+    size_t i = c->strings.count++;
+    memcpy(c->bytes + c->offsets[i], word, n);
+    c->offsets[i + 1] = c->offsets[i] + n;
+    c->counts[i] = count;
+}
+
+static void corpus_word(corpus *c, const char *word, uint64_t count) { corpus_add(c, word, strlen(word), count); }
+
+static pybpe_train_config config_of(uint32_t vocab_size) {
+    return (pybpe_train_config){.vocab_size = vocab_size, .max_token_length = 255};
+}
+
+/* Trains in steps of `budget`; the merges are copied to `merges`. Returns their number, or SIZE_MAX. */
+static size_t run(const corpus *c, const pybpe_train_config *config, size_t budget, uint32_t *merges, size_t cap) {
+    pybpe_trainer *t;
+    pybpe_error err;
+    if (pybpe_trainer_new(&t, &c->strings, c->counts, config, NULL, &err) != PYBPE_OK) {
+        return SIZE_MAX;
+    }
+    int done = 0;
+    while (!done) {
+        CHECK_EQ(pybpe_trainer_step(t, budget, &done, &err), PYBPE_OK);
+    }
+    const uint32_t *found;
+    size_t count = pybpe_trainer_merges(t, &found);
+    CHECK(count <= cap);
+    for (size_t i = 0; i < 3 * count && count <= cap; i++) {
+        merges[i] = found[i];
+    }
+    pybpe_trainer_free(t);
+    return count;
+}
+
+static void expect_merges(const corpus *c, const pybpe_train_config *config, const uint32_t *want, size_t count) {
+    uint32_t merges[3 * MAX_MERGES];
+    for (size_t budget = 1; budget <= 1000000; budget *= 1000) {
+        CHECK_EQ(run(c, config, budget, merges, MAX_MERGES), count);
+        CHECK(memcmp(merges, want, count * 3 * sizeof *want) == 0);
+    }
+}
+
+#define EXPECT(c, config, ...)                                                                                         \
+    do {                                                                                                               \
+        const uint32_t want[] = {__VA_ARGS__};                                                                         \
+        expect_merges((c), (config), want, sizeof want / sizeof *want / 3);                                            \
+    } while (0)
+
+/* ---------------------------------------------------------------------------------------------------
+By hand
+*/
+
+static void test_worked(void) {
+    corpus c;
+    pybpe_train_config config = config_of(258);
+    corpus_start(&c);
+    corpus_word(&c, "aa", 1);
+    corpus_word(&c, " bb", 1);
+    corpus_word(&c, " aa", 1);
+    EXPECT(&c, &config, 'a', 'a', 256, 'b', 'b', 257);
+
+    config.vocab_size = 1000; /* the rest: (' ', "bb") and (' ', "aa") once each, the greater first; then nothing */
+    EXPECT(&c, &config, 'a', 'a', 256, 'b', 'b', 257, ' ', 257, 258, ' ', 256, 259);
+    config.tie_break = PYBPE_TIE_HUGGINGFACE; /* the lower ids first; a blank counts as the 221st character */
+    EXPECT(&c, &config, 'a', 'a', 256, 'b', 'b', 257, ' ', 256, 258, ' ', 257, 259);
+}
+
+static void test_runs(void) {
+    corpus c;
+    pybpe_train_config config = config_of(300);
+    corpus_start(&c);
+    corpus_word(&c, "aaaaa", 1); /* aa aa a, then (aa, aa), then (aaaa, a) */
+    EXPECT(&c, &config, 'a', 'a', 256, 256, 256, 257, 257, 'a', 258);
+    corpus_start(&c);
+    corpus_word(&c, "ababab", 1); /* (a, b) three times, (b, a) twice */
+    EXPECT(&c, &config, 'a', 'b', 256, 256, 256, 257, 257, 256, 258);
+}
+
+static void test_limits(void) {
+    corpus c;
+    pybpe_train_config config = config_of(300);
+    corpus_start(&c);
+    EXPECT(&c, &config, 0); /* no words: no merges (the 0 stands for an empty list) */
+    corpus_word(&c, "", 5);
+    corpus_word(&c, "x", 5);
+    corpus_word(&c, "yz", 0);
+    EXPECT(&c, &config, 0);
+    corpus_start(&c);
+    corpus_word(&c, "abc", 3);
+    corpus_word(&c, "bc", 2);
+    config.max_token_length = 2;
+    EXPECT(&c, &config, 'b', 'c', 256);
+    config.max_token_length = 255;
+    config.min_frequency = 4;
+    EXPECT(&c, &config, 'b', 'c', 256);
+    config.min_frequency = 3;
+    EXPECT(&c, &config, 'b', 'c', 256, 'a', 256, 257);
+}
+
+/* 2,200 x ("a" x 10^6) has 2.2 x 10^9 pairs of a: with 32-bit counts "bc", 150 times, looks more frequent. */
+static void test_large_counts(void) {
+    corpus c;
+    pybpe_train_config config = config_of(258);
+    corpus_start(&c);
+    corpus_word(&c, "aaaa", UINT64_C(3) << 32);
+    corpus_word(&c, "bcbcbc", 50);
+    EXPECT(&c, &config, 'a', 'a', 256, 256, 256, 257);
+
+    corpus_word(&c, "overflow", UINT64_MAX / 4);
+    pybpe_trainer *t = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK(t == NULL && err.offset == 2);
+}
+
+/* Base merges (a, b), (ab, c), (b, c) leave "abc" as one token, and "xbc" as x bc. Where an a comes to stand
+   before a bc, the merge (a, bc) spells "abc" again: it must become the same token. */
+static void test_existing_token(void) {
+    const uint32_t base[] = {'b', 'c', 'a', 'b', 257, 'c'}; /* 256 bc, 257 ab, 258 abc */
+    corpus c;
+    pybpe_train_config config = config_of(260);
+    config.base_merges = base;
+    config.base_merges_count = 3;
+    corpus_start(&c);
+    corpus_word(&c, "abc", 10); /* bc first: a bc */
+    corpus_word(&c, "abcd", 4);
+    EXPECT(&c, &config, 'b', 'c', 256, 'a', 'b', 257, 257, 'c', 258, 'a', 256, 258, 258, 'd', 259);
+}
+
+static void test_base(void) {
+    corpus c;
+    corpus_start(&c);
+    corpus_word(&c, "the cat sat on the mat", 3);
+    corpus_word(&c, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 2);
+    corpus_word(&c, "that hat", 5);
+    uint32_t whole[3 * MAX_MERGES], again[3 * MAX_MERGES], base[2 * MAX_MERGES];
+    pybpe_train_config config = config_of(280);
+    size_t count = run(&c, &config, 1000, whole, MAX_MERGES);
+    CHECK_EQ(count, 24);
+    for (size_t first = 0; first <= count; first += 4) {
+        for (size_t i = 0; i < first; i++) {
+            base[2 * i] = whole[3 * i];
+            base[2 * i + 1] = whole[3 * i + 1];
+        }
+        config.base_merges = base;
+        config.base_merges_count = first;
+        CHECK_EQ(run(&c, &config, 1000, again, MAX_MERGES), count);
+        CHECK(memcmp(whole, again, count * 3 * sizeof *whole) == 0);
+    }
+    base[1] = 999; /* a token that does not exist */
+    CHECK_EQ(run(&c, &config, 1000, again, MAX_MERGES), SIZE_MAX);
+}
+
+static void test_refused(void) {
+    corpus c;
+    uint32_t merges[3 * MAX_MERGES];
+    corpus_start(&c);
+    pybpe_train_config config = config_of(255);
+    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+    config = config_of(300);
+    config.max_token_length = 0;
+    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+    config = config_of(300);
+    config.tie_break = 7;
+    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Against the definition: count all pairs, merge the best, again
+*/
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state % n);
+}
+
+enum { NAIVE_TOKENS = 256 + MAX_MERGES, NAIVE_WORD = 32 };
+
+typedef struct naive {
+    uint8_t bytes[NAIVE_TOKENS][NAIVE_WORD];
+    size_t lengths[NAIVE_TOKENS];
+    uint32_t tokens;
+    uint32_t words[64][NAIVE_WORD];
+    size_t sizes[64];
+} naive;
+
+static void naive_start(naive *n, const corpus *c) {
+    n->tokens = 256;
+    for (uint32_t i = 0; i < 256; i++) {
+        n->bytes[i][0] = (uint8_t)i;
+        n->lengths[i] = 1;
+    }
+    for (size_t i = 0; i < c->strings.count; i++) {
+        n->sizes[i] = (size_t)(c->offsets[i + 1] - c->offsets[i]);
+        for (size_t j = 0; j < n->sizes[i]; j++) {
+            n->words[i][j] = c->bytes[c->offsets[i] + j];
+        }
+    }
+}
+
+static int naive_compare(const naive *n, uint32_t x, uint32_t y) {
+    size_t a = n->lengths[x], b = n->lengths[y];
+    int order = memcmp(n->bytes[x], n->bytes[y], a < b ? a : b);
+    return order != 0 ? order : (a > b) - (a < b);
+}
+
+static uint64_t naive_count(const naive *n, const corpus *c, uint32_t left, uint32_t right) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < c->strings.count; i++) {
+        for (size_t j = 0; j + 1 < n->sizes[i]; j++) {
+            count += n->words[i][j] == left && n->words[i][j + 1] == right ? c->counts[i] : 0;
+        }
+    }
+    return count;
+}
+
+/* The best pair; 0 if there is none. */
+static int naive_best(const naive *n, const corpus *c, const pybpe_train_config *config, uint32_t best[2]) {
+    uint64_t most = 0;
+    for (size_t i = 0; i < c->strings.count; i++) {
+        for (size_t j = 0; j + 1 < n->sizes[i]; j++) {
+            uint32_t left = n->words[i][j], right = n->words[i][j + 1];
+            uint64_t count = naive_count(n, c, left, right);
+            if (count == 0 || count < config->min_frequency || count < most ||
+                n->lengths[left] + n->lengths[right] > config->max_token_length) {
+                continue;
+            }
+            int order = count > most ? 1 : naive_compare(n, left, best[0]);
+            order = order != 0 ? order : naive_compare(n, right, best[1]);
+            if (order > 0) {
+                most = count;
+                best[0] = left;
+                best[1] = right;
+            }
+        }
+    }
+    return most > 0;
+}
+
+static uint32_t naive_merge(naive *n, const corpus *c, const uint32_t pair[2]) {
+    uint32_t merged = n->tokens;
+    size_t length = n->lengths[pair[0]] + n->lengths[pair[1]];
+    memcpy(n->bytes[merged], n->bytes[pair[0]], n->lengths[pair[0]]);
+    memcpy(n->bytes[merged] + n->lengths[pair[0]], n->bytes[pair[1]], n->lengths[pair[1]]);
+    n->lengths[merged] = length;
+    for (uint32_t i = 0; i < n->tokens; i++) {
+        if (n->lengths[i] == length && memcmp(n->bytes[i], n->bytes[n->tokens], length) == 0) {
+            merged = i;
+        }
+    }
+    n->tokens += merged == n->tokens;
+    for (size_t i = 0; i < c->strings.count; i++) {
+        size_t to = 0;
+        for (size_t j = 0; j < n->sizes[i]; to++) {
+            int here = j + 1 < n->sizes[i] && n->words[i][j] == pair[0] && n->words[i][j + 1] == pair[1];
+            n->words[i][to] = here ? merged : n->words[i][j];
+            j += here ? 2 : 1;
+        }
+        n->sizes[i] = to;
+    }
+    return merged;
+}
+
+static void random_corpus(corpus *c) {
+    corpus_start(c);
+    uint32_t words = 1 + random_below(8), letters = 1 + random_below(4);
+    for (uint32_t i = 0; i < words; i++) {
+        uint8_t word[NAIVE_WORD];
+        size_t n = random_below(NAIVE_WORD - 6);
+        for (size_t j = 0; j < n; j++) {
+            word[j] = (uint8_t)('a' + random_below(letters));
+        }
+        corpus_add(c, word, n, random_below(4) != 0 ? 1 + random_below(5) : random_below(100000));
+    }
+}
+
+static void test_random(void) {
+    static naive n;
+    static corpus c;
+    for (int round = 0; round < 3000; round++) {
+        random_corpus(&c);
+        pybpe_train_config config = config_of(256 + random_below(40));
+        config.max_token_length = random_below(3) != 0 ? 255 : 1 + random_below(6);
+        config.min_frequency = random_below(5);
+        uint32_t merges[3 * MAX_MERGES];
+        size_t count = run(&c, &config, 1 + random_below(2) * 1000, merges, MAX_MERGES);
+        naive_start(&n, &c);
+        size_t equal = 0;
+        uint32_t pair[2];
+        while (n.tokens < config.vocab_size && naive_best(&n, &c, &config, pair)) {
+            uint32_t merged = naive_merge(&n, &c, pair);
+            const uint32_t *got = merges + 3 * equal;
+            if (equal >= count || got[0] != pair[0] || got[1] != pair[1] || got[2] != merged) {
+                break;
+            }
+            equal += 1;
+        }
+        CHECK(equal == count && (n.tokens >= config.vocab_size || !naive_best(&n, &c, &config, pair)));
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static void test_failing_memory(void) {
+    static corpus c;
+    random_state = 7;
+    random_corpus(&c);
+    corpus_word(&c, "enough different letters for several merges, 0123456789", 3);
+    const uint32_t base[] = {'e', 'n'};
+    pybpe_train_config config = config_of(290);
+    config.base_merges = base;
+    config.base_merges_count = 1;
+    int passed = 0, failures = 0;
+    long grant = 0;
+    for (; grant < 2000 && passed < 3; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_trainer *t = NULL;
+        pybpe_error err;
+        int done = 0;
+        int code = pybpe_trainer_new(&t, &c.strings, c.counts, &config, &mem, &err);
+        while (code == PYBPE_OK && !done) {
+            code = pybpe_trainer_step(t, 10, &done, &err);
+        }
+        passed += code == PYBPE_OK;
+        failures += code != PYBPE_OK && code != PYBPE_ERR_MEMORY;
+        pybpe_trainer_free(t);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed == 3 && grant > 20);
+}
+
+int main(void) {
+    test_worked();
+    test_runs();
+    test_limits();
+    test_large_counts();
+    test_existing_token();
+    test_base();
+    test_refused();
+    test_random();
+    test_failing_memory();
+    return check_report("train");
+}
