@@ -1,0 +1,231 @@
+/*
+Counting words: by hand, against a naive table, growth, merging, overflow, failing memory.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+/* The counts of a counter, copied out. */
+typedef struct table {
+    uint8_t *bytes;
+    uint64_t *offsets;
+    uint64_t *counts;
+    pybpe_counter_stats stats;
+} table;
+
+static table table_of(const pybpe_counter *c) {
+    table t = {.stats = pybpe_counter_get_stats(c)};
+    t.bytes = malloc((size_t)t.stats.bytes + 1);
+    t.offsets = malloc(((size_t)t.stats.words + 1) * sizeof *t.offsets);
+    t.counts = malloc(((size_t)t.stats.words + 1) * sizeof *t.counts);
+    pybpe_counter_export(c, t.bytes, t.offsets, t.counts);
+    CHECK_EQ(t.offsets[t.stats.words], t.stats.bytes);
+    return t;
+}
+
+static void table_free(table *t) {
+    free(t->bytes);
+    free(t->offsets);
+    free(t->counts);
+}
+
+static uint64_t table_find(const table *t, const void *word, size_t n) {
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < t->stats.words; i++) {
+        if (t->offsets[i + 1] - t->offsets[i] == n && memcmp(t->bytes + t->offsets[i], word, n) == 0) {
+            CHECK_EQ(count, 0); /* each word stands there once */
+            count = t->counts[i];
+        }
+    }
+    return count;
+}
+
+static pybpe_counter *counter_of(const pybpe_pretok *p, const pybpe_specials *s) {
+    pybpe_counter *c = NULL;
+    CHECK_EQ(pybpe_counter_new(&c, p, s, NULL, NULL), PYBPE_OK);
+    return c;
+}
+
+static void add_text(pybpe_counter *c, const char *text) {
+    size_t n = strlen(text);
+    uint8_t *copy = malloc(n + (n == 0)); /* of the exact size, so that reading beyond it shows */
+    memcpy(copy, text, n);
+    CHECK_EQ(pybpe_counter_add(c, copy, n, NULL), PYBPE_OK);
+    free(copy);
+}
+
+static void test_by_hand(void) {
+    pybpe_pretok *p = NULL;
+    pybpe_specials *s = NULL;
+    const uint64_t offsets[] = {0, 5};
+    const uint32_t id = 0;
+    const pybpe_strings strings = {(const uint8_t *)"<|x|>", offsets, 1};
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL), PYBPE_OK);
+    pybpe_counter *c = counter_of(p, s);
+    add_text(c, "");
+    add_text(c, "the the<|x|>the fifteen_letters sixteen--letters");
+    add_text(c, "<|x|><|x|>the");
+    table t = table_of(c);
+    CHECK_EQ(table_find(&t, "the", 3), 3);
+    CHECK_EQ(table_find(&t, " the", 4), 1);
+    CHECK_EQ(table_find(&t, " fifteen", 8), 1);
+    CHECK_EQ(table_find(&t, "<|", 2), 0);
+    CHECK_EQ(t.stats.total, 10);
+    CHECK(t.stats.memory > 0);
+    table_free(&t);
+    pybpe_counter_free(c);
+
+    c = counter_of(NULL, NULL); /* without a pattern words only */
+    pybpe_error err;
+    CHECK_EQ(pybpe_counter_add(c, (const uint8_t *)"x", 1, &err), PYBPE_ERR_VALUE);
+    pybpe_counter_free(c);
+    pybpe_specials_free(s);
+    pybpe_pretok_free(p);
+}
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state % n);
+}
+
+enum { LENGTHS = 40, KINDS = 8 };
+
+/* Word number `kind` of a length: words of all lengths around 15, where the two kinds of slots meet. */
+static void make_word(uint8_t *word, size_t length, uint32_t kind) {
+    for (size_t i = 0; i < length; i++) {
+        word[i] = (uint8_t)(i + 1 == length ? kind : 0); /* zeros: only the length tells them apart */
+    }
+}
+
+/* Random words with random counts, against an array of sums; then the same, split and merged. */
+static void test_random(void) {
+    static uint64_t want[LENGTHS][KINDS];
+    pybpe_counter *whole = counter_of(NULL, NULL), *parts[2] = {counter_of(NULL, NULL), counter_of(NULL, NULL)};
+    for (int i = 0; i < 20000; i++) {
+        uint8_t word[LENGTHS];
+        size_t length = 1 + random_below(LENGTHS - 1);
+        uint32_t kind = random_below(KINDS);
+        uint64_t count = random_below(1000);
+        make_word(word, length, kind);
+        want[length][kind] += count;
+        const uint64_t offsets[] = {0, length};
+        const pybpe_strings strings = {word, offsets, 1};
+        CHECK_EQ(pybpe_counter_add_words(whole, &strings, &count, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_counter_add_words(parts[i % 2], &strings, &count, NULL), PYBPE_OK);
+    }
+    CHECK_EQ(pybpe_counter_merge(parts[0], parts[1], NULL), PYBPE_OK);
+    const pybpe_counter *counters[] = {whole, parts[0]};
+    for (size_t k = 0; k < 2; k++) {
+        table t = table_of(counters[k]);
+        int wrong = 0;
+        for (size_t length = 1; length < LENGTHS; length++) {
+            for (uint32_t kind = 0; kind < KINDS; kind++) {
+                uint8_t word[LENGTHS];
+                make_word(word, length, kind);
+                wrong += table_find(&t, word, length) != want[length][kind];
+            }
+        }
+        CHECK_EQ(wrong, 0);
+        table_free(&t);
+    }
+    pybpe_counter_free(whole);
+    pybpe_counter_free(parts[0]);
+    pybpe_counter_free(parts[1]);
+}
+
+/* So many words that the table grows several times; each stays what it was. */
+static void test_growth(void) {
+    enum { WORDS = 200000, LENGTH = 20 };
+    pybpe_counter *c = counter_of(NULL, NULL), *copy = counter_of(NULL, NULL);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < WORDS; i++) {
+            char word[LENGTH + 1];
+            int n = snprintf(word, sizeof word, i % 2 == 0 ? "%d" : "a longer word %d", i);
+            const uint64_t offsets[] = {0, (uint64_t)n};
+            const pybpe_strings strings = {(const uint8_t *)word, offsets, 1};
+            CHECK_EQ(pybpe_counter_add_words(c, &strings, NULL, NULL), PYBPE_OK);
+        }
+    }
+    CHECK_EQ(pybpe_counter_get_stats(c).words, WORDS);
+    CHECK_EQ(pybpe_counter_get_stats(c).total, 2 * WORDS);
+    CHECK_EQ(pybpe_counter_merge(copy, c, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_merge(copy, c, NULL), PYBPE_OK);
+    table t = table_of(copy);
+    int wrong = t.stats.words != WORDS;
+    for (uint64_t i = 0; i < t.stats.words; i++) {
+        wrong += t.counts[i] != 4;
+    }
+    CHECK_EQ(wrong, 0);
+    table_free(&t);
+    pybpe_counter_free(c);
+    pybpe_counter_free(copy);
+}
+
+static void test_overflow(void) {
+    pybpe_counter *c = counter_of(NULL, NULL), *d = counter_of(NULL, NULL);
+    const uint64_t offsets[] = {0, 1}, most = UINT64_MAX;
+    const pybpe_strings strings = {(const uint8_t *)"w", offsets, 1};
+    CHECK_EQ(pybpe_counter_add_words(c, &strings, &most, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(c, &strings, NULL, NULL), PYBPE_ERR_LIMIT);
+    CHECK_EQ(pybpe_counter_add_words(d, &strings, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(d, &strings, &most, NULL), PYBPE_ERR_LIMIT);
+    pybpe_counter_free(c);
+    pybpe_counter_free(d);
+    c = counter_of(NULL, NULL);
+    d = counter_of(NULL, NULL);
+    CHECK_EQ(pybpe_counter_add_words(c, &strings, &most, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(d, &strings, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_merge(c, d, NULL), PYBPE_ERR_LIMIT);
+    pybpe_counter_free(c);
+    pybpe_counter_free(d);
+}
+
+static void test_failing_memory(void) {
+    enum { WORDS = 30000, LENGTH = 24 }; /* enough for the table to grow and the arena to need a block */
+    static uint8_t bytes[WORDS * LENGTH];
+    static uint64_t offsets[WORDS + 1];
+    for (size_t i = 0; i < WORDS; i++) {
+        char word[LENGTH + 1];
+        snprintf(word, sizeof word, "word number %012zu", i);
+        memcpy(bytes + i * LENGTH, word, LENGTH);
+        offsets[i + 1] = (i + 1) * LENGTH;
+    }
+    const pybpe_strings strings = {bytes, offsets, WORDS};
+    int passed = 0, failures = 0;
+    for (long grant = 0; grant < 16; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_counter *c = NULL, *d = NULL;
+        pybpe_error err;
+        int code = pybpe_counter_new(&c, NULL, NULL, &mem, &err);
+        if (code == PYBPE_OK) {
+            code = pybpe_counter_new(&d, NULL, NULL, &mem, &err);
+        }
+        if (code == PYBPE_OK) {
+            code = pybpe_counter_add_words(c, &strings, NULL, &err);
+        }
+        if (code == PYBPE_OK) {
+            code = pybpe_counter_merge(d, c, &err);
+        }
+        passed += code == PYBPE_OK;
+        failures += code != PYBPE_OK && code != PYBPE_ERR_MEMORY;
+        pybpe_counter_free(c);
+        pybpe_counter_free(d);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed > 0 && passed < 16);
+}
+
+int main(void) {
+    test_by_hand();
+    test_random();
+    test_growth();
+    test_overflow();
+    test_failing_memory();
+    return check_report("count");
+}

@@ -1,0 +1,262 @@
+/*
+Special tokens: by hand, against a naive search, hostile sets, failing memory.
+*/
+#include "check.h"
+#include "small_vocab.h"
+#include "special.h"
+
+/* Strings as the tests write them. */
+typedef struct string_list {
+    uint8_t bytes[4096];
+    uint64_t offsets[65];
+    uint32_t ids[64];
+    pybpe_strings strings;
+} string_list;
+
+static void list_start(string_list *l) {
+    l->offsets[0] = 0;
+    l->strings = (pybpe_strings){l->bytes, l->offsets, 0};
+}
+
+static void list_add(string_list *l, const void *string, size_t n) {
+    size_t i = l->strings.count++;
+    memcpy(l->bytes + l->offsets[i], string, n);
+    l->offsets[i + 1] = l->offsets[i] + n;
+    l->ids[i] = (uint32_t)(1000 + i);
+}
+
+static void list_string(string_list *l, const char *string) { list_add(l, string, strlen(string)); }
+
+static pybpe_specials *specials_of(const string_list *l) {
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new(&s, &l->strings, l->ids, NULL, NULL), PYBPE_OK);
+    return s;
+}
+
+static void expect_find(const pybpe_specials *s, const char *text, size_t from, size_t start, size_t end, uint32_t id) {
+    size_t got_start = 99, got_end = 99;
+    uint32_t got_id = 99;
+    CHECK_EQ(pybpe_specials_find(s, (const uint8_t *)text, strlen(text), from, &got_start, &got_end, &got_id), 1);
+    CHECK(got_start == start && got_end == end && got_id == id);
+}
+
+static void expect_none(const pybpe_specials *s, const char *text, size_t from) {
+    size_t start = 99, end = 99;
+    uint32_t id = 99;
+    CHECK_EQ(pybpe_specials_find(s, (const uint8_t *)text, strlen(text), from, &start, &end, &id), 0);
+    CHECK(start == 99 && end == 99 && id == 99);
+}
+
+static void test_by_hand(void) {
+    string_list l;
+    list_start(&l);
+    list_string(&l, "<|a|>");
+    list_string(&l, "<|a|><|b|>");
+    list_string(&l, "<|b|>");
+    pybpe_specials *s = specials_of(&l);
+    expect_find(s, "<|a|>", 0, 0, 5, 1000);
+    expect_find(s, "x<|a|><|b|>y", 0, 1, 11, 1001); /* the longest */
+    expect_find(s, "x<|a|><|b y", 0, 1, 6, 1000);   /* the longest was not to be */
+    expect_find(s, "<|<|b|>", 0, 2, 7, 1002);
+    expect_find(s, "<|a|><|b|>", 1, 5, 10, 1002);
+    expect_none(s, "<|a|", 0);
+    expect_none(s, "", 0);
+    expect_none(s, "<|a|>", 5);
+    CHECK_EQ(special_max_length(s), 10);
+    pybpe_specials_free(s);
+
+    list_start(&l);
+    list_string(&l, "abcd");
+    list_string(&l, "bc");
+    list_string(&l, "bcdef");
+    s = specials_of(&l);
+    expect_find(s, "abcdef", 0, 0, 4, 1000); /* leftmost before longest */
+    expect_find(s, "abcx", 0, 1, 3, 1001);
+    expect_find(s, "xbcdeg", 0, 1, 3, 1001);
+    pybpe_specials_free(s);
+    CHECK_EQ(special_max_length(NULL), 0);
+    CHECK(!special_covers(NULL, (const uint8_t *)"ab", 2, 1));
+}
+
+static void test_refused(void) {
+    string_list l;
+    pybpe_specials *s = NULL;
+    pybpe_error err;
+    list_start(&l);
+    list_string(&l, "one");
+    list_string(&l, "two");
+    list_string(&l, "one");
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(s == NULL && err.offset == 2);
+    list_start(&l);
+    list_string(&l, "one");
+    list_string(&l, "");
+    CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(s == NULL && err.offset == 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Against a naive search
+*/
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state % n);
+}
+
+static int occurs_at(const string_list *l, size_t i, const uint8_t *text, size_t n, size_t at) {
+    size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);
+    return length <= n - at && memcmp(text + at, l->bytes + l->offsets[i], length) == 0;
+}
+
+static int naive_find(const string_list *l, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
+                      uint32_t *id) {
+    for (size_t at = from; at < n; at++) {
+        size_t longest = 0;
+        for (size_t i = 0; i < l->strings.count; i++) {
+            size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);
+            if (length > longest && occurs_at(l, i, text, n, at)) {
+                longest = length;
+                *id = l->ids[i];
+            }
+        }
+        if (longest > 0) {
+            *start = at;
+            *end = at + longest;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int naive_covers(const string_list *l, const uint8_t *text, size_t n, size_t cut) {
+    for (size_t i = 0; i < l->strings.count; i++) {
+        size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);
+        for (size_t at = 0; at < cut; at++) {
+            if (at + length > cut && occurs_at(l, i, text, n, at)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+static void random_list(string_list *l, uint32_t letters) {
+    list_start(l);
+    uint32_t count = 1 + random_below(6);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t string[8];
+        size_t n = 1 + random_below(7);
+        for (size_t j = 0; j < n; j++) {
+            string[j] = (uint8_t)('a' + random_below(letters));
+        }
+        int known = 0;
+        for (size_t k = 0; k < l->strings.count; k++) {
+            known |= l->offsets[k + 1] - l->offsets[k] == n && occurs_at(l, k, string, n, 0);
+        }
+        if (!known) {
+            list_add(l, string, n);
+        }
+    }
+}
+
+static void test_random(void) {
+    static string_list l;
+    int wrong = 0;
+    for (int round = 0; round < 20000; round++) {
+        uint32_t letters = 1 + random_below(3);
+        random_list(&l, letters);
+        pybpe_specials *s = specials_of(&l);
+        uint8_t text[40];
+        size_t n = random_below(sizeof text);
+        for (size_t i = 0; i < n; i++) {
+            text[i] = (uint8_t)('a' + random_below(letters + 1));
+        }
+        for (size_t from = 0; from <= n; from++) {
+            size_t start = 0, end = 0, want_start = 0, want_end = 0;
+            uint32_t id = 0, want_id = 0;
+            int found = pybpe_specials_find(s, text, n, from, &start, &end, &id);
+            int want = naive_find(&l, text, n, from, &want_start, &want_end, &want_id);
+            wrong += found != want || start != want_start || end != want_end || id != want_id;
+            wrong += special_covers(s, text, n, from) != naive_covers(&l, text, n, from);
+        }
+        pybpe_specials_free(s);
+    }
+    CHECK_EQ(wrong, 0);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Hostile
+*/
+
+/* 100,000 strings, and one of 10 kB whose prefixes the text repeats for ever. */
+static void test_large(void) {
+    enum { COUNT = 100000, LONG = 10000, TEXT = 1000000 };
+    uint8_t *bytes = malloc(COUNT * 16 + LONG);
+    uint64_t *offsets = malloc((COUNT + 2) * sizeof *offsets);
+    uint32_t *ids = malloc((COUNT + 1) * sizeof *ids);
+    offsets[0] = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        int n = snprintf((char *)bytes + offsets[i], 16, "<|%u|>", i);
+        offsets[i + 1] = offsets[i] + (uint64_t)n;
+        ids[i] = i;
+    }
+    memset(bytes + offsets[COUNT], 'a', LONG - 1);
+    bytes[offsets[COUNT] + LONG - 1] = 'b';
+    offsets[COUNT + 1] = offsets[COUNT] + LONG;
+    ids[COUNT] = COUNT;
+    const pybpe_strings strings = {bytes, offsets, COUNT + 1};
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+
+    uint8_t *text = malloc(TEXT);
+    memset(text, 'a', TEXT);
+    size_t start, end;
+    uint32_t id = 0;
+    CHECK_EQ(pybpe_specials_find(s, text, TEXT, 0, &start, &end, &id), 0);
+    text[TEXT - 1] = 'b';
+    CHECK_EQ(pybpe_specials_find(s, text, TEXT, 0, &start, &end, &id), 1);
+    CHECK(start == TEXT - LONG && end == TEXT && id == COUNT);
+    CHECK(special_covers(s, text, TEXT, TEXT - 1));
+    CHECK(!special_covers(s, text, TEXT, TEXT - LONG));
+    expect_find(s, "a<|99999|>", 0, 1, 10, 99999);
+    pybpe_specials_free(s);
+    free(text);
+    free(bytes);
+    free(offsets);
+    free(ids);
+}
+
+static void test_failing_memory(void) {
+    string_list l;
+    list_start(&l);
+    list_string(&l, "<|a|>");
+    list_string(&l, "<|b|>");
+    int passed = 0, failures = 0;
+    for (long grant = 0; grant < 12; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_specials *s = NULL;
+        pybpe_error err;
+        int code = pybpe_specials_new(&s, &l.strings, l.ids, &mem, &err);
+        passed += code == PYBPE_OK;
+        failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || s != NULL);
+        pybpe_specials_free(s);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed > 0 && passed < 12);
+}
+
+int main(void) {
+    test_by_hand();
+    test_refused();
+    test_random();
+    test_large();
+    test_failing_memory();
+    return check_report("special");
+}
