@@ -1,0 +1,64 @@
+"""Counting words against collections.Counter over what `regex` finds."""
+
+from collections import Counter
+
+import pytest
+import regex
+from texts import chinese, english, mixed, random_bytes
+
+from pybpe import _binding
+from pybpe.pattern import NAMES, Pattern
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>"]
+TEXTS = {
+    "english": (english()[:60_000] + "<|endoftext|>" + english()[60_000:120_000]).encode(),
+    "chinese": ("<|im_start|>".join([chinese(), chinese(500, seed=9)])).encode(),
+    "mixed": mixed().encode(),
+    "invalid": random_bytes(20_000, 4) + b"<|endoftext|>" + random_bytes(20_000, 5),
+    "long words": b"x" * 15 + b" " + b"x" * 16 + b"\n" + b"y" * 14 + b" " + b"z" * 3_000_000 + b" " + b"z" * 3_000_000,
+    "empty": b"",
+}
+
+
+def expected(data: bytes, pattern: Pattern) -> Counter[bytes]:
+    """By the definition: cut at specials, then with the pattern. Invalid bytes are lone surrogates, which
+    every pattern takes for other characters."""
+    counts: Counter[bytes] = Counter()
+    for segment in regex.split("|".join(map(regex.escape, SPECIALS)), data.decode("utf-8", "surrogateescape")):
+        counts.update(w.encode("utf-8", "surrogateescape") for w in regex.findall(pattern.regex, segment))
+    return counts
+
+
+def count(data: bytes, pattern: Pattern) -> dict[bytes, int]:
+    counter = _binding.Counter(pattern.pretok, _binding.Specials({text: 0 for text in SPECIALS}))
+    counter.add(data)
+    return counter.export().to_dict()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("pattern", NAMES)
+def test_counts_are_those_of_the_definition(name: str, pattern: str) -> None:
+    assert count(TEXTS[name], Pattern(pattern)) == expected(TEXTS[name], Pattern(pattern))
+
+
+def test_counters_merge() -> None:
+    pattern = Pattern("gpt2")
+    parts = [TEXTS["english"], TEXTS["chinese"], TEXTS["invalid"]]
+    total = _binding.Counter(pattern.pretok, None)
+    want: Counter[bytes] = Counter()
+    for part in parts:
+        counter = _binding.Counter(pattern.pretok, _binding.Specials({text: 0 for text in SPECIALS}))
+        counter.add(part)
+        total.merge(counter)
+        want += expected(part, pattern)
+    assert total.export().to_dict() == want
+    assert total.stats.total == sum(want.values()) and total.stats.words == len(want)
+
+
+def test_word_counts_round_trip() -> None:
+    counts = {b"a": 1, b"": 0, b"\x00" * 40: 1 << 63, "中文".encode(): 7}
+    words = _binding.Words.from_dict(counts)
+    assert words.to_dict() == counts
+    counter = _binding.Counter(None, None)
+    counter.add_words(words)
+    assert counter.export().to_dict() == {word: n for word, n in counts.items() if word}

@@ -1,0 +1,78 @@
+"""tie_break="huggingface": the same merges and the same vocabulary as Hugging Face's BpeTrainer."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tokenizers
+from texts import chinese, english, mixed
+from tokenizers import models, pre_tokenizers, trainers
+
+import pybpe
+from pybpe.formats import tokenizer_json
+
+SPECIALS = ["<|endoftext|>", "<|pad|>"]
+
+
+def code() -> str:
+    """A megabyte of Python."""
+    files = sorted(Path(json.__file__).parents[1].glob("*.py"))
+    return "".join(path.read_text(encoding="utf-8", errors="ignore") for path in files)[:1_000_000]
+
+
+TEXTS = {
+    "english": english,
+    "chinese": lambda: chinese(20_000),
+    "code": code,
+    "mixed": lambda: mixed(300_000) + english()[:200_000] + chinese(),
+}
+
+
+def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str]) -> dict:
+    """The model of a tokenizer.json that Hugging Face trained on one whole document."""
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=specials,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([text], trainer)
+    return json.loads(tokenizer.to_str())["model"]
+
+
+def ours(text: str, vocab_size: int, min_frequency: int, specials: list[str]) -> dict:
+    tok = pybpe.train(
+        iter([text]),
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=specials,
+        tie_break="huggingface",
+        progress=False,
+    )
+    return tokenizer_json.to_object(tok.model)["model"]
+
+
+def merges(model: dict) -> list[str]:
+    return [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("vocab_size", "min_frequency"), [(500, 0), (2000, 1), (8000, 2), (32_000, 5)])
+def test_equals_hugging_face(name: str, vocab_size: int, min_frequency: int) -> None:
+    text = TEXTS[name]()
+    specials = SPECIALS if vocab_size != 2000 else []
+    expected = theirs(text, vocab_size, min_frequency, specials)
+    found = ours(text, vocab_size, min_frequency, specials)
+    assert merges(found) == merges(expected)
+    assert found["vocab"] == expected["vocab"]
+
+
+def test_a_vocabulary_of_32000_tokens() -> None:
+    text = english() + code() + chinese(20_000) + mixed(200_000)
+    expected, found = theirs(text, 32_000, 0, SPECIALS), ours(text, 32_000, 0, SPECIALS)
+    assert len(found["vocab"]) == 32_000
+    assert merges(found) == merges(expected)
+    assert found["vocab"] == expected["vocab"]
