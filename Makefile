@@ -2,6 +2,7 @@
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make ctest | sanitize | pytest | lint | format | clean
+# make parity     equal to Hugging Face's trainer and to tiktoken on a file: CORPUS=file
 # make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
@@ -25,7 +26,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test ctest sanitize pytest lint format bench-train bench-encode bench-merge clean force
+.PHONY: all demo test ctest sanitize pytest parity lint format bench-train bench-encode bench-merge clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -98,6 +99,10 @@ format: .venv/stamp
 	$(VENV)/ruff check --fix-only
 	$(VENV)/ruff format
 	$(VENV)/clang-format -i $(C_STYLED)
+
+# Ours against Hugging Face's trainer and tiktoken on a file of yours: CORPUS=file vocab=32000
+parity: build/extension.stamp
+	$(VENV)/python tests/parity.py $(or $(CORPUS),out/corpus.txt) $(if $(vocab),--vocab-size $(vocab))
 
 demo: all
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
