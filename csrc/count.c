@@ -18,7 +18,14 @@ instructions, not of a trip to memory.
 #include "special.h"
 #include "wordkey.h"
 
-enum { BATCH = 256, LONG_TAG = 0xFF, SLOTS_LOG2_START = 14, BLOCK_BYTES = 1 << 20, MERGE_BATCH = 64, EXPORT_AHEAD = 32 };
+enum {
+    BATCH = 256,
+    LONG_TAG = 0xFF,
+    SLOTS_LOG2_START = 14,
+    BLOCK_BYTES = 1 << 20,
+    MERGE_BATCH = 64,
+    EXPORT_AHEAD = 32
+};
 
 typedef struct count_slot {
     word_key key; /* key.hi is 0 in an empty slot */

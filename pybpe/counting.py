@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from . import _binding
@@ -18,6 +19,7 @@ from .pretokenize import Text, cutter, data_pieces, total_bytes, utf8
 from .progress import Progress
 
 LEAST_MEMORY = 1 << 24
+_OPEN_RUNS = 64  # runs that are merged at once
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,13 @@ class WordCounter:
         return (normalize(text, self._settings.normalizer) for text in texts)
 
     def _spill(self, counter: _binding.Counter) -> None:
+        self._write_run(counts_file.sorted_entries(counter.export()))
+
+    def _write_run(self, entries: Iterator[counts_file.Entry]) -> None:
         assert self._runs is not None
         handle, name = tempfile.mkstemp(".counts", dir=self._runs.name)
         os.close(handle)
-        counts_file.write(name, {}, counts_file.sorted_entries(counter.export()))
+        counts_file.write(name, {}, entries)
         self._run_names.append(name)
 
     def finish(self) -> _binding.Words:
@@ -161,12 +166,18 @@ class WordCounter:
         for tables in self._free.values():
             while tables:
                 self._spill(tables.pop())
-        readers = [counts_file.Reader(name) for name in self._run_names]
-        try:
-            return counts_file.words_of(counts_file.merged(reader.entries() for reader in readers))
-        finally:
-            for reader in readers:
-                reader.__exit__()
+        while len(self._run_names) > _OPEN_RUNS:
+            some, self._run_names = self._run_names[:_OPEN_RUNS], self._run_names[_OPEN_RUNS:]
+            with ExitStack() as stack:
+                self._write_run(counts_file.merged(_run_entries(some, stack)))
+            for name in some:
+                os.unlink(name)
+        with ExitStack() as stack:
+            return counts_file.words_of(counts_file.merged(_run_entries(self._run_names, stack)))
+
+
+def _run_entries(names: Iterable[str], stack: ExitStack) -> list[Iterator[counts_file.Entry]]:
+    return [stack.enter_context(counts_file.Reader(name)).entries() for name in names]
 
 
 def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:

@@ -98,20 +98,21 @@ def train(
     merging = _Merging(vocab_size, special_ids, min_frequency, tie_break, max_token_length)
     if (inputs is None) == (counts is None):
         raise ArgumentError("pass either inputs or counts")
-    if isinstance(counts, Mapping):
-        counts = Counts.from_dict(counts, pattern=_pattern_of(pattern, base), special_tokens=special_tokens)
-    parent: Tokenizer | Counts | None = base if base is not None else counts
+    ready = counts if isinstance(counts, Counts) else None
+    parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
     sample = Sample(max_documents, max_bytes, seed)
-    if counts is not None:
-        _check_counts(counts, plan.count)
+    if ready is not None:
+        _check_counts(ready, plan.count)
+    elif counts is not None:
+        ready = Counts(Counts.from_dict(counts).words, plan.count)  # type: ignore[arg-type]
     saved = None
     if checkpoint is not None:
-        saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(inputs, counts, sample))
+        saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(inputs, ready, sample))
     if saved is not None and saved.words is not None:
         words = saved.words
-    elif counts is not None:
-        words = counts.words
+    elif ready is not None:
+        words = ready.words
     else:
         assert inputs is not None
         words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
@@ -226,10 +227,6 @@ class _Plan:
         return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
 
 
-def _pattern_of(pattern: str | None, base: Tokenizer | None) -> str:
-    return pattern or (base.pattern.regex if base is not None else "gpt2")
-
-
 def _plan(
     merging: _Merging,
     parent: Tokenizer | Counts | None,
@@ -247,8 +244,7 @@ def _plan(
     base = parent if isinstance(parent, Tokenizer) else None
     given = parent if isinstance(parent, Tokenizer) else parent.settings
     if pattern is not None or digits is not None:
-        wanted = Pattern(pattern, digits) if pattern is not None else None
-        if wanted != given.pattern:
+        if Pattern(pattern or given.pattern.name or "gpt2", digits) != given.pattern:
             raise ArgumentError(f"pattern: it is that of the base or the counts, {given.pattern!r}; leave it out")
     if normalizer not in (None, given.normalizer):
         raise ArgumentError(f"normalizer: it is that of the base or the counts, {given.normalizer!r}; leave it out")
@@ -264,6 +260,9 @@ def _plan(
 
 def _check_counts(counts: Counts, wanted: CountSettings) -> None:
     """ArgumentError unless the counts are what this training would have counted."""
+    unknown = sorted(set(wanted.specials) - set(counts.settings.specials))
+    if unknown:
+        raise ArgumentError(f"the words were counted without regard to the special tokens {unknown}: count with them")
     if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
         raise ArgumentError("the counts were made with another pattern or normalizer than the base has")
 

@@ -15,6 +15,7 @@ from .._version import __version__
 from ..errors import Error, file_error
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
+from .counts import add_counts
 from .inspect import add_inspect
 from .llmc import add_llmc
 from .train import add_train
@@ -30,6 +31,7 @@ class _VersionAction(argparse.Action):
 
 _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_train,
+    add_counts,
     add_encode,
     add_decode,
     add_count,

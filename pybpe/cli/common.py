@@ -99,6 +99,24 @@ def check_writable(path: str) -> None:
         raise ArgumentError(f"{path}: the folder {folder} does not exist")
 
 
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def parse_amount(text: str) -> int:
+    """An argparse type: 32000, 32k, 1.5M, 4G; the units are powers of 1000."""
+    unit = _UNITS.get(text[-1:].lower(), 1)
+    try:
+        amount = float(text[:-1]) if unit > 1 else int(text)
+        return int(amount * unit)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
+
+
+def parse_amounts(text: str) -> list[int]:
+    """An argparse type: amounts with commas between them."""
+    return [parse_amount(part) for part in text.split(",")]
+
+
 def parse_numbers(flag: str, text: str) -> list[float]:
     """The numbers of "8,1,1". ArgumentError names the flag."""
     try:

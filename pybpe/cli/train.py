@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .common import add_command, add_common, check_writable, progress, report
+from ..errors import ArgumentError
+from .common import add_command, add_common, check_writable, load, parse_amount, parse_amounts, report
+from .inputs import add_cutting_options, add_input_options, count, input_arguments
+
+if TYPE_CHECKING:
+    from ..counts import Counts
 
 
 def add_train(commands: Any) -> None:
@@ -17,10 +22,24 @@ def add_train(commands: Any) -> None:
         "Counts the words of the files and merges the most frequent pairs of tokens until the vocabulary is\n"
         "full. The result is the same for any number of workers.",
         "pybpe train novel.txt --vocab-size 20000 --special-token '<|endoftext|>' -o tok.json\n"
-        "pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin",
+        "pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin\n"
+        "pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json\n"
+        "pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json\n"
+        "pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
-    add_training_options(parser)
+    add_input_options(parser)
+    add_training_options(parser, pattern=None, size_required=False)
+    parser.add_argument("--counts", action="append", metavar="F", help="word counts of `pybpe counts`, not files")
+    parser.add_argument("--base", metavar="TOK", help="a tokenizer to continue: its ids stay")
+    parser.add_argument("--checkpoint", metavar="F", help="kept while merging; a killed run goes on from it")
+    parser.add_argument(
+        "--sizes",
+        type=parse_amounts,
+        metavar="N,N,...",
+        help="show bytes/token and embedding parameters of these sizes, e.g. 8k,16k,32k; the largest is trained",
+    )
+    parser.add_argument("--hidden", type=int, default=768, metavar="N", help="the model's width, for --sizes (768)")
+    parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes: *.png, *.svg, *.pdf")
     parser.add_argument(
         "-o",
         "--output",
@@ -33,10 +52,16 @@ def add_train(commands: Any) -> None:
 
 
 def add_training_options(
-    parser: argparse.ArgumentParser, special_tokens: Sequence[str] = (), min_frequency: int = 0
+    parser: argparse.ArgumentParser,
+    special_tokens: Sequence[str] = (),
+    min_frequency: int = 0,
+    pattern: str | None = "gpt2",
+    size_required: bool = True,
 ) -> None:
     """The options of every command that trains; the arguments are its defaults."""
-    parser.add_argument("--vocab-size", type=int, required=True, metavar="N", help="tokens, specials included")
+    parser.add_argument(
+        "--vocab-size", type=parse_amount, required=size_required, metavar="N", help="tokens, specials included"
+    )
     default = f"{len(special_tokens)} control tokens" if special_tokens else "none"
     parser.add_argument(
         "--special-token", action="append", metavar="S", help=f"a control token; may be repeated (default: {default})"
@@ -44,14 +69,7 @@ def add_training_options(
     parser.add_argument(
         "--special-ids", default="first", metavar="WHERE", help="first, after_bytes or last (default: first)"
     )
-    parser.add_argument(
-        "--pattern",
-        default="gpt2",
-        metavar="P",
-        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression (default: gpt2)",
-    )
-    parser.add_argument("--digits", type=int, metavar="1", help="1: every digit is a word of its own")
-    parser.add_argument("--normalizer", metavar="N", help="NFC or NFKC (default: none)")
+    add_cutting_options(parser, pattern)
     parser.add_argument(
         "--min-frequency",
         type=int,
@@ -72,12 +90,19 @@ def add_training_options(
 
 
 def _run_train(args: argparse.Namespace) -> None:
+    from .. import curve
     from ..trainer import train
 
     check_writable(args.output)
+    size = _vocab_size(args)
+    if args.plot is not None:
+        check_writable(args.plot)
+        curve.require_pyplot()
+    counts = _counts(args)
     tokenizer = train(
-        args.files,
-        vocab_size=args.vocab_size,
+        args.files if counts is None else None,
+        counts=counts,
+        vocab_size=size,
         special_tokens=args.special_token or (),
         special_ids=args.special_ids,
         pattern=args.pattern,
@@ -86,8 +111,9 @@ def _run_train(args: argparse.Namespace) -> None:
         min_frequency=args.min_frequency,
         max_token_length=args.max_token_length,
         tie_break=args.tie_break,
-        workers=args.workers,
-        progress=progress(args),
+        base=load(args.base) if args.base is not None else None,
+        checkpoint=args.checkpoint,
+        **input_arguments(args),
     )
     if args.output.endswith(".bin"):
         tokenizer.save_bin(args.output)
@@ -95,6 +121,36 @@ def _run_train(args: argparse.Namespace) -> None:
         tokenizer.save(args.output)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
-    if tokenizer.n_vocab < args.vocab_size:
-        line += f" (fewer than {args.vocab_size}: no pair was left that is frequent enough)"
+    if tokenizer.n_vocab < size:
+        line += f" (fewer than {size}: no pair was left that is frequent enough)"
+    if args.sizes is not None and counts is not None:
+        points = curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
+        facts["sizes"] = [point._asdict() for point in points]
+        line += "\n" + curve.table(points)
+        if args.plot is not None:
+            curve.plot(points, args.plot)
     report(args, facts, line)
+
+
+def _vocab_size(args: argparse.Namespace) -> int:
+    if args.plot is not None and args.sizes is None:
+        raise ArgumentError("--plot draws the curve of --sizes: give that too")
+    if args.sizes is not None and args.base is not None:
+        raise ArgumentError("--sizes does not go with --base")
+    sizes: list[int] = [*(args.sizes or ()), *([args.vocab_size] if args.vocab_size is not None else ())]
+    if not sizes:
+        raise ArgumentError("give --vocab-size N, or several with --sizes N,N,...")
+    return max(sizes)
+
+
+def _counts(args: argparse.Namespace) -> Counts | None:
+    """Ready counts, or those that the curve needs beside the tokenizer; None if `train` shall count."""
+    from ..counts import Counts
+
+    if bool(args.counts) == bool(args.files):
+        raise ArgumentError("name files to train on, or --counts")
+    if args.counts:
+        return Counts.merge(map(Counts.load, args.counts))
+    if args.sizes is None:
+        return None
+    return count(args, args.files)

@@ -109,6 +109,8 @@ def test_arguments_that_contradict_are_refused(corpus: Path) -> None:
         ({"inputs": corpus, "counts": {"x": 1}}, "either"),
         ({"counts": counted, "pattern": "cl100k"}, "pattern"),
         ({"counts": counted, "normalizer": "NFC"}, "normalizer"),
+        ({"counts": counted, "digits": 1}, "pattern"),
+        ({"counts": counted, "special_tokens": ["<|a|>"]}, "count with them"),
         ({"inputs": corpus, "base": base, "pattern": "cl100k"}, "pattern"),
         ({"inputs": corpus, "base": base, "special_ids": "last"}, "special_ids"),
         ({"counts": pybpe.Counts.from_dict({"x": 1}, pattern="o200k"), "base": base}, "pattern"),
@@ -198,6 +200,7 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     spill = counting.WordCounter._spill
     monkeypatch.setattr(counting.WordCounter, "_spill", lambda *args: runs.append(1) or spill(*args))
     monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(counting, "_OPEN_RUNS", 2)
     limited = pybpe.count_words([corpus / "a.txt"] * 3 + [corpus], special_tokens=SPECIALS, memory_limit=1000)
     assert limited == pybpe.Counts.merge(
         [pybpe.count_words(corpus / "a.txt", special_tokens=SPECIALS)] * 3 + [expected]
