@@ -1,0 +1,64 @@
+"""What `pybpe train` and `pybpe counts` share: which texts they read, and how."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .common import parse_amount, progress
+
+if TYPE_CHECKING:
+    from ..counts import Counts
+
+
+def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help=f"text files, folders, globs; *.jsonl, *.gz and *.zst are read as such{what}",
+    )
+    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
+    parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
+    parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="what decides the sample (default: 0)")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="bytes for counting, e.g. 2G")
+
+
+def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = None) -> None:
+    """How texts are cut into words. Pattern None stands for gpt2, unless a tokenizer or counts decide it."""
+    parser.add_argument(
+        "--pattern",
+        default=pattern,
+        metavar="P",
+        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression (default: gpt2)",
+    )
+    parser.add_argument("--digits", type=int, metavar="1", help="1: every digit is a word of its own")
+    parser.add_argument("--normalizer", metavar="N", help="NFC or NFKC (default: none)")
+
+
+def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `train` and `count_words` that say what is read."""
+    return {
+        "text_key": args.text_key,
+        "max_documents": args.max_documents,
+        "max_bytes": args.max_bytes,
+        "seed": args.seed,
+        "memory_limit": args.memory_limit,
+        "workers": args.workers,
+        "progress": progress(args),
+    }
+
+
+def count(args: argparse.Namespace, files: Sequence[str]) -> Counts:
+    from ..counts import count_words
+
+    return count_words(
+        list(files),
+        pattern=args.pattern or "gpt2",
+        digits=args.digits,
+        normalizer=args.normalizer,
+        special_tokens=args.special_token or (),
+        **input_arguments(args),
+    )

@@ -1,0 +1,70 @@
+"""The compression curve: what each size of a vocabulary gains, and what it costs a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from . import _binding
+from .counts import Counts
+from .errors import MissingExtraError
+from .tokenizer import Tokenizer
+
+
+class CurvePoint(NamedTuple):
+    """One size of a vocabulary.
+
+    Attributes:
+        vocab_size: tokens in all.
+        bytes_per_token: of the counted text.
+        embedding_parameters: of a model's input and output embeddings together: 2 * vocab_size * hidden.
+    """
+
+    vocab_size: int
+    bytes_per_token: float
+    embedding_parameters: int
+
+
+def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:
+    """One point for each size, ascending; sizes beyond the tokenizer's become its own."""
+    words = counts.to_dict()
+    size = sum(len(word) * count for word, count in words.items())
+    points = []
+    for vocab_size in sorted({min(wanted, len(tokenizer)) for wanted in sizes}):
+        encoder = _binding.Encoder(tokenizer.with_vocab_size(vocab_size).model.to_vocab())
+        tokens = sum(len(encoder.encode_words(word, [len(word)])) * count for word, count in words.items())
+        points.append(CurvePoint(vocab_size, size / tokens if tokens else 0.0, 2 * vocab_size * hidden))
+    return points
+
+
+def table(points: Sequence[CurvePoint]) -> str:
+    """The curve as text."""
+    lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'embedding parameters':>20}"]
+    lines += [f"{p.vocab_size:>10,}  {p.bytes_per_token:>11.3f}  {p.embedding_parameters:>20,}" for p in points]
+    return "\n".join(lines)
+
+
+def plot(points: Sequence[CurvePoint], path: str) -> None:
+    """Draws the curve into a file; its name ends in .png, .svg or .pdf."""
+    figure, axes = require_pyplot().subplots(figsize=(7, 4), layout="constrained")
+    sizes = [point.vocab_size for point in points]
+    axes.plot(sizes, [point.bytes_per_token for point in points], marker="o")
+    axes.set(xlabel="vocabulary", ylabel="bytes per token", xscale="log")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
+    axes.minorticks_off()
+    right = axes.twinx()
+    right.plot(sizes, [point.embedding_parameters / 1e6 for point in points], linestyle="--", color="gray")
+    right.set_ylabel("embedding parameters, millions")
+    figure.savefig(path)
+
+
+def require_pyplot() -> Any:
+    """matplotlib.pyplot, drawing into files only."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("plotting needs a package: pip install 'pybpe[plot]'") from None
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    return pyplot
