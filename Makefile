@@ -1,6 +1,7 @@
 # make            the Python package, the C library and the C programs
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
+# make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | pytest | lint | format | clean
 # make parity     equal to Hugging Face's trainer and to tiktoken on a file: CORPUS=file
 # make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
@@ -26,7 +27,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test ctest sanitize pytest parity lint format bench-train bench-encode bench-merge clean force
+.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-merge clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -88,6 +89,13 @@ sanitize: $(SANITIZED_TESTS)
 
 pytest: all
 	$(VENV)/python -m pytest
+
+test-extras: all .venv/extras-stamp
+	$(VENV)/python -m pytest tests/py/extras
+
+.venv/extras-stamp: tests/requirements-extras.txt .venv/stamp
+	$(VENV)/python -m pip install --quiet -r $<
+	touch $@
 
 lint: .venv/stamp
 	$(VENV)/ruff check
