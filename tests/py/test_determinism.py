@@ -1,0 +1,79 @@
+"""The same bytes from every compiler, optimisation, instruction set and number of workers, in C and in Python."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from texts import chinese, english, mixed
+
+import pybpe
+
+VOCAB_SIZE = 3000
+SPECIAL = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("determinism") / "corpus.txt"
+    path.write_bytes((english()[:400_000] + chinese(3000) + mixed(100_000)).encode() + b"\xff\x00\xc3" * 50)
+    return path
+
+
+def digest(*paths: Path) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def of_python(corpus: Path) -> str:
+    """The hash of tokenizer.bin and shard that Python makes."""
+    tok = pybpe.train(corpus, vocab_size=VOCAB_SIZE, special_tokens=[SPECIAL], special_ids="last")
+    tok.save_bin(corpus.with_name("python.bin"))
+    pybpe.binarize(tok, corpus, corpus.parent / "python", splits=(1,), eot="none", name="python")
+    return digest(corpus.with_name("python.bin"), corpus.parent / "python" / "python_train_000000.bin")
+
+
+def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = None) -> str:
+    outputs = folder / "tokenizer.bin", folder / "shard.bin"
+    environment = os.environ | ({"PYBPE_SIMD": simd} if simd else {})
+    command = [program, corpus, str(VOCAB_SIZE), *outputs]
+    subprocess.run([os.fspath(part) for part in command], check=True, env=environment)
+    return digest(*outputs)
+
+
+@pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_compilers(
+    root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    sources = [*sorted((root / "csrc").glob("*.c")), root / "tests/c/pipeline.c"]
+    program = tmp_path / "pipeline"
+    flags = ["-std=c11", optimisation, "-DNDEBUG", '-DPYBPE_VERSION="x"', f"-I{root / 'csrc'}", "-pthread"]
+    subprocess.run([compiler, *flags, "-o", program, *sources, "-lm"], check=True)
+    assert run_pipeline(program, corpus, tmp_path) == of_python
+
+
+@pytest.mark.parametrize("simd", ["avx512", "avx2", "swar"])
+def test_instruction_sets(root: Path, tmp_path: Path, corpus: Path, of_python: str, simd: str) -> None:
+    assert run_pipeline(root / "build/tests/pipeline", corpus, tmp_path, simd) == of_python
+
+
+def test_hash_seeds_and_workers(tmp_path: Path, corpus: Path) -> None:
+    """Python's own order of sets and dictionaries never shows."""
+    script = (
+        "import sys, pybpe\n"
+        "corpus, out, workers = sys.argv[1:]\n"
+        "tok, _ = pybpe.prepare(corpus, out, vocab_size=1000, workers=int(workers), progress=False)\n"
+    )
+    digests = set()
+    for seed, workers in (("0", 1), ("1", 2), ("random", 8)):
+        out = tmp_path / f"out{seed}"
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", script, corpus, out, str(workers)], check=True, env=environment)
+        digests.add(digest(*sorted(out.iterdir())))
+    assert len(digests) == 1
