@@ -46,9 +46,7 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
 
 @pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_compilers(
-    root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str
-) -> None:
+def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     sources = [*sorted((root / "csrc").glob("*.c")), root / "tests/c/pipeline.c"]
