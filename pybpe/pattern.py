@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
 
+# Other spellings under which the built-in patterns were published, mostly by versions of tiktoken: each gives
+# the same words. cl100k's older ones have no rule for white space at the end, which makes them llama3's.
+_SPELLINGS = {
+    r"""'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
+    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
+    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s""": "gpt2",
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)"""
+    r"""|\s+""": "llama3",
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"""
+    r"""|\s+(?!\S)|\s""": "cl100k",
+}
+
 
 class Pattern:
     """One way of cutting text.
@@ -61,6 +73,8 @@ class Pattern:
     @classmethod
     def from_regex(cls, regex: str) -> Pattern:
         """The built-in pattern that a regular expression stands for, else a custom one."""
+        if regex in _SPELLINGS:
+            return cls(_SPELLINGS[regex])
         for name in NAMES:
             for digits in (None, 1):
                 pattern = cls(name, digits)

