@@ -1,7 +1,8 @@
-"""Token files for pre-training: from texts to shards, split, counted and hashed."""
+"""Token files for pre-training: from texts to shards, split, counted and hashed; and from shards to batches."""
 
 from .binarization import binarize
 from .manifest import Manifest, ShardRecord
+from .packing import PackedSequences
 from .preparation import prepare
 
-__all__ = ["Manifest", "ShardRecord", "binarize", "prepare"]
+__all__ = ["Manifest", "PackedSequences", "ShardRecord", "binarize", "prepare"]

@@ -1,0 +1,131 @@
+"""Packed sequences: a stream of tokens cut into windows of one length, for training.
+
+    stream, 8 ids                 a b c d e f g h
+    context_length 3, stride 3    inputs a b c, d e f       targets b c d, e f g
+    drop_last=False               and    g                  and     h
+    stride 2                      inputs a b c, c d e, e f g
+
+Documents follow one another with <|endoftext|> between them, and no position is padding.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import ArgumentError
+from . import documents
+from .token_files import Paths, TokenStream
+
+if TYPE_CHECKING:
+    import numpy
+
+
+class Window(NamedTuple):
+    """One sequence: `targets` are `inputs` one token later, both of shape (length,), in the files' dtype."""
+
+    inputs: numpy.ndarray[Any, Any]
+    targets: numpy.ndarray[Any, Any]
+
+
+class PackedSequences:
+    """The windows of one or more token files, by index: `len(p)`, `p[i]`, iteration.
+
+    Nothing is read until it is asked for, and nothing is copied: windows are views of the memory-mapped file,
+    read-only (only one that crosses into the next file is a copy). Files count as one stream, in their order.
+    It can be pickled, and shared by threads.
+
+    Args:
+        path: a path, a glob pattern, several of them, or an array of ids: see TokenStream. llm.c's shards, .npy,
+            and files without a header.
+        context_length: tokens in `inputs`, and in `targets`.
+        stride: tokens from the start of one window to the start of the next; None means context_length, so that
+            each token is a target once.
+        drop_last: False adds one shorter window for targets at the end that no full window has.
+        dtype: of files without a header: see TokenStream.
+        eot_id: the id of <|endoftext|>; only the methods about documents need it.
+        eot: "append" if it ends documents, "prepend" if it begins them, as in llm.c's shards.
+
+    Raises:
+        FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1.
+
+    >>> import numpy
+    >>> packed = PackedSequences(numpy.arange(8), 3)
+    >>> [(window.inputs.tolist(), window.targets.tolist()) for window in packed]
+    [([0, 1, 2], [1, 2, 3]), ([3, 4, 5], [4, 5, 6])]
+    """
+
+    def __init__(
+        self,
+        path: Paths | numpy.ndarray[Any, Any],
+        context_length: int,
+        stride: int | None = None,
+        drop_last: bool = True,
+        *,
+        dtype: str | None = None,
+        eot_id: int | None = None,
+        eot: str = "append",
+    ) -> None:
+        self.context_length = _at_least_one("context_length", context_length)
+        self.stride = self.context_length if stride is None else _at_least_one("stride", stride)
+        self.stream = TokenStream(path, dtype)
+        self._eot_id, self._eot = eot_id, eot
+        self._count = self._windows(drop_last)
+
+    def _windows(self, drop_last: bool) -> int:
+        last = len(self.stream) - 1  # the last target's place
+        full = max(0, (last - self.context_length) // self.stride + 1)
+        covered = (full - 1) * self.stride + self.context_length if full else 0
+        has_rest = covered < last and full * self.stride < last
+        return full + (not drop_last and has_rest)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Window:
+        """Window `index`; negative ones count from the end. IndexError if there is none."""
+        span = self.span(index)
+        return Window(self.stream.slice(span.start, span.stop), self.stream.slice(span.start + 1, span.stop + 1))
+
+    def __iter__(self) -> Iterator[Window]:
+        return (self[i] for i in range(len(self)))
+
+    def span(self, index: int) -> range:
+        """The places in the stream of a window's inputs."""
+        i = operator.index(index)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"window {i} of {len(self)}")
+        start = (i + len(self) if i < 0 else i) * self.stride
+        return range(start, min(start + self.context_length, len(self.stream) - 1))
+
+    # ------------------------------------------------------------------------------------------------
+    # Documents
+
+    def document_ids(self, index: int) -> numpy.ndarray[Any, Any]:
+        """The document of each of a window's inputs, from 0, shape (length,), int32."""
+        if self._eot_id is None:
+            raise ArgumentError("documents end at <|endoftext|>: pass its id as eot_id, e.g. eot_id=tok.eot_token")
+        return documents.document_ids(self[index].inputs, self._eot_id, self._eot)
+
+    def position_ids(self, index: int) -> numpy.ndarray[Any, Any]:
+        """The place of each input in its document, shape (length,), int32: see documents.position_ids."""
+        return documents.position_ids(self.document_ids(index))
+
+    def cu_seqlens(self, index: int) -> numpy.ndarray[Any, Any]:
+        """Cumulative document lengths, shape (documents + 1,), int32: see documents.cu_seqlens."""
+        return documents.cu_seqlens(self.document_ids(index))
+
+    def attention_mask(self, index: int) -> numpy.ndarray[Any, Any]:
+        """The block-diagonal causal mask, shape (length, length), bool: see documents.causal_mask."""
+        return documents.causal_mask(self.document_ids(index))
+
+
+def _at_least_one(name: str, value: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be an integer, not {value!r}") from None
+    if number < 1:
+        raise ArgumentError(f"{name} must be at least 1, not {number}")
+    return number

@@ -1,0 +1,165 @@
+"""Token files as one stream of ids: opened, checked and memory-mapped, never read as a whole.
+
+    llm.c shard     1024 bytes of header (shard.c), then uint16 or uint32
+    .npy            numpy's header, then an array of one dimension
+    anything else   the ids alone, as nanoGPT reads them
+
+Which one a file is shows in its first bytes. Little-endian throughout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from .. import _binding
+from ..errors import ArgumentError, FormatError
+from ..inputs import input_files
+from ..pretokenize import open_input
+from .manifest import FILE_NAME
+
+if TYPE_CHECKING:
+    import numpy
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+_NPY_MAGIC = b"\x93NUMPY"
+_SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
+
+
+class TokenStream:
+    """The ids of several files, one behind the other, as if they were one array.
+
+    A slice inside one file is a view of the file; one that crosses a border is a copy. The files must not be
+    changed in place while they are open. Pickled, it is its paths: worker processes map the files again.
+
+    Args:
+        source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
+            of integers, shape (tokens,).
+        dtype: "uint16" or "uint32", for files without a header; None takes it from the manifest.json beside
+            such a file, and uint16 if there is none. Other files know their own.
+
+    Raises:
+        FileError, FormatError: a file that cannot be opened, or is not what it seems; with the offset.
+        ArgumentError: no file, a folder (which may hold several splits), files of different types.
+    """
+
+    def __init__(self, source: Paths | numpy.ndarray[Any, Any], dtype: str | None = None) -> None:
+        if dtype not in (None, "uint16", "uint32"):
+            raise ArgumentError(f"dtype must be 'uint16', 'uint32' or None, not {dtype!r}")
+        self._arguments: tuple[Any, ...]
+        if hasattr(source, "dtype"):
+            self._parts = [_checked(source, "the array of ids")]
+            self._arguments = (source, dtype)
+        else:
+            paths = _token_paths(source)
+            self._parts = [open_tokens(path, dtype) for path in paths]
+            self._arguments = (paths, dtype)
+            for path, part in zip(paths, self._parts):
+                if part.dtype != self._parts[0].dtype:
+                    raise ArgumentError(
+                        f"{path} holds {part.dtype}, but {paths[0]} {self._parts[0].dtype}: files that are read as"
+                        " one must have one type"
+                    )
+        self._starts = [0, *accumulate(map(len, self._parts))]
+        self.dtype: numpy.dtype[Any] = self._parts[0].dtype
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TokenStream, self._arguments
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
+        """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self)."""
+        import numpy
+
+        first = min(bisect_right(self._starts, start), len(self._parts)) - 1
+        begin = start - self._starts[first]
+        if stop <= self._starts[first + 1]:
+            return self._parts[first][begin : stop - self._starts[first]]
+        pieces = [self._parts[first][begin:]]
+        for part, at in zip(self._parts[first + 1 :], self._starts[first + 1 :]):
+            if at >= stop:
+                break
+            pieces.append(part[: stop - at])
+        return numpy.concatenate(pieces)
+
+
+def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndarray[Any, Any]:
+    """The ids of one file, shape (tokens,), memory-mapped and read-only. See TokenStream."""
+    name = os.fsdecode(path)
+    if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+        raise ArgumentError(f"{name}: neither a file nor a folder; only a file can be memory-mapped")
+    with open_input(path) as stream:
+        start = stream.read(len(_NPY_MAGIC))
+        size = os.fstat(stream.fileno()).st_size
+    if start == _NPY_MAGIC:
+        return _open_npy(name)
+    if name.endswith(".npy"):
+        raise FormatError(f"{name}: begins with {start!r}, expected {_NPY_MAGIC!r}: not a .npy file", 0)
+    if start[:4] in _SHARD_MAGICS:
+        shard = _binding.Shard(path)  # checks the header against the size
+        return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
+    id_bytes = 4 if (dtype or _manifest_dtype(name)) == "uint32" else 2
+    if size % id_bytes:
+        raise FormatError(
+            f"{name}: {size} bytes are no whole number of uint{8 * id_bytes}", size // id_bytes * id_bytes
+        )
+    return _map(name, f"<u{id_bytes}", 0, size // id_bytes)
+
+
+def _token_paths(source: Paths) -> list[str]:
+    paths: list[str] = []
+    for path in [source] if isinstance(source, (str, os.PathLike)) else source:
+        if os.path.isdir(path):
+            name = os.fspath(path)
+            raise ArgumentError(
+                f"{name}: a folder, which may hold several splits; name the files, for example"
+                f" {os.path.join(name, '*_train_*.bin')!r}"
+            )
+        paths += input_files(path)
+    if not paths:
+        raise ArgumentError("no token file was named")
+    return paths
+
+
+def _map(path: str, dtype: str, offset: int, count: int) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    if count == 0:  # an empty file cannot be mapped
+        return numpy.empty(0, dtype=dtype)
+    return numpy.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,)).view(numpy.ndarray)
+
+
+def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    try:
+        array = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
+    except Exception as error:  # what numpy's parsers raise on a damaged header is any of a dozen types
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(_NPY_MAGIC)) from None
+    return _checked(array, path)
+
+
+def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
+    if array.ndim != 1 or array.dtype.kind not in "ui":
+        raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected integers of one dimension")
+    return array  # type: ignore[no-any-return]
+
+
+def _manifest_dtype(path: str) -> str | None:
+    """The dtype that a manifest.json beside a file states, if it describes that file."""
+    try:
+        with open(os.path.join(os.path.dirname(path), FILE_NAME), encoding="utf-8") as stream:
+            manifest = json.load(stream)
+        files = [shard["file"] for shards in manifest["shards"].values() for shard in shards]
+        dtype = manifest["settings"]["dtype"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # no manifest, or not one of ours
+    return dtype if os.path.basename(path) in files else None

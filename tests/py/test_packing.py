@@ -1,0 +1,306 @@
+"""Token files as one stream, windows of it, and documents in them: against tables worked out by hand, and against
+slices of a list."""
+
+import json
+import os
+import pickle
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pybpe
+from llmc_compat.shards import write_shard
+from pybpe.dataset import PackedSequences, documents
+from pybpe.dataset.token_files import TokenStream, open_tokens
+
+LETTERS = "abcdefghij"
+
+
+def letters(ids: numpy.ndarray) -> str:
+    return "".join(LETTERS[i] for i in ids)
+
+
+def windows(count: int, *args: int, **kwargs: object) -> list[tuple[str, str]]:
+    packed = PackedSequences(numpy.arange(count), *args, **kwargs)  # type: ignore[arg-type]
+    assert len(packed) == len(list(packed))
+    return [(letters(inputs), letters(targets)) for inputs, targets in packed]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Windows
+
+
+HAND = [
+    # stream, context, stride, windows, the shorter window that drop_last=False adds
+    (0, 3, None, [], []),
+    (1, 3, None, [], []),
+    (2, 3, None, [], [("a", "b")]),
+    (3, 3, None, [], [("ab", "bc")]),
+    (4, 3, None, [("abc", "bcd")], []),
+    (5, 3, None, [("abc", "bcd")], [("d", "e")]),
+    (6, 3, None, [("abc", "bcd")], [("de", "ef")]),
+    (7, 3, None, [("abc", "bcd"), ("def", "efg")], []),
+    (8, 3, None, [("abc", "bcd"), ("def", "efg")], [("g", "h")]),
+    (2, 1, None, [("a", "b")], []),
+    (3, 1, None, [("a", "b"), ("b", "c")], []),
+    # overlapping
+    (5, 3, 1, [("abc", "bcd"), ("bcd", "cde")], []),
+    (5, 3, 2, [("abc", "bcd")], [("cd", "de")]),
+    (6, 3, 2, [("abc", "bcd"), ("cde", "def")], []),
+    (7, 3, 2, [("abc", "bcd"), ("cde", "def")], [("ef", "fg")]),
+    (8, 3, 2, [("abc", "bcd"), ("cde", "def"), ("efg", "fgh")], []),
+    # with gaps
+    (8, 2, 4, [("ab", "bc"), ("ef", "fg")], []),
+    (6, 2, 4, [("ab", "bc")], [("e", "f")]),
+    (5, 2, 4, [("ab", "bc")], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("count, length, stride, full, rest", HAND)
+def test_windows_by_hand(count: int, length: int, stride: int | None, full: list, rest: list) -> None:
+    assert windows(count, length, stride) == full
+    assert windows(count, length, stride, drop_last=False) == full + rest
+
+
+@given(st.integers(0, 60), st.integers(1, 12), st.integers(1, 15))
+def test_windows_are_those_of_the_sliding_window_tutorial(count: int, length: int, stride: int) -> None:
+    ids = list(range(100, 100 + count))
+    expected = [(ids[i : i + length], ids[i + 1 : i + length + 1]) for i in range(0, len(ids) - length, stride)]
+    found = [(x.tolist(), y.tolist()) for x, y in PackedSequences(numpy.array(ids, dtype=int), length, stride)]
+    assert found == expected
+
+
+@given(st.integers(0, 60), st.integers(1, 12))
+def test_each_token_but_the_first_is_a_target_once(count: int, length: int) -> None:
+    packed = PackedSequences(numpy.arange(count), length, drop_last=False)
+    assert [i for window in packed for i in window.targets] == list(range(1, count))
+
+
+def test_indices() -> None:
+    packed = PackedSequences(numpy.arange(8), 3)
+    assert packed[-1].inputs.tolist() == packed[numpy.int64(1)].inputs.tolist() == [3, 4, 5]
+    for index in (2, -3):
+        with pytest.raises(IndexError, match="of 2"):
+            packed[index]
+
+
+@pytest.mark.parametrize("arguments", [(0,), (-1,), (3, 0), (2.5,), ("3",)])
+def test_lengths_below_one_are_refused(arguments: tuple) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="context_length|stride"):
+        PackedSequences(numpy.arange(8), *arguments)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Documents
+
+E = 0  # <|endoftext|>
+
+DOCUMENTS = [
+    # ids, eot, document_ids, position_ids, cu_seqlens
+    ([5, 6, E, 7, E, 8, 9], "append", [0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 0, 1], [0, 3, 5, 7]),
+    ([E, 5, 6, E, 7, E, 8], "prepend", [0, 0, 0, 1, 1, 2, 2], [0, 1, 2, 0, 1, 0, 1], [0, 3, 5, 7]),
+    ([5, 6, E, 7], "append", [0, 0, 0, 1], [0, 1, 2, 0], [0, 3, 4]),
+    ([5, 6, E, 7], "prepend", [0, 0, 1, 1], [0, 1, 0, 1], [0, 2, 4]),
+    ([5, 6, E], "append", [0, 0, 0], [0, 1, 2], [0, 3]),
+    ([5, 6, E], "prepend", [0, 0, 1], [0, 1, 0], [0, 2, 3]),
+    ([E, E, 5], "append", [0, 1, 2], [0, 0, 0], [0, 1, 2, 3]),
+    ([E, E, 5], "prepend", [0, 1, 1], [0, 0, 1], [0, 1, 3]),
+    ([5, 6], "append", [0, 0], [0, 1], [0, 2]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ids, eot, expected, positions, lengths", DOCUMENTS)
+def test_documents_by_hand(ids: list, eot: str, expected: list, positions: list, lengths: list) -> None:
+    packed = PackedSequences(numpy.array([*ids, 99]), len(ids), eot_id=E, eot=eot)
+    found = [packed.document_ids(0), packed.position_ids(0), packed.cu_seqlens(0)]
+    assert [array.tolist() for array in found] == [expected, positions, lengths]
+    assert {array.dtype for array in found} == {numpy.dtype(numpy.int32)}
+
+
+def test_mask_by_hand() -> None:
+    mask = PackedSequences(numpy.array([5, 6, E, 7, E, 8]), 5, eot_id=E).attention_mask(0)
+    assert mask.dtype == bool
+    assert mask.astype(int).tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [0, 0, 0, 1, 0],
+        [0, 0, 0, 1, 1],
+    ]
+
+
+def test_batches_are_rows() -> None:
+    batch = numpy.random.default_rng(1).integers(0, 4, (6, 20))
+    for eot in ("append", "prepend"):
+        found = documents.document_ids(batch, E, eot)
+        rows = [documents.document_ids(row, E, eot) for row in batch]
+        assert (found == numpy.stack(rows)).all()
+        assert (documents.position_ids(found) == numpy.stack([documents.position_ids(row) for row in rows])).all()
+        assert (documents.causal_mask(found) == numpy.stack([documents.causal_mask(row) for row in rows])).all()
+        lengths = numpy.concatenate([numpy.diff(documents.cu_seqlens(row)) for row in rows])
+        assert documents.cu_seqlens(found).tolist() == [0, *numpy.cumsum(lengths).tolist()]
+
+
+def test_documents_need_the_id_and_a_place_of_endoftext() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="eot_id"):
+        PackedSequences(numpy.arange(8), 3).document_ids(0)
+    with pytest.raises(pybpe.ArgumentError, match="'none'"):
+        PackedSequences(numpy.arange(8), 3, eot_id=0, eot="none").document_ids(0)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Files
+
+
+def write_tokens(folder: Path, name: str, ids: numpy.ndarray) -> Path:
+    path = folder / name
+    if name.endswith(".npy"):
+        numpy.save(path, ids)
+    elif name.startswith("raw"):
+        ids.tofile(path)
+    else:
+        write_shard(path, ids)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+@pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
+def test_every_kind_of_file(tmp_path: Path, name: str, dtype: str) -> None:
+    ids = numpy.arange(60_000, 60_010).astype(dtype)
+    path = write_tokens(tmp_path, name, ids)
+    found = open_tokens(path, dtype)
+    assert found.dtype == dtype and found.tolist() == ids.tolist()
+    assert not found.flags.writeable
+    packed = PackedSequences(path, 4, dtype=dtype)
+    assert [window.inputs.tolist() for window in packed] == [ids[0:4].tolist(), ids[4:8].tolist()]
+
+
+@pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
+def test_windows_are_views(tmp_path: Path, name: str) -> None:
+    path = write_tokens(tmp_path, name, numpy.arange(10, dtype=numpy.uint16))
+    inputs, targets = PackedSequences(path, 4)[1]
+    assert not inputs.flags.owndata and not inputs.flags.writeable
+    assert numpy.shares_memory(inputs, targets)
+
+
+@pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
+def test_files_without_tokens(tmp_path: Path, name: str) -> None:
+    path = write_tokens(tmp_path, name, numpy.empty(0, dtype=numpy.uint16))
+    assert len(PackedSequences(path, 4, drop_last=False)) == 0
+    other = write_tokens(tmp_path, "other.bin", numpy.arange(5, dtype=numpy.uint16))
+    assert PackedSequences([path, other, path], 4)[0].targets.tolist() == [1, 2, 3, 4]
+
+
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(1, 9), st.integers(1, 9))
+def test_several_files_are_one(tmp_path_factory: pytest.TempPathFactory, sizes: list, length: int, stride: int) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    ids = numpy.arange(sum(sizes), dtype=numpy.uint16)
+    for i, part in enumerate(numpy.split(ids, numpy.cumsum(sizes)[:-1])):
+        write_tokens(folder, f"{('shard', 'raw')[i % 2]}_{i:06d}.{('bin', 'npy')[i % 3 == 2]}", part)
+    paths = sorted(folder.iterdir(), key=lambda path: path.stem[-6:])
+    expected = [window.inputs.tolist() for window in PackedSequences(ids, length, stride, False)]
+    packed = PackedSequences(paths, length, stride, False)
+    assert [window.inputs.tolist() for window in packed] == expected
+    assert [window.targets.tolist() for window in packed] == [[i + 1 for i in inputs] for inputs in expected]
+    again = pickle.loads(pickle.dumps(packed))
+    assert [window.inputs.tolist() for window in again] == expected
+
+
+def test_a_glob_gives_its_files_in_order(tmp_path: Path) -> None:
+    for i in (2, 0, 1):
+        write_tokens(tmp_path, f"x_train_{i:06d}.bin", numpy.array([10 * i, 10 * i + 1], dtype=numpy.uint16))
+    packed = PackedSequences(tmp_path / "x_train_*.bin", 5)
+    assert packed[0].inputs.tolist() == [0, 1, 10, 11, 20]
+
+
+def test_pickles_hold_paths_not_tokens(tmp_path: Path) -> None:
+    path = write_tokens(tmp_path, "shard.bin", numpy.arange(50_000, dtype=numpy.uint16))
+    assert len(pickle.dumps(PackedSequences(path, 4))) < 1000
+
+
+def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
+    """The manifest tells uint32 from uint16 where a file has no header."""
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+    (tmp_path / "a.txt").write_text("Hello!<|endoftext|>How are you?")
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", format="raw", splits=(1,), dtype="uint32")
+    packed = PackedSequences(tmp_path / "out" / "train.bin", 8, eot_id=tok.eot_token)
+    assert tok.decode(packed[0].inputs) == "Hello!<|endoftext|>H"
+    assert packed.position_ids(0).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
+    # A file that the manifest doesn't mention, and a manifest that is none, say nothing.
+    os.rename(tmp_path / "out" / "train.bin", tmp_path / "out" / "other.bin")
+    assert open_tokens(tmp_path / "out" / "other.bin").dtype == numpy.uint16
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps([1]))
+    assert open_tokens(tmp_path / "out" / "other.bin").dtype == numpy.uint16
+
+
+# ----------------------------------------------------------------------------------------------------
+# Faults
+
+
+def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
+    shard = write_tokens(tmp_path, "shard.bin", numpy.arange(10, dtype=numpy.uint16)).read_bytes()
+    numpy_file = write_tokens(tmp_path, "a.npy", numpy.arange(1000)).read_bytes()
+    numpy.save(tmp_path / "objects.npy", numpy.array([{}], dtype=object), allow_pickle=True)
+    faults = {
+        "cut.bin": (shard[:-1], "cut.bin: 1043 bytes, expected 1044"),
+        "header.bin": (shard[:500], "500 bytes are no token shard"),
+        "version.bin": (shard[:4] + b"\2" + shard[5:], "version 2 at offset 4"),
+        "odd.bin": (b"\1\0\2", "odd.bin: 3 bytes are no whole number of uint16"),
+        "not.npy": (b"\1\0\2\0", "not.npy: begins with"),
+        "cut.npy": (numpy_file[:-1], "cut.npy: damaged"),
+        "header.npy": (numpy_file[:20], "header.npy: damaged"),
+        "magic.npy": (numpy_file[:6], "magic.npy: damaged"),
+        "words.npy": (numpy_file[:10] + b"?" + numpy_file[11:], "words.npy: damaged"),
+        "objects.npy": ((tmp_path / "objects.npy").read_bytes(), "objects.npy: damaged, or not an array of integers"),
+    }
+    for name, (data, message) in faults.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(pybpe.FormatError, match=message):
+            PackedSequences(tmp_path / name, 4)
+    for array in (numpy.zeros((2, 3), dtype=int), numpy.zeros(3)):
+        numpy.save(tmp_path / "other.npy", array)
+        with pytest.raises(pybpe.FormatError, match="expected integers of one dimension"):
+            PackedSequences(tmp_path / "other.npy", 4)
+
+
+def test_any_damage_to_a_header_of_npy_is_survived(tmp_path: Path) -> None:
+    """Either numpy still understands it, or it is a FormatError."""
+    good = write_tokens(tmp_path, "a.npy", numpy.arange(10)).read_bytes()
+    rng = numpy.random.default_rng(1)
+    refused = 0
+    for _ in range(500):
+        data = bytearray(good)
+        for place in rng.integers(6, 128, rng.integers(1, 4)):
+            data[place] = rng.integers(0, 256)
+        (tmp_path / "b.npy").write_bytes(data)
+        try:
+            open_tokens(tmp_path / "b.npy").sum()
+        except pybpe.FormatError:
+            refused += 1
+    assert refused > 100
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for source, message in [
+        (tmp_path, "several splits"),
+        ([], "no token file"),
+        (tmp_path / "*.npy", "no file is there"),
+        (tmp_path / "pipe", "neither a file nor a folder"),
+    ]:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            TokenStream(source)
+    with pytest.raises(FileNotFoundError, match="missing.bin"):
+        TokenStream(tmp_path / "missing.bin")
+
+
+def test_types_are_not_mixed(tmp_path: Path) -> None:
+    narrow = write_tokens(tmp_path, "a.bin", numpy.arange(4, dtype=numpy.uint16))
+    wide = write_tokens(tmp_path, "b.bin", numpy.arange(4, dtype=numpy.uint32))
+    with pytest.raises(pybpe.ArgumentError, match="b.bin holds uint32, but .*a.bin uint16"):
+        TokenStream([narrow, wide])
+    with pytest.raises(pybpe.ArgumentError, match="int8"):
+        TokenStream(narrow, "int8")
