@@ -16,6 +16,7 @@ from pybpe.errors import ArgumentError, Error
 from pybpe.pretokenize import open_input
 
 from . import checkpoint
+from .gpt2_config import GPT2Config
 
 if TYPE_CHECKING:
     pass
@@ -88,8 +89,8 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
     shards = _checked(files.shards, _shard_facts, findings)
     for path, tokenizer in tokenizers.items():
         findings += _check_tokenizer(path, tokenizer)
-    for path, (config, dtype) in models.items():
-        findings += _check_model(path, config, dtype, batch)
+    for path, (config, _) in models.items():
+        findings += _check_model(path, config, batch)
     for path, (count, highest) in shards.items():
         findings += _check_shard(path, count, batch)
         findings += _check_ids(path, highest, tokenizers, models)
@@ -168,7 +169,7 @@ def _check_tokenizer(path: str, read: tuple[Tokenizer, int]) -> Iterator[Finding
         yield Finding(path, "has no <|endoftext|>: llm.c would start every sample from a token that does not exist")
 
 
-def _check_model(path: str, config: checkpoint.GPT2Config, dtype: str, batch: Batch) -> Iterator[Finding]:
+def _check_model(path: str, config: GPT2Config, batch: Batch) -> Iterator[Finding]:
     V, Vp = config.vocab_size, config.padded_vocab_size
     if batch.T > config.max_seq_len:
         yield Finding(
@@ -176,7 +177,7 @@ def _check_model(path: str, config: checkpoint.GPT2Config, dtype: str, batch: Ba
         )
     if Vp <= V or Vp % 8:
         yield Finding(path, f"Vp is {Vp} for V {V}: CUDA needs Vp > V and a multiple of 8; write it with --pad 128")
-    if _padding_is_used(path, config, dtype):
+    if _padding_is_used(path):
         yield Finding(
             path,
             f"rows {V} to {Vp} of wte are not zero: CUDA takes their logits for gradients, and the gradient's"
@@ -184,15 +185,9 @@ def _check_model(path: str, config: checkpoint.GPT2Config, dtype: str, batch: Ba
         )
 
 
-def _padding_is_used(path: str, config: checkpoint.GPT2Config, dtype: str) -> bool:
-    import numpy
-
-    size = 4 if dtype == "fp32" else 2
-    with open_input(path) as stream:
-        stream.seek(checkpoint.HEADER_BYTES + config.vocab_size * config.channels * size)
-        rows = (config.padded_vocab_size - config.vocab_size) * config.channels
-        raw = numpy.fromfile(stream, dtype=f"<u{size}", count=rows)
-    return bool(checkpoint.from_file_type(raw, dtype).any())
+def _padding_is_used(path: str) -> bool:
+    with checkpoint.Checkpoint(path) as model:
+        return bool(model.rows("wte", model.config.vocab_size, model.config.padded_vocab_size).any())
 
 
 def _shard_facts(path: str) -> tuple[int, int]:

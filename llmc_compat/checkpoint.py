@@ -1,25 +1,28 @@
-"""llm.c model checkpoints: written with random weights for any vocabulary, read back, checked.
+"""llm.c model checkpoints: the file, read and written.
 
 No flag of llm.c sets the vocabulary: it comes from the header of the checkpoint that training starts from.
-So a custom tokenizer needs a checkpoint of its own. The file is a header of 256 int32,
+So a custom tokenizer needs a checkpoint of its own: a random one (initialization.py), one made from another
+tokenizer's (resize.py), or one from Hugging Face (huggingface.py). The file is a header of 256 int32,
 
     [0] 20240326  [1] 3 (float32) or 5 (bfloat16)  [2] maxT  [3] V  [4] L  [5] NH  [6] C  [7] Vp
 
-and 16 tensors, all in one type, in the order of `tensor_shapes`. Source: llm.c, train_gpt2.c and
-train_gpt2.cu (gpt2_build_from_checkpoint), train_gpt2.py (write_model).
+and 16 tensors, all in one type, in the order of `tensor_shapes`, with nothing behind them. Source: llm.c,
+train_gpt2.c and train_gpt2.cu (gpt2_build_from_checkpoint), train_gpt2.py (write_model).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pybpe import _binding, padded_vocab_size
+from pybpe import _binding
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.pretokenize import open_input
+
+from .bfloat16 import from_bfloat16, to_bfloat16
+from .gpt2_config import GPT2Config
 
 if TYPE_CHECKING:
     import numpy
@@ -28,165 +31,13 @@ MAGIC = 20240326
 HEADER_INTS = 256
 HEADER_BYTES = 4 * HEADER_INTS
 VERSIONS = {"fp32": 3, "bf16": 5}
+ITEM_BYTES = {"fp32": 4, "bf16": 2}
 
-# Depth -> (channels, heads): llm.c's own table (gpt2_set_hyperparameters in train_gpt2.cu).
-DEPTHS = {
-    6: (384, 6),
-    12: (768, 12),
-    24: (1024, 16),
-    36: (1280, 20),
-    48: (1600, 25),
-    60: (1920, 30),
-    72: (2880, 30),
-    84: (3456, 36),
-}
-
-_BLOCK = 1 << 22  # weights made at once
-
-
-@dataclass(frozen=True)
-class GPT2Config:
-    """The shape of a model.
-
-    Attributes:
-        vocab_size: V, the tokenizer's tokens.
-        padded_vocab_size: Vp, the rows of wte. CUDA wants a multiple of 8 and more than V.
-        max_seq_len: maxT, the longest context.
-        num_layers, num_heads, channels: L, NH, C.
-    """
-
-    vocab_size: int
-    padded_vocab_size: int
-    max_seq_len: int
-    num_layers: int
-    num_heads: int
-    channels: int
-
-    def __post_init__(self) -> None:
-        if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
-            raise ArgumentError(f"every size of a model must be at least 1 and fit an int32: {self}")
-        if self.channels % self.num_heads:
-            raise ArgumentError(f"channels ({self.channels}) must be a multiple of num_heads ({self.num_heads})")
-        if self.padded_vocab_size < self.vocab_size:
-            raise ArgumentError(f"Vp ({self.padded_vocab_size}) must be at least V ({self.vocab_size})")
-
-    @classmethod
-    def of_depth(cls, depth: int, vocab_size: int, max_seq_len: int = 1024, pad: int = 128) -> GPT2Config:
-        """The model that llm.c calls "d12" and so on. Vp is the least multiple of `pad` above V.
-
-        Raises:
-            ArgumentError: llm.c has no such depth.
-        """
-        if depth not in DEPTHS:
-            raise ArgumentError(f"depth must be one of {', '.join(map(str, DEPTHS))}, not {depth}")
-        channels, heads = DEPTHS[depth]
-        return cls(vocab_size, padded_vocab_size(vocab_size + 1, pad), max_seq_len, depth, heads, channels)
-
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors in the order of the file."""
-        L, C = self.num_layers, self.channels
-        return {
-            "wte": (self.padded_vocab_size, C),
-            "wpe": (self.max_seq_len, C),
-            "ln1w": (L, C),
-            "ln1b": (L, C),
-            "qkvw": (L, 3 * C, C),
-            "qkvb": (L, 3 * C),
-            "attprojw": (L, C, C),
-            "attprojb": (L, C),
-            "ln2w": (L, C),
-            "ln2b": (L, C),
-            "fcw": (L, 4 * C, C),
-            "fcb": (L, 4 * C),
-            "fcprojw": (L, C, 4 * C),
-            "fcprojb": (L, C),
-            "lnfw": (C,),
-            "lnfb": (C,),
-        }
-
-    @property
-    def num_parameters(self) -> int:
-        """Weights in all, padding included: what llm.c prints as num_parameters."""
-        return sum(prod(shape) for shape in self.tensor_shapes().values())
-
-    def header(self, dtype: str) -> numpy.ndarray[Any, Any]:
-        """The 256 int32 at the start of the file."""
-        import numpy
-
-        header = numpy.zeros(HEADER_INTS, dtype="<i4")
-        header[:8] = (
-            MAGIC,
-            VERSIONS[dtype],
-            self.max_seq_len,
-            self.vocab_size,
-            self.num_layers,
-            self.num_heads,
-            self.channels,
-            self.padded_vocab_size,
-        )
-        return header
+_BLOCK_ITEMS = 1 << 22  # weights held at once, where a tensor need not be whole
 
 
 # ----------------------------------------------------------------------------------------------------
-# Writing
-
-
-def write_random_checkpoint(
-    path: _binding.PathLike, config: GPT2Config, *, dtype: str = "fp32", seed: int = 42
-) -> None:
-    """Writes a model to start training from, atomically, with GPT-2's initialisation.
-
-    Weights are N(0, 0.02); those of attproj and fcproj, which end in the residual stream,
-    N(0, 0.02 / sqrt(2 L)); layer norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves
-    raw logits as the gradient of the padding: with random rows the gradient's norm is 904 instead of 1.7.
-
-    Args:
-        dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).
-        seed: the same seed gives the same file.
-    """
-    import numpy
-
-    check_dtype(dtype)
-    rng = numpy.random.default_rng(seed)
-    with _binding.Output(path) as output:
-        output.write(config.header(dtype).tobytes())
-        for name, shape in config.tensor_shapes().items():
-            for block in _random_tensor(rng, config, name, prod(shape)):
-                output.write(to_file_type(block, dtype).tobytes())
-
-
-def _random_tensor(rng: Any, config: GPT2Config, name: str, size: int) -> Iterator[numpy.ndarray[Any, Any]]:
-    """The initial weights of one tensor, flat, in blocks: a model need not fit into memory."""
-    import numpy
-
-    if name in ("ln1w", "ln2w", "lnfw"):
-        yield numpy.ones(size, dtype=numpy.float32)
-    elif name.endswith("b"):
-        yield numpy.zeros(size, dtype=numpy.float32)
-    else:
-        residual = name in ("attprojw", "fcprojw")
-        std = 0.02 / sqrt(2 * config.num_layers) if residual else 0.02
-        drawn = config.vocab_size * config.channels if name == "wte" else size
-        for start in range(0, drawn, _BLOCK):
-            yield rng.standard_normal(min(_BLOCK, drawn - start), dtype=numpy.float32) * numpy.float32(std)
-        if drawn < size:
-            yield numpy.zeros(size - drawn, dtype=numpy.float32)
-
-
-def write_checkpoint(
-    path: _binding.PathLike, config: GPT2Config, tensors: dict[str, numpy.ndarray[Any, Any]], *, dtype: str = "fp32"
-) -> None:
-    """Writes given weights (float32, of the shapes in `config.tensor_shapes()`), atomically."""
-    check_dtype(dtype)
-    shapes = config.tensor_shapes()
-    for name, shape in shapes.items():
-        if name not in tensors or tensors[name].shape != shape:
-            found = tensors[name].shape if name in tensors else "missing"
-            raise ArgumentError(f"tensor {name} must have the shape {shape}; it is {found}")
-    with _binding.Output(path) as output:
-        output.write(config.header(dtype).tobytes())
-        for name in shapes:
-            output.write(to_file_type(tensors[name], dtype).tobytes())
+# Types
 
 
 def check_dtype(dtype: str) -> None:
@@ -196,45 +47,179 @@ def check_dtype(dtype: str) -> None:
 
 
 def to_file_type(values: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
-    """float32 as the file holds it: little-endian float32, or bfloat16 as uint16, rounded to nearest even."""
+    """float32 of any shape as the file holds it: little-endian float32, or bfloat16 as uint16, rounded to nearest
+    even."""
     import numpy
 
-    flat = numpy.ascontiguousarray(values, dtype="<f4")
-    if dtype == "fp32":
-        return flat
-    bits = flat.view("<u4")
-    # bfloat16 is the upper half of a float32. Adding 0x7FFF, or 0x8000 if the last bit kept is 1, carries into
-    # it exactly when nearest-even rounds up. A NaN could be carried into infinity, so it is set apart.
-    rounded: numpy.ndarray[Any, Any] = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype("<u2")
-    rounded[numpy.isnan(flat)] = 0x7FC0
-    return rounded
+    return numpy.ascontiguousarray(values, dtype="<f4") if dtype == "fp32" else to_bfloat16(values)
 
 
 def from_file_type(raw: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
     """The reverse, as float32."""
+    return raw.view("<f4") if dtype == "fp32" else from_bfloat16(raw)
 
-    if dtype == "fp32":
-        return raw.view("<f4")
-    wide: numpy.ndarray[Any, Any] = raw.view("<u2").astype("<u4") << 16
-    return wide.view("<f4")
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+def write_checkpoint(
+    path: _binding.PathLike, config: GPT2Config, tensors: Mapping[str, numpy.ndarray[Any, Any]], *, dtype: str = "fp32"
+) -> None:
+    """Writes given weights, atomically.
+
+    Args:
+        tensors: float32, of the names and shapes in `config.tensor_shapes()`.
+        dtype: "fp32" or "bf16".
+
+    Raises:
+        ArgumentError: a tensor is missing or has another shape. FileError.
+    """
+    check_dtype(dtype)
+    shapes = config.tensor_shapes()
+    for name, shape in shapes.items():
+        if name not in tensors or tensors[name].shape != shape:
+            found = tensors[name].shape if name in tensors else "missing"
+            raise ArgumentError(f"tensor {name} must have the shape {shape}; it is {found}")
+    write_blocks(path, config, dtype, (to_file_type(tensors[name], dtype) for name in shapes))
+
+
+def write_blocks(
+    path: _binding.PathLike, config: GPT2Config, dtype: str, blocks: Iterable[numpy.ndarray[Any, Any]]
+) -> None:
+    """Writes the header and then blocks of weights, atomically, without holding more than one of them.
+
+    Args:
+        blocks: in the file's type, in its order; together they are all of its tensors.
+    """
+    with _binding.Output(path) as output:
+        output.write(_header(config, dtype))
+        for block in blocks:
+            output.write(block)
+
+
+def _header(config: GPT2Config, dtype: str) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    header = numpy.zeros(HEADER_INTS, dtype="<i4")
+    header[:8] = (
+        MAGIC,
+        VERSIONS[dtype],
+        config.max_seq_len,
+        config.vocab_size,
+        config.num_layers,
+        config.num_heads,
+        config.channels,
+        config.padded_vocab_size,
+    )
+    return header
 
 
 # ----------------------------------------------------------------------------------------------------
 # Reading
 
 
+class Checkpoint:
+    """An open checkpoint: its shape, and its weights as they are asked for. A context manager that closes it.
+
+    Attributes:
+        path: as given.
+        config: the shape of the model.
+        dtype: "fp32" or "bf16", as in the file.
+
+    Raises:
+        FileError: it cannot be read. FormatError: which field of the header is wrong, or how many bytes are missing
+            or too many, and what llm.c would do. Nothing is allocated before the size of the file is known to
+            be the header's.
+    """
+
+    def __init__(self, path: _binding.PathLike) -> None:
+        self.path = os.fsdecode(path)
+        self._stream = open_input(path)
+        try:
+            self.config, self.dtype = _read_header(self._stream, self.path)
+        except BaseException:
+            self._stream.close()
+            raise
+        self._shapes = self.config.tensor_shapes()
+        self._offsets = {}
+        offset = HEADER_BYTES
+        for name, shape in self._shapes.items():
+            self._offsets[name] = offset
+            offset += prod(shape) * ITEM_BYTES[self.dtype]
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def tensor(self, name: str) -> numpy.ndarray[Any, Any]:
+        """A whole tensor as float32, of its shape in `config.tensor_shapes()`."""
+        return self.rows(name, 0, self._shape(name)[0])
+
+    def rows(self, name: str, start: int, stop: int) -> numpy.ndarray[Any, Any]:
+        """Rows start..stop of a tensor (of its first dimension), as float32."""
+        return from_file_type(self.raw_rows(name, start, stop), self.dtype)
+
+    def raw_rows(self, name: str, start: int, stop: int) -> numpy.ndarray[Any, Any]:
+        """The same in the file's type: float32, or bfloat16 as uint16.
+
+        Raises:
+            ArgumentError: there is no such tensor or row. FormatError: the file was cut off meanwhile.
+        """
+        import numpy
+
+        shape = self._shape(name)
+        if not 0 <= start <= stop <= shape[0]:
+            raise ArgumentError(f"{name} has {shape[0]} rows; {start}..{stop} are not among them")
+        wanted = (stop - start, *shape[1:])
+        row_bytes = prod(shape[1:]) * ITEM_BYTES[self.dtype]
+        self._stream.seek(self._offsets[name] + start * row_bytes)
+        raw = numpy.fromfile(self._stream, dtype="<f4" if self.dtype == "fp32" else "<u2", count=prod(wanted))
+        if raw.size < prod(wanted):
+            raise FormatError(f"{self.path}: ended inside the tensor {name}: it was cut off while read")
+        return raw.reshape(wanted)
+
+    def raw_blocks(self, name: str) -> Iterator[numpy.ndarray[Any, Any]]:
+        """All rows of a tensor in turn, some at a time, in the file's type."""
+        shape = self._shape(name)
+        step = max(1, _BLOCK_ITEMS // prod(shape[1:]))
+        for start in range(0, shape[0], step):
+            yield self.raw_rows(name, start, min(start + step, shape[0]))
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        if name not in self._shapes:
+            raise ArgumentError(f"a checkpoint has no tensor {name!r}; it has {', '.join(self._shapes)}")
+        return self._shapes[name]
+
+
 def read_config(path: _binding.PathLike) -> tuple[GPT2Config, str]:
     """The shape of a checkpoint and its dtype, after a check of the header against the file's size.
 
     Raises:
-        FileError, FormatError: it says which field is wrong and what llm.c would do.
+        FileError, FormatError: as `Checkpoint`.
     """
+    with Checkpoint(path) as checkpoint:
+        return checkpoint.config, checkpoint.dtype
+
+
+def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, numpy.ndarray[Any, Any]]]:
+    """The shape of a checkpoint of either version, and all its tensors by name, as float32, of the shapes in
+    `GPT2Config.tensor_shapes()` (bfloat16 is widened, exactly).
+
+    Raises:
+        FileError, FormatError: as `Checkpoint`.
+    """
+    with Checkpoint(path) as checkpoint:
+        return checkpoint.config, {name: checkpoint.tensor(name) for name in checkpoint.config.tensor_shapes()}
+
+
+def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
     import numpy
 
-    name = os.fsdecode(path)
-    with open_input(path) as stream:
-        raw = stream.read(HEADER_BYTES)
-        size = os.fstat(stream.fileno()).st_size
+    raw = stream.read(HEADER_BYTES)
+    size = os.fstat(stream.fileno()).st_size
     if len(raw) < HEADER_BYTES:
         raise FormatError(f"{name}: {len(raw)} bytes are no checkpoint: its header alone has {HEADER_BYTES}", len(raw))
     header = [int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8)]
@@ -248,7 +233,7 @@ def read_config(path: _binding.PathLike) -> tuple[GPT2Config, str]:
     except ArgumentError as error:
         raise FormatError(f"{name}: header: {error}", 8) from None
     dtype = dtypes[header[1]]
-    expected = HEADER_BYTES + config.num_parameters * (4 if dtype == "fp32" else 2)
+    expected = HEADER_BYTES + config.num_parameters * ITEM_BYTES[dtype]
     if size != expected:
         raise FormatError(
             f"{name}: {size} bytes, expected {expected} for its header; llm.c aborts if bytes are missing and"
@@ -256,19 +241,3 @@ def read_config(path: _binding.PathLike) -> tuple[GPT2Config, str]:
             min(size, expected),
         )
     return config, dtype
-
-
-def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, numpy.ndarray[Any, Any]]]:
-    """The shape and the tensors, as float32, of a checkpoint of either version."""
-    import numpy
-
-    config, dtype = read_config(path)
-    tensors = {}
-    with open_input(path) as stream:
-        stream.seek(HEADER_BYTES)
-        for name, shape in config.tensor_shapes().items():
-            raw = numpy.fromfile(stream, dtype="<u4" if dtype == "fp32" else "<u2", count=prod(shape))
-            if len(raw) < prod(shape):
-                raise FormatError(f"{os.fsdecode(path)}: ended inside the tensor {name}: it was cut off while read")
-            tensors[name] = from_file_type(raw, dtype).reshape(shape)
-    return config, tensors

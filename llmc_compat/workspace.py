@@ -23,7 +23,9 @@ from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import Inputs
 
 from .check import Batch, check, too_small
-from .checkpoint import GPT2Config, check_dtype, write_random_checkpoint
+from .checkpoint import check_dtype
+from .gpt2_config import GPT2Config
+from .initialization import write_random_checkpoint
 
 CPU_BATCH = Batch(B=4, T=64)  # compiled into train_gpt2.c
 CUDA_B = 4  # train_gpt2.cu's default
@@ -93,7 +95,8 @@ def make_workspace(
         raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {context}")
     if END_TOKEN not in special_tokens:
         raise ArgumentError(f"special_tokens must have {END_TOKEN}: llm.c starts its samples from it")
-    _model_config(vocab_size, depth, layers, heads, channels, context, pad)  # refused now, not after training
+    shape: dict[str, int | None] = {"layers": layers, "heads": heads, "channels": channels}
+    GPT2Config.of_depth(depth, vocab_size, context, pad, **shape)  # refused now, not after training
     folder = make_folder(out)
     data = make_folder(os.path.join(folder, "data"))
     name = "corpus"
@@ -112,7 +115,7 @@ def make_workspace(
         progress=progress,
     )
     _check_sizes(manifest)
-    config = _model_config(tok.n_vocab, depth, layers, heads, channels, context, pad)
+    config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
     tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
     write_random_checkpoint(os.path.join(folder, MODEL_NAMES[dtype]), config, dtype=dtype, seed=seed)
     _link_cpu_data(folder, manifest)
@@ -125,26 +128,6 @@ def make_workspace(
 
 
 END_TOKEN = CONTROL_TOKENS[0]
-
-
-def _model_config(
-    vocab_size: int,
-    depth: int,
-    layers: int | None,
-    heads: int | None,
-    channels: int | None,
-    context: int,
-    pad: int,
-) -> GPT2Config:
-    base = GPT2Config.of_depth(depth, vocab_size, context, pad)
-    return GPT2Config(
-        vocab_size,
-        base.padded_vocab_size,
-        context,
-        base.num_layers if layers is None else layers,
-        base.num_heads if heads is None else heads,
-        base.channels if channels is None else channels,
-    )
 
 
 def _check_sizes(manifest: pybpe.Manifest) -> None:

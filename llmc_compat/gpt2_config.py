@@ -1,0 +1,115 @@
+"""The shape of a GPT-2 as llm.c builds it: sizes, and the tensors that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pybpe import padded_vocab_size
+from pybpe.errors import ArgumentError
+
+# Depth -> (channels, heads): llm.c's own table (gpt2_set_hyperparameters in train_gpt2.cu).
+DEPTHS = {
+    6: (384, 6),
+    12: (768, 12),
+    24: (1024, 16),
+    36: (1280, 20),
+    48: (1600, 25),
+    60: (1920, 30),
+    72: (2880, 30),
+    84: (3456, 36),
+}
+
+
+def padded_rows(vocab_size: int, pad: int = 128) -> int:
+    """Vp, the rows of wte: the least multiple of `pad` above V, since CUDA wants Vp > V."""
+    return padded_vocab_size(vocab_size + 1, pad)
+
+
+@dataclass(frozen=True)
+class GPT2Config:
+    """The shape of a model.
+
+    Attributes:
+        vocab_size: V, the tokenizer's tokens.
+        padded_vocab_size: Vp, the rows of wte. CUDA wants a multiple of 8 and more than V.
+        max_seq_len: maxT, the longest context.
+        num_layers, num_heads, channels: L, NH, C.
+    """
+
+    vocab_size: int
+    padded_vocab_size: int
+    max_seq_len: int
+    num_layers: int
+    num_heads: int
+    channels: int
+
+    def __post_init__(self) -> None:
+        if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
+            raise ArgumentError(f"every size of a model must be at least 1 and fit an int32: {self}")
+        if self.channels % self.num_heads:
+            raise ArgumentError(f"channels ({self.channels}) must be a multiple of num_heads ({self.num_heads})")
+        if self.padded_vocab_size < self.vocab_size:
+            raise ArgumentError(f"Vp ({self.padded_vocab_size}) must be at least V ({self.vocab_size})")
+
+    @classmethod
+    def of_depth(
+        cls,
+        depth: int,
+        vocab_size: int,
+        max_seq_len: int = 1024,
+        pad: int = 128,
+        *,
+        layers: int | None = None,
+        heads: int | None = None,
+        channels: int | None = None,
+    ) -> GPT2Config:
+        """The model that llm.c calls "d12" and so on.
+
+        Args:
+            depth: 6, 12, 24, ...: a row of llm.c's table.
+            vocab_size: V.
+            max_seq_len: maxT.
+            pad: Vp is the least multiple of this above V.
+            layers, heads, channels: instead of the table's.
+
+        Raises:
+            ArgumentError: llm.c has no such depth, or the sizes do not fit together.
+        """
+        if depth not in DEPTHS:
+            raise ArgumentError(f"depth must be one of {', '.join(map(str, DEPTHS))}, not {depth}")
+        return cls(
+            vocab_size,
+            padded_rows(vocab_size, pad),
+            max_seq_len,
+            depth if layers is None else layers,
+            DEPTHS[depth][1] if heads is None else heads,
+            DEPTHS[depth][0] if channels is None else channels,
+        )
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The tensors in the order of the file."""
+        L, C = self.num_layers, self.channels
+        return {
+            "wte": (self.padded_vocab_size, C),
+            "wpe": (self.max_seq_len, C),
+            "ln1w": (L, C),
+            "ln1b": (L, C),
+            "qkvw": (L, 3 * C, C),
+            "qkvb": (L, 3 * C),
+            "attprojw": (L, C, C),
+            "attprojb": (L, C),
+            "ln2w": (L, C),
+            "ln2b": (L, C),
+            "fcw": (L, 4 * C, C),
+            "fcb": (L, 4 * C),
+            "fcprojw": (L, C, 4 * C),
+            "fcprojb": (L, C),
+            "lnfw": (C,),
+            "lnfb": (C,),
+        }
+
+    @property
+    def num_parameters(self) -> int:
+        """Weights in all, padding included: what llm.c prints as num_parameters."""
+        return sum(prod(shape) for shape in self.tensor_shapes().values())
