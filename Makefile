@@ -3,7 +3,7 @@
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | pytest | lint | format | clean
-# make parity     equal to Hugging Face's trainer and to tiktoken on a file: CORPUS=file
+# make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
@@ -108,9 +108,14 @@ format: .venv/stamp
 	$(VENV)/ruff format
 	$(VENV)/clang-format -i $(C_STYLED)
 
-# Ours against Hugging Face's trainer and tiktoken on a file of yours: CORPUS=file vocab=32000
-parity: build/extension.stamp
-	$(VENV)/python tests/parity.py $(or $(CORPUS),out/corpus.txt) $(if $(vocab),--vocab-size $(vocab))
+# Ours against tiktoken and Hugging Face's trainer on a file of yours: CORPUS=file vocab=32000
+parity: build/extension.stamp .venv/parity-stamp
+	$(VENV)/python tests/parity.py $(or $(CORPUS),out/corpus.txt) $(if $(vocab),--vocab-size $(vocab)) \
+	    $(if $(only),--only $(only))
+
+.venv/parity-stamp: tests/requirements-parity.txt .venv/stamp
+	$(VENV)/python -m pip install --quiet --no-deps -r $<
+	touch $@
 
 demo: all
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \

@@ -1,13 +1,14 @@
-"""Parity on a file of yours: `make parity CORPUS=file [vocab=32000]`.
+"""Parity on a file of yours: `make parity CORPUS=file [vocab=32000] [only=encoding|training]`.
 
-Trains on it with Hugging Face's trainer and with ours (tie_break="huggingface"), and compares merges and
-vocabularies; encodes it with tiktoken and with ours, GPT-2's vocabulary, and compares ids. Exit code 1 if
-anything differs.
+Encodes it with tiktoken and with ours, with the vocabularies of GPT-2, cl100k and o200k, as ordinary text and with
+special tokens strewn in, and compares ids. Trains on it with Hugging Face's trainer and with ours
+(tie_break="huggingface"), and compares merges and vocabularies. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +17,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "py"))
 
-from gpt2 import gpt2_files, gpt2_tiktoken
+import numpy
+import tiktoken
+from gpt2 import gpt2_tiktoken
+from openai_ranks import cl100k, o200k
 from test_train_huggingface import SPECIALS, merges, ours, theirs
 
 import pybpe
@@ -43,13 +47,47 @@ def training_is_equal(text: str, vocab_size: int, min_frequency: int) -> bool:
     return len(a) == len(b) and found["vocab"] == expected["vocab"]
 
 
-def encoding_is_equal(text: str) -> bool:
-    """Compares the two encoders."""
-    tok = pybpe.Tokenizer.from_files(*gpt2_files())
-    found = timed("encoding, pybpe", tok.encode_ordinary, text)
-    expected = timed("encoding, tiktoken", gpt2_tiktoken().encode_ordinary, text)
-    print(f"{len(found)} ids, tiktoken {len(expected)}; equal: {found == expected}")
-    return bool(found == expected)
+def strewn(text: str, specials: list[str], every: int = 5000) -> str:
+    """The text with special tokens, and beginnings of them, about every so many characters."""
+    rng = random.Random(1)
+    parts = []
+    at = 0
+    while at < len(text):
+        size = rng.randint(1, 2 * every)
+        special = rng.choice(specials)
+        parts += [text[at : at + size], special, special[: rng.randint(1, len(special))]]
+        at += size
+    return "".join(parts)
+
+
+def ids_are_equal(what: str, found: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any]) -> bool:
+    """Compares, and says where the first difference is."""
+    if numpy.array_equal(found, expected):
+        print(f"{what}: {len(found)} ids, equal", flush=True)
+        return True
+    size = min(len(found), len(expected))
+    differ = numpy.flatnonzero(found[:size] != expected[:size])
+    at = int(differ[0]) if len(differ) else size
+    print(f"{what}: {len(found)} ids, tiktoken {len(expected)}: they differ from id {at} on", flush=True)
+    print(f"  pybpe {found[at : at + 10].tolist()}, tiktoken {expected[at : at + 10].tolist()}")
+    return False
+
+
+def encoding_is_equal(name: str, encoding: tiktoken.Encoding, text: str) -> bool:
+    """Compares the two encoders, and decodes."""
+    tok = pybpe.Tokenizer.from_tiktoken(encoding)
+    with_specials = strewn(text, sorted(encoding.special_tokens_set))
+    equal = []
+    for what, sample, allowed in ((name, text, set()), (f"{name} with specials", with_specials, "all")):
+        found = timed(f"{what}, pybpe", lambda: tok.encode_to_numpy(sample, allowed_special=allowed))  # noqa: B023
+        expected = timed(
+            f"{what}, tiktoken",
+            lambda: encoding.encode_to_numpy(sample, allowed_special=allowed, disallowed_special=()),  # noqa: B023
+        )
+        equal += [ids_are_equal(what, found, expected), tok.decode_bytes(found) == sample.encode()]
+    if not all(equal[1::2]):
+        print(f"{name}: decoding does not give the text back")
+    return all(equal)
 
 
 def main() -> int:
@@ -58,9 +96,15 @@ def main() -> int:
     parser.add_argument("corpus")
     parser.add_argument("--vocab-size", type=int, default=32000)
     parser.add_argument("--min-frequency", type=int, default=0)
+    parser.add_argument("--only", choices=["encoding", "training"])
     args = parser.parse_args()
     text = Path(args.corpus).read_bytes().decode("utf-8", "replace")
-    equal = [encoding_is_equal(text), training_is_equal(text, args.vocab_size, args.min_frequency)]
+    equal = []
+    if args.only != "training":
+        encodings = {"gpt2": gpt2_tiktoken, "cl100k": cl100k, "o200k": o200k}
+        equal += [encoding_is_equal(name, make(), text) for name, make in encodings.items()]
+    if args.only != "encoding":
+        equal.append(training_is_equal(text, args.vocab_size, args.min_frequency))
     print("all equal" if all(equal) else "NOT EQUAL")
     return 0 if all(equal) else 1
 
