@@ -1,0 +1,105 @@
+"""Moves a trained model to another vocabulary: what it knows about shared tokens stays.
+
+Only wte, the embedding of tokens (which is the output layer as well), depends on the vocabulary. A token that both
+tokenizers have keeps its row. Any other starts as the mean of the old rows: so it takes part in the softmax as an
+average token does, where a random row would draw a large share of the probability
+(John Hewitt, "Initializing New Word Embeddings for Pretrained Language Models", 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pybpe import Tokenizer, _binding
+from pybpe.errors import ArgumentError
+
+from .checkpoint import Checkpoint, from_file_type, to_file_type, write_blocks
+from .gpt2_config import GPT2Config, padded_rows
+
+if TYPE_CHECKING:
+    import numpy
+
+_MEAN, _ZERO = -1, -2  # where a row comes from, if not from an old one
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Resized:
+    """What was written.
+
+    Attributes:
+        config, dtype: of the new checkpoint.
+        copied: tokens whose rows were copied.
+        averaged: tokens that got the mean row.
+    """
+
+    config: GPT2Config
+    dtype: str
+    copied: int
+    averaged: int
+
+
+def resize_checkpoint(
+    source: _binding.PathLike, old: Tokenizer, new: Tokenizer, out: _binding.PathLike, *, pad: int = 128
+) -> Resized:
+    """Writes the checkpoint `source`, which was trained with the tokenizer `old`, for the tokenizer `new`.
+
+    Rows of ordinary tokens with the same bytes, and of specials with the same text, are copied; other tokens get
+    the mean of all old rows, and the padding is zero. Everything else, the type and maxT too, stays as it is. Atomic;
+    `out` may be `source`. In memory it needs the old wte, not the model.
+
+    Args:
+        pad: the new Vp is the least multiple of this above V.
+
+    Raises:
+        ArgumentError: `old` has another number of tokens than the model. FileError, FormatError: of `source`.
+    """
+    import numpy
+
+    with Checkpoint(source) as model:
+        if old.n_vocab != model.config.vocab_size:
+            raise ArgumentError(
+                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.n_vocab} tokens: it must"
+                " be the one that the model was trained with"
+            )
+        config = replace(model.config, vocab_size=new.n_vocab, padded_vocab_size=padded_rows(new.n_vocab, pad))
+        origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
+        origins[: new.n_vocab] = _old_ids(old, new)
+        write_blocks(out, config, model.dtype, _blocks(model, origins))
+        averaged = int((origins == _MEAN).sum())
+        return Resized(config, model.dtype, new.n_vocab - averaged, averaged)
+
+
+def _old_ids(old: Tokenizer, new: Tokenizer) -> list[int]:
+    """For each new id the id of the same token in the old tokenizer, or _MEAN."""
+    specials = old.special_tokens
+    special_ids = set(specials.values())
+    ordinary = {token: i for i, token in old.vocab.items() if i not in special_ids}
+    origins = [ordinary.get(token, _MEAN) for token in new.model.tokens]
+    for text, i in new.special_tokens.items():
+        origins[i] = specials.get(text, _MEAN)
+    return origins
+
+
+def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:
+    """All weights of the new checkpoint, in the type of the file."""
+    import numpy
+
+    wte = model.raw_rows("wte", 0, model.config.vocab_size)
+    sums = [from_file_type(rows, model.dtype).sum(axis=0, dtype=numpy.float64) for rows in _row_blocks(wte)]
+    mean = to_file_type(numpy.sum(sums, axis=0) / len(wte), model.dtype)
+    for part in _row_blocks(origins):
+        rows = wte[numpy.maximum(part, 0)]
+        rows[part == _MEAN] = mean
+        rows[part == _ZERO] = 0
+        yield rows
+    for name in model.config.tensor_shapes():
+        if name != "wte":
+            yield from model.raw_blocks(name)
+
+
+def _row_blocks(rows: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        yield rows[start : start + _BLOCK_ROWS]
