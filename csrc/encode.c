@@ -171,8 +171,8 @@ typedef struct encode_work {
     pybpe_error *err;
     int code; /* the first error; after it units are dropped */
     id_sink sink;
-    size_t count; /* of units */
-    word_key units[BATCH_UNITS];
+    size_t count;                                /* of units */
+    uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; apart, or gcc joins their halves at a loss */
     cache_slot *sets[BATCH_UNITS];
 } encode_work;
 
@@ -236,7 +236,7 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
 INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
     id_sink sink = work->sink;
     for (size_t i = 0; i < work->count; i++) {
-        word_key key = work->units[i];
+        word_key key = {work->los[i], work->his[i]};
         cache_slot *set = work->sets[i];
         const cache_slot *slot = &set[cache_slot_holds(&set[1], key)]; /* arithmetic: no branch to mispredict */
         unsigned count = cache_slot_count(slot);
@@ -282,7 +282,8 @@ static __attribute__((noinline)) void units_flush(encode_work *work) {
 INLINE_ALWAYS void unit_put(encode_work *work, size_t at, word_key key, const pybpe_cache *c) {
     cache_slot *set = cache_set(c, word_key_hash(key, c->seed));
     PYBPE_PREFETCH(set);
-    work->units[at] = key;
+    work->los[at] = key.lo;
+    work->his[at] = key.hi;
     work->sets[at] = set;
 }
 
