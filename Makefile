@@ -3,6 +3,7 @@
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | pytest | lint | format | clean
+# make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
 #
@@ -27,7 +28,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-merge clean force
+.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-merge amalgamation clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -70,6 +71,10 @@ build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -o $@ $< build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
+amalgamation: build/amalgamation/pybpe.c
+build/amalgamation/pybpe.c: $(SOURCES) $(HEADERS) csrc/amalgamate.py pybpe/_version.py LICENSE
+	$(PYTHON) csrc/amalgamate.py $(@D) $(VERSION)
+
 # Rewritten only when it changes, so that another compiler, flag or version rebuilds everything in C.
 build/flags: force
 	@mkdir -p $(@D)
@@ -97,11 +102,12 @@ test-extras: all .venv/extras-stamp
 	$(VENV)/python -m pip install --quiet -r $<
 	touch $@
 
-lint: .venv/stamp
+lint: .venv/stamp amalgamation
 	$(VENV)/ruff check
 	$(VENV)/ruff format --check
 	$(VENV)/mypy
 	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
+	$(CC) $(STRICT) -fsyntax-only build/amalgamation/pybpe.c
 
 format: .venv/stamp
 	$(VENV)/ruff check --fix-only

@@ -11,7 +11,6 @@ end, so that a reader, a crash or a full disk never meets half a file:
     rename to NAME          (atomic: POSIX)
     fsync  the folder       (the new name is on the disk)
 */
-#define _GNU_SOURCE /* getentropy, O_CLOEXEC, madvise, strerror_r */
 #include "base.h"
 
 #include <errno.h>

@@ -4,6 +4,11 @@ What every module stands on: errors, the allocator, checked sizes, files. Intern
 #ifndef PYBPE_BASE_H
 #define PYBPE_BASE_H
 
+/* getentropy, glob, madvise, O_CLOEXEC, strerror_r. It counts only before the first system header. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE
+#endif
+
 #include "pybpe.h"
 
 #include <stdbool.h>
@@ -67,6 +72,11 @@ static inline void store_u32(uint8_t *p, uint32_t x) {
     for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(x >> (8 * i));
     }
+}
+
+/* Token i of a buffer of id_bytes. */
+static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
+    return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
 }
 
 /* Reads a whole file with plain reads (a mapping would die of SIGBUS when the file is truncated under

@@ -151,7 +151,8 @@ static int table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
 }
 
 /* Copies a long word into the arena. */
-static int arena_add(pybpe_counter *c, const uint8_t *word, size_t length, const uint8_t **record, pybpe_error *err) {
+static int arena_add_word(pybpe_counter *c, const uint8_t *word, size_t length, const uint8_t **record,
+                          pybpe_error *err) {
     uint64_t n = length;
     size_t needed = 0;
     if (!size_add(length, sizeof n, &needed)) {
@@ -188,7 +189,7 @@ static int slot_find(pybpe_counter *c, const pending *p, count_slot **found, pyb
     word_key key = p->key;
     if (p->length > WORD_INLINE_MAX) {
         const uint8_t *record = NULL;
-        int code = arena_add(c, p->word, p->length, &record, err);
+        int code = arena_add_word(c, p->word, p->length, &record, err);
         if (code != PYBPE_OK) {
             return code;
         }

@@ -7,10 +7,6 @@ one store instead of a call to memcpy. (Behind the last token of the vocabulary 
 */
 #include "vocab.h"
 
-static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
-    return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
-}
-
 static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err) {
     return error_set(err, PYBPE_ERR_VALUE, i, "id %u at position %zu is not in the vocabulary, %s", id, i,
                      id < v->count ? "which leaves it unused" : "which ends before it");

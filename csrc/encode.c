@@ -180,7 +180,7 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     uint32_t small[MERGE_SHORT_MAX];
     pybpe_cache *c = work->c;
     const uint32_t *ids = small;
-    size_t count;
+    size_t count = 0;
     uint64_t hash = 0;
     if (n <= CACHE_WORD_MAX) {
         hash = word_hash_long(w, n, c->seed);

@@ -136,7 +136,7 @@ static cache_entry *arena_take(pybpe_cache *c, size_t bytes, size_t count, uint3
 }
 
 /* Writes the word's ids, and its bytes if n > 0, to the arena. */
-static uint32_t arena_add(pybpe_cache *c, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
+static uint32_t arena_add_ids(pybpe_cache *c, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
     uint32_t offset;
     cache_entry *entry = arena_take(c, n, count, &offset);
     *entry = (cache_entry){(uint32_t)n, (uint32_t)count};
@@ -179,7 +179,7 @@ void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *id
             }
         }
     } else {
-        slot.ids.far.offset = arena_add(c, NULL, 0, ids, count);
+        slot.ids.far.offset = arena_add_ids(c, NULL, 0, ids, count);
         slot.ids.far.generation = c->generation;
     }
     if (!cache_slot_holds(&set[0], key)) { /* it does if its ids were gone from the arena */
@@ -204,6 +204,6 @@ const uint32_t *cache_long_find(const pybpe_cache *c, uint64_t hash, const uint8
 }
 
 void cache_long_add(pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
-    uint32_t offset = arena_add(c, w, n, ids, count);
+    uint32_t offset = arena_add_ids(c, w, n, ids, count);
     c->long_slots[hash & c->long_mask] = (cache_long_slot){hash, offset, c->generation};
 }

@@ -14,7 +14,6 @@ what they were: the shards' one is never reset, the samples' one always is. This
 makes the sequence, so _seek repeats the draws without reading any token; a shuffle whose result nobody will
 see is passed over by dropping as many numbers as it would draw.
 */
-#define _DEFAULT_SOURCE /* glob */
 #include "base.h"
 #include "random.h"
 

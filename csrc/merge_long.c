@@ -108,7 +108,7 @@ static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, 
 The heap of heads
 */
 
-static void heap_sift_down(merge_head *heap, size_t n, size_t i, merge_head x) {
+static void merge_heap_sift_down(merge_head *heap, size_t n, size_t i, merge_head x) {
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= n) {
@@ -124,7 +124,7 @@ static void heap_sift_down(merge_head *heap, size_t n, size_t i, merge_head x) {
     heap[i] = x;
 }
 
-static bool heap_push(merge_work *work, merge_head x) {
+static bool merge_heap_push(merge_work *work, merge_head x) {
     if (!GROW(work, heap, work->heads + 1)) {
         return false;
     }
@@ -188,7 +188,7 @@ static bool run_start(merge_work *work, uint32_t rank, uint32_t position) {
     work->s->blocks[b].positions[0] = position;
     work->s->runs[r] = (merge_run){rank, position, b, 0, b, 1};
     work->s->open_runs[rank] = r;
-    return heap_push(work, (merge_head){(uint64_t)rank << 32 | position, r});
+    return merge_heap_push(work, (merge_head){(uint64_t)rank << 32 | position, r});
 }
 
 /* Queues the pair at `position`. open_runs needs no clearing between words: an old entry names a run
@@ -216,7 +216,7 @@ static uint64_t queue_pop(merge_work *work) {
         work->free_run = top.run;
         work->heads -= 1;
         if (work->heads > 0) {
-            heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
+            merge_heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
         }
         return key;
     }
@@ -232,7 +232,7 @@ static uint64_t queue_pop(merge_work *work) {
         }
     }
     top.key = (uint64_t)run->rank << 32 | block->positions[run->head_index];
-    heap_sift_down(s->heap, work->heads, 0, top);
+    merge_heap_sift_down(s->heap, work->heads, 0, top);
     return key;
 }
 

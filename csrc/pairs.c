@@ -137,7 +137,7 @@ static inline bool entry_before(const pair_table *t, const pair_entry *x, const 
     return t->order(t->order_context, &t->pairs[x->index], &t->pairs[y->index]);
 }
 
-static void heap_sift_down(pair_table *t, size_t at) {
+static void pair_heap_sift_down(pair_table *t, size_t at) {
     pair_entry moving = t->heap[at];
     for (size_t child = 2 * at + 1; child < t->heap_count; child = 2 * at + 1) {
         if (child + 1 < t->heap_count && entry_before(t, &t->heap[child + 1], &t->heap[child])) {
@@ -174,11 +174,11 @@ uint32_t pair_heap_pop(pair_table *t, uint64_t threshold) {
         uint64_t count = t->pairs[top.index].count;
         if (count >= threshold && count < top.count) {
             t->heap[0].count = count;
-            heap_sift_down(t, 0);
+            pair_heap_sift_down(t, 0);
             continue;
         }
         t->heap[0] = t->heap[--t->heap_count];
-        heap_sift_down(t, 0);
+        pair_heap_sift_down(t, 0);
         if (count >= threshold) {
             return top.index;
         }

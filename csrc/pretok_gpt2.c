@@ -109,7 +109,7 @@ static inline uint64_t first_bytes(uint64_t last, uint64_t inner) {
 }
 
 /* The length of the contraction at text[pos], an apostrophe; 0 if there is none. */
-static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t pos) {
+static inline unsigned contraction_length_gpt2(const uint8_t *text, size_t n, size_t pos) {
     uint8_t a = n - pos > 1 ? text[pos + 1] : 0;
     uint8_t b = n - pos > 2 ? text[pos + 2] : 0;
     if (a == 's' || a == 't' || a == 'm' || a == 'd') {
@@ -125,7 +125,7 @@ static void starts_add_contractions(uint64_t *starts, const block *b, carry *nex
     while (candidates != 0) {
         unsigned at = (unsigned)__builtin_ctzll(candidates);
         candidates &= candidates - 1;
-        unsigned length = contraction_length(text, n, base + at);
+        unsigned length = contraction_length_gpt2(text, n, base + at);
         if (length == 0) {
             continue;
         }
@@ -190,9 +190,9 @@ __attribute__((always_inline)) static inline block block_load(const uint8_t *tex
     return b;
 }
 
-__attribute__((always_inline)) static inline size_t split(const uint8_t *text, size_t n, size_t pos, size_t *ends,
-                                                          size_t cap, classify_fn *classify, han_fn *han, emit_fn *emit,
-                                                          bool digits1) {
+__attribute__((always_inline)) static inline size_t split_masked(const uint8_t *text, size_t n, size_t pos,
+                                                                 size_t *ends, size_t cap, classify_fn *classify,
+                                                                 han_fn *han, emit_fn *emit, bool digits1) {
     if (pos == n) {
         return 0;
     }
@@ -381,11 +381,11 @@ Choice
 
 #define SPLITTERS(simd, attribute)                                                                                     \
     attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {        \
-        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);                        \
+        return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);                 \
     }                                                                                                                  \
     attribute static size_t simd##_split_digits1(const uint8_t *text, size_t n, size_t pos, size_t *ends,              \
                                                  size_t cap) {                                                         \
-        return split(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);                         \
+        return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);                  \
     }
 
 SPLITTERS(swar, )

@@ -174,8 +174,8 @@ static inline size_t word_end(const uint8_t *text, size_t n, size_t pos, rules r
     return spaces_end(text, n, pos, r.end_is_one);
 }
 
-__attribute__((always_inline)) static inline size_t split(const uint8_t *text, size_t n, size_t pos, size_t *ends,
-                                                          size_t cap, rules r) {
+__attribute__((always_inline)) static inline size_t split_scanned(const uint8_t *text, size_t n, size_t pos,
+                                                                  size_t *ends, size_t cap, rules r) {
     size_t count = 0;
     while (pos < n && count < cap) {
         pos = word_end(text, n, pos, r);
@@ -186,7 +186,7 @@ __attribute__((always_inline)) static inline size_t split(const uint8_t *text, s
 
 #define SPLITTER(name, ...)                                                                                            \
     static size_t name(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {                          \
-        return split(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                                   \
+        return split_scanned(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                           \
     }
 
 SPLITTER(cl100k_split, .numbers = 3, .end_is_one = true)

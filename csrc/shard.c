@@ -237,10 +237,6 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
     return PYBPE_OK;
 }
 
-static uint32_t id_at(const void *ids, int id_bytes, size_t i) {
-    return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
-}
-
 /* Nothing of a call is written unless all of it can be. */
 static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err) {
     if (id_bytes != 2 && id_bytes != 4) {

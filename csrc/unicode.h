@@ -5,7 +5,7 @@ A class is a set of bits, looked up in two stages so that the 1,114,112 code poi
 
     code point   | index: which block | place in the block |
                        20 ... 7              6 ... 0
-    unicode_index[code point >> 7]  ->  number of a block of 128 classes  ->  class
+    pybpe_unicode_index[code point >> 7]  ->  number of a block of 128 classes  ->  class
 
 The tables (unicode_data.h) are what the Python package `regex` says of each code point: the patterns
 must cut text exactly as it does.
@@ -33,8 +33,10 @@ enum {
 
 enum { UNICODE_BLOCK_BITS = 7 };
 
-extern const uint8_t unicode_index[];
-extern const uint8_t unicode_blocks[];
+/* Of the internal names only these need a prefix: static functions can hide in one file (amalgamate.py), arrays of a size
+   that is not known here cannot. */
+extern const uint8_t pybpe_unicode_index[];
+extern const uint8_t pybpe_unicode_blocks[];
 
 /* One character of a text. */
 typedef struct unicode_char {
@@ -44,9 +46,9 @@ typedef struct unicode_char {
 } unicode_char;
 
 static inline uint8_t unicode_class(uint32_t code_point) {
-    uint32_t block = unicode_index[code_point >> UNICODE_BLOCK_BITS];
+    uint32_t block = pybpe_unicode_index[code_point >> UNICODE_BLOCK_BITS];
     uint32_t place = code_point & ((1U << UNICODE_BLOCK_BITS) - 1);
-    return unicode_blocks[block << UNICODE_BLOCK_BITS | place];
+    return pybpe_unicode_blocks[block << UNICODE_BLOCK_BITS | place];
 }
 
 static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
@@ -82,7 +84,7 @@ static inline unicode_char unicode_decode(const uint8_t *text, size_t n, size_t 
         return (unicode_char){0, 0, false};
     }
     if (PYBPE_LIKELY(text[pos] < 0x80)) {
-        return (unicode_char){unicode_blocks[text[pos]], 1, true}; /* ASCII is block 0, the first one seen */
+        return (unicode_char){pybpe_unicode_blocks[text[pos]], 1, true}; /* ASCII is block 0, the first one seen */
     }
     return unicode_decode_multibyte(text + pos, n - pos);
 }

@@ -1,0 +1,69 @@
+"""Writes the C library as two files that can be dropped into any C project: pybpe.c and pybpe.h.
+
+    python csrc/amalgamate.py FOLDER VERSION
+
+pybpe.c is all modules one after the other, each header in the place where it is first included. That needs every name
+at file level to be unique in csrc/. Functions that modules share become static, so that a program sees pybpe_* and
+nothing else. Run by `make amalgamation`; uses nothing outside Python's standard library.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+SOURCES = Path(__file__).parent
+PUBLIC = "pybpe.h"  # included by the result, not copied into it
+
+# A comment, which is skipped, or a function at the start of a line: its type, and its name before "(".
+COMMENT_OR_FUNCTION = re.compile(r"/\*.*?\*/|^(?!static\b|typedef\b)([a-z](?:\w|[ *])*[ *])(\w+)\(", re.M | re.S)
+
+
+def hide_functions(text: str) -> str:
+    """Makes every function static whose name is not public."""
+
+    def hide(match: re.Match[str]) -> str:
+        public = match[2] is None or match[2].startswith("pybpe_")
+        return match[0] if public else f"static {match[0]}"
+
+    return COMMENT_OR_FUNCTION.sub(hide, text)
+
+
+def expand(name: str, included: set[str]) -> str:
+    """A file of csrc/ with its own headers in place, but for those that came before."""
+
+    def include(match: re.Match[str]) -> str:
+        header = match[1]
+        if header == PUBLIC:
+            return match[0]
+        if header in included:
+            return ""
+        included.add(header)
+        return expand(header, included)
+
+    text = hide_functions((SOURCES / name).read_text(encoding="utf-8"))
+    return f"/* ==== {name} ==== */\n\n" + re.sub(r'^#include "(.*)"\n', include, text, flags=re.M)
+
+
+def amalgamate(version: str) -> dict[str, str]:
+    """The text of each file by its name."""
+    license = (SOURCES.parent / "LICENSE").read_text(encoding="utf-8").rstrip()
+    top = f"/*\npybpe {version}\n\n{license}\n*/\n\n"
+    included: set[str] = set()
+    modules = "\n".join(expand(path.name, included) for path in sorted(SOURCES.glob("*.c")))
+    start = f'#define PYBPE_VERSION "{version}"\n\n'
+    return {"pybpe.c": top + start + modules, PUBLIC: top + (SOURCES / PUBLIC).read_text(encoding="utf-8")}
+
+
+def main() -> int:
+    if len(sys.argv) != 3:
+        print("usage: amalgamate.py FOLDER VERSION", file=sys.stderr)
+        return 2
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in amalgamate(sys.argv[2]).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
