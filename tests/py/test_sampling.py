@@ -1,0 +1,145 @@
+"""The order of training: permutations, the shares of processes, resuming. Without PyTorch."""
+
+import hashlib
+import itertools
+import struct
+from collections import Counter
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pybpe
+from pybpe.dataset.sampling import Permutation, ResumableSampler
+
+
+def permutation(n: int, seed: int = 0, epoch: int = 0) -> list[int]:
+    return Permutation(n, seed, epoch).take(numpy.arange(n)).tolist()
+
+
+def permuted(value: int, n: int, seed: int, epoch: int) -> int:
+    """The definition, one number at a time."""
+    half = next(k for k in itertools.count(1) if 4**k >= n)
+    digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=64).digest()
+    while True:
+        left, right = divmod(value, 2**half)
+        for key in struct.unpack("<8Q", digest):
+            z = right ^ key
+            z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+            z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+            left, right = right, left ^ (z ^ z >> 31) % 2**half
+        value = left * 2**half + right
+        if value < n:
+            return value
+
+
+@given(st.integers(1, 2**50), st.integers(-(2**70), 2**70), st.integers(0, 9), st.data())
+def test_permutations_are_as_defined(n: int, seed: int, epoch: int, data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, n - 1), max_size=5))
+    found = Permutation(n, seed, epoch).take(numpy.array(places, dtype=numpy.int64))
+    assert found.tolist() == [permuted(place, n, seed, epoch) for place in places]
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 255, 256, 257, 4096, 4097])
+def test_permutations_are_permutations(n: int) -> None:
+    assert sorted(permutation(n, seed=n)) == list(range(n))
+
+
+def test_the_order_never_changes() -> None:
+    """Golden values: a run that is resumed with a later version must see the same order."""
+    assert permutation(10) == [3, 7, 4, 6, 5, 2, 1, 0, 9, 8]
+    assert permutation(10, epoch=1) == [0, 6, 4, 3, 1, 2, 5, 8, 9, 7]
+    assert permutation(10, seed=1) == [1, 5, 2, 9, 8, 7, 4, 0, 6, 3]
+    assert Permutation(10**12, 42).take(numpy.array([0, 1, 10**12 - 1])).tolist() == [
+        407881515817,
+        448869431601,
+        14900592724,
+    ]
+
+
+def test_all_orders_are_about_equally_likely() -> None:
+    counts = Counter(tuple(permutation(4, seed)) for seed in range(12_000))
+    assert len(counts) == 24
+    assert 400 < min(counts.values()) <= max(counts.values()) < 600  # 500 each, deviation 22
+
+
+def test_neighbours_are_not_neighbours_any_more() -> None:
+    order = numpy.array(permutation(10_000, seed=3))
+    assert abs(numpy.corrcoef(order[:-1], order[1:])[0, 1]) < 0.03
+    assert abs(numpy.corrcoef(order, numpy.arange(10_000))[0, 1]) < 0.03
+
+
+@given(
+    st.integers(0, 50), st.integers(1, 5), st.booleans(), st.booleans(), st.integers(0, 2**70), st.integers(0, 3)
+)  # fmt: skip
+def test_processes_share_one_order(n: int, world: int, shuffle: bool, drop: bool, seed: int, epoch: int) -> None:
+    order = permutation(n, seed, epoch) if shuffle and n else list(range(n))
+    shares = []
+    for rank in range(world):
+        sampler = ResumableSampler(n, shuffle=shuffle, drop_last=drop, seed=seed, rank=rank, num_replicas=world)
+        sampler.set_epoch(epoch)
+        shares.append(list(sampler))
+        assert len(shares[-1]) == len(sampler)
+    rounds = [sample for step in zip(*shares, strict=True) for sample in step]
+    if drop:
+        assert rounds == order[: n // world * world]
+    else:
+        assert rounds == list(itertools.islice(itertools.cycle(order), len(rounds)))
+        assert n <= len(rounds) < n + world
+
+
+def test_a_share_that_is_longer_than_a_chunk() -> None:
+    assert sorted(ResumableSampler(10_001, seed=1)) == list(range(10_001))
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(1, 4), st.integers(1, 4))
+def test_resuming_goes_on_with_any_number_of_processes(n: int, taken: int, before: int, after: int) -> None:
+    first = ResumableSampler(n, seed=7, num_replicas=before)
+    first.set_epoch(2)
+    steps = min(taken, len(first))
+    seen = [sample for r in range(before) for sample in list(sampler_of(n, r, before, first.state_dict()))[:steps]]
+    first.consume(steps)
+    rest = [sample for r in range(after) for sample in sampler_of(n, r, after, first.state_dict())]
+    order = permutation(n, 7, 2)
+    assert sorted(seen) == sorted(order[: steps * before])
+    remaining = order[steps * before :]
+    assert sorted(rest) == sorted(remaining[: len(remaining) // after * after])
+
+
+def sampler_of(n: int, rank: int, world: int, state: dict[str, int]) -> ResumableSampler:
+    sampler = ResumableSampler(n, seed=7, rank=rank, num_replicas=world)
+    sampler.load_state_dict(state)
+    sampler.set_epoch(state["epoch"])  # as training loops do; it must not lose the place
+    return sampler
+
+
+def test_the_next_iteration_is_a_whole_epoch_again() -> None:
+    sampler = ResumableSampler(10, seed=1)
+    sampler.load_state_dict({**sampler.state_dict(), "consumed": 8})
+    assert len(list(sampler)) == 2
+    assert len(list(sampler)) == 10
+
+
+def test_states_of_something_else_are_refused() -> None:
+    sampler = ResumableSampler(10, seed=1)
+    good = sampler.state_dict()
+    for change, message in [
+        ({"seed": 2}, "'seed': 2"),
+        ({"samples": 11}, "'samples': 11"),
+        ({"shuffle": False}, "'shuffle': False"),
+        ({"consumed": 11}, "consumed 11 of 10"),
+        ({"consumed": -1}, "consumed -1"),
+        ({"epoch": "x"}, "not a state"),
+    ]:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            sampler.load_state_dict({**good, **change})
+    with pytest.raises(pybpe.ArgumentError, match="not a state.*samples"):
+        sampler.load_state_dict({})
+    assert sampler.state_dict() == good
+
+
+@pytest.mark.parametrize("rank, world", [(-1, 2), (2, 2), (0, 0)])
+def test_ranks_that_do_not_exist(rank: int, world: int) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="rank must be"):
+        ResumableSampler(10, rank=rank, num_replicas=world)
