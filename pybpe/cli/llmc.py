@@ -8,6 +8,8 @@ from typing import Any
 
 from ..model import CONTROL_TOKENS
 from .common import add_command, add_common, parse_numbers, progress, report
+from .llmc_chat import add_chat
+from .llmc_eval import add_eval
 
 
 def add_llmc(commands: Any) -> None:
@@ -22,6 +24,8 @@ def add_llmc(commands: Any) -> None:
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_workspace(inner)
     _add_check(inner)
+    add_eval(inner)
+    add_chat(inner)
 
 
 def _add_workspace(commands: Any) -> None:

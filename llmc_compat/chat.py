@@ -1,0 +1,324 @@
+"""Conversations as tokens to train on, with the control tokens of llm.c's profile.
+
+A conversation is a JSON line `{"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}`, or the list alone.
+Its tokens, where words in capitals are single control tokens:
+
+    conversation = ENDOFTEXT message...
+    message      = IM_START role [THOUGHT text END_THOUGHT] text IM_END
+    role         = SYSTEM | USER | ASSISTANT
+
+    ENDOFTEXT <|endoftext|>   IM_START <|im_start|>   IM_END      <|im_end|>     SYSTEM      <|system|>
+    USER      <|user|>        THOUGHT  <|thought|>    END_THOUGHT <|/thought|>   ASSISTANT   <|assistant|>
+
+Nothing else stands between them: no newline, no space. `text` is the content or the thought as it is, encoded as
+ordinary text: `<|im_end|>` written in a message becomes several tokens, never the control token. Only the assistant
+thinks; a thought that is absent or null leaves its tokens out, an empty one does not.
+
+The loss mask has a 1 for each token that the model shall learn to produce: what follows ASSISTANT up to and including
+IM_END, thought and its tokens included. Token i is predicted from those before it, so with inputs = tokens[a:b] and
+targets = tokens[a+1:b+1], the weights of the loss are mask[a+1:b+1].
+
+Files. Tokens are llm.c's shards, NAME_train_000000.bin and so on, and llm.c trains on them (on every token: it knows no
+mask). Beside each lies its mask, NAME_train_000000.mask: a header of 256 int32,
+
+    [0] 0x4B53414D, the letters MASK  [1] 1  [2] number of tokens
+
+and a uint8, 0 or 1, for each token. Neither its name, which `*.bin` does not match, nor its first bytes are a shard's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pybpe import Tokenizer, _binding
+from pybpe.dataset.shards import SplitWriter, make_folder
+from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
+from pybpe.errors import ArgumentError, FormatError
+from pybpe.model import END_OF_TEXT
+from pybpe.pretokenize import open_input
+
+from .records import Record, read_records
+
+if TYPE_CHECKING:
+    import numpy
+
+ROLES = ("system", "user", "assistant")
+MASK_MAGIC = 0x4B53414D
+MASK_VERSION = 1
+MASK_HEADER_BYTES = 1024
+TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a tokenizer's folder
+
+CHAT_TEMPLATE = (
+    "<|endoftext|>"
+    "{%- for message in messages -%}"
+    "{%- if message['role'] not in ['system', 'user', 'assistant'] -%}"
+    "{{- raise_exception('unknown role: ' + message['role']) -}}"
+    "{%- endif -%}"
+    "{{- '<|im_start|><|' + message['role'] + '|>' -}}"
+    "{%- if message['thought'] is defined and message['thought'] is not none -%}"
+    "{%- if message['role'] != 'assistant' -%}"
+    "{{- raise_exception('only the assistant has a thought') -}}"
+    "{%- endif -%}"
+    "{{- '<|thought|>' + message['thought'] + '<|/thought|>' -}}"
+    "{%- endif -%}"
+    "{{- message['content'] + '<|im_end|>' -}}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}"
+    "{{- '<|im_start|><|assistant|>' -}}"
+    "{%- endif -%}"
+)
+"""The same as text, for Hugging Face's `apply_chat_template`. Recognising the control tokens in it gives the tokens of
+this module, unless a message spells one: in text it cannot be told from a real one."""
+
+_READ_TOKENS = 1 << 20
+
+
+class ChatFormat:
+    """The control tokens of a tokenizer, and how conversations become its tokens.
+
+    Args:
+        tok: must have the eight special tokens of the grammar.
+
+    Raises:
+        ArgumentError: one is missing.
+    """
+
+    def __init__(self, tok: Tokenizer) -> None:
+        self._tok = tok
+        self._end_of_text = self._control(END_OF_TEXT)
+        self._im_start, self._im_end = self._control("<|im_start|>"), self._control("<|im_end|>")
+        self._thought, self._end_thought = self._control("<|thought|>"), self._control("<|/thought|>")
+        self._roles = {role: self._control(f"<|{role}|>") for role in ROLES}
+
+    def _control(self, text: str) -> int:
+        ids = self._tok.special_tokens
+        if text not in ids:
+            raise ArgumentError(
+                f"the tokenizer has no special token {text}; train it with the nine of llm.c's profile, as"
+                " `pybpe prepare` and `pybpe llmc workspace` do"
+            )
+        return ids[text]
+
+    def encode(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = False) -> list[int]:
+        """The tokens of a conversation.
+
+        Args:
+            messages: each has `role` (system, user or assistant), `content` and perhaps `thought`.
+            add_generation_prompt: end with IM_START ASSISTANT, for the model to go on.
+
+        Raises:
+            ArgumentError: a message is not as it should be; it says which.
+        """
+        ids = [self._end_of_text]
+        for number, message in enumerate(messages, 1):
+            problem = _problem(message)
+            if problem:
+                raise ArgumentError(f"message {number}: {problem}")
+            ids += self._message(message)
+        if add_generation_prompt:
+            ids += [self._im_start, self._roles["assistant"]]
+        return ids
+
+    def _message(self, message: Mapping[str, Any]) -> list[int]:
+        ids = [self._im_start, self._roles[message["role"]]]
+        if message.get("thought") is not None:
+            ids += [self._thought, *self._tok.encode_ordinary(message["thought"]), self._end_thought]
+        return [*ids, *self._tok.encode_ordinary(message["content"]), self._im_end]
+
+    def loss_mask(self, ids: numpy.ndarray[Any, Any], inside: bool = False) -> tuple[numpy.ndarray[Any, Any], bool]:
+        """Which tokens the model shall learn to produce.
+
+        Args:
+            ids: tokens in order, shape (n,), any integer type: whole conversations, or a part of a stream.
+            inside: whether the part begins inside an assistant's message, which the call for the part before says.
+
+        Returns:
+            The mask, uint8, shape (n,), and `inside` for the next part.
+        """
+        import numpy
+
+        # Between ASSISTANT and IM_END the state is 1. A token's mask is the state that the last of these two before
+        # it has left, which `maximum.accumulate` of their places finds.
+        starts, ends = ids == self._roles["assistant"], ids == self._im_end
+        places = numpy.where(starts | ends, numpy.arange(1, len(ids) + 1), 0)
+        last = numpy.maximum.accumulate(numpy.concatenate([[0], places]))
+        states = numpy.concatenate([[inside], starts])[last]
+        return states[:-1].astype(numpy.uint8), bool(states[-1])
+
+
+def _problem(message: Any) -> str | None:
+    """What is wrong with a message; None if nothing is."""
+    if not isinstance(message, Mapping):
+        return "expected an object with role and content"
+    role, thought = message.get("role"), message.get("thought")
+    if role not in ROLES:
+        return f"role must be system, user or assistant, not {role!r}"
+    if not isinstance(message.get("content"), str):
+        return "content must be a string"
+    if thought is not None and not isinstance(thought, str):
+        return "thought must be a string"
+    if thought is not None and role != "assistant":
+        return f"a {role} has no thought; only the assistant has"
+    return None
+
+
+def _messages(record: Record) -> list[Any]:
+    """The messages of a line."""
+    messages = record.value.get("messages") if isinstance(record.value, dict) else record.value
+    if not isinstance(messages, list) or not messages:
+        raise record.error('expected {"messages": [...]} with at least one message, or the list alone')
+    return messages
+
+
+# ----------------------------------------------------------------------------------------------------
+# Data sets
+
+
+@dataclass(frozen=True)
+class ChatData:
+    """What was written.
+
+    Attributes:
+        conversations: how many there are.
+        tokens: in each split.
+        trained_tokens: those of them whose mask is 1.
+        shards: the token files of each split; a mask lies beside each (`mask_path`).
+    """
+
+    conversations: int
+    tokens: dict[str, int]
+    trained_tokens: dict[str, int]
+    shards: dict[str, list[str]]
+
+
+def write_chat(
+    tok: Tokenizer,
+    sources: Iterable[_binding.PathLike | BinaryIO],
+    out: _binding.PathLike,
+    *,
+    name: str = "chat",
+    splits: Sequence[float] = (8, 1, 1),
+    shard_tokens: int = 10**8,
+    min_shard_tokens: int = 257,
+) -> ChatData:
+    """Encodes conversations into shards with loss masks, and writes the chat template beside them.
+
+    Args:
+        tok: has the special tokens of the grammar.
+        sources: JSON lines: files (*.gz, *.zst too) or streams.
+        out: a folder, made if needed.
+        name: of the files.
+        splits: the shares of train, val and test; a conversation is in the one that the hash of its line says.
+        shard_tokens, min_shard_tokens: as in `pybpe.binarize`.
+
+    Raises:
+        FileError, ArgumentError. FormatError: a line that is not a conversation; it is named. LimitError: a split is
+        too small for llm.c.
+    """
+    chat = ChatFormat(tok)
+    check_splits(splits)
+    if shard_tokens < 1:
+        raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")
+    folder = make_folder(out)
+    stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
+    names = SPLIT_NAMES[: len(splits)]
+    id_bytes = tok.dtype.itemsize
+    paths = [f"{stem}_{split}_{{:06d}}.bin" for split in names]
+    writers = [SplitWriter(path, "llmc", id_bytes, shard_tokens, min_shard_tokens) for path in paths]
+    try:
+        conversations = _write_tokens(tok, chat, sources, writers, splits)
+        for writer in writers:
+            writer.finish()
+    except BaseException:
+        for writer in writers:
+            writer.discard()
+        raise
+    shards = {
+        split: [os.path.join(folder, record.file) for record in writer.records] for split, writer in zip(names, writers)
+    }
+    trained = {split: _write_masks(chat, shards[split]) for split in names}
+    _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
+    tokens = {split: sum(record.tokens for record in writer.records) for split, writer in zip(names, writers)}
+    return ChatData(conversations, tokens, trained, shards)
+
+
+def _write_tokens(
+    tok: Tokenizer,
+    chat: ChatFormat,
+    sources: Iterable[_binding.PathLike | BinaryIO],
+    writers: Sequence[SplitWriter],
+    splits: Sequence[float],
+) -> int:
+    """Encodes all conversations, each into its split. Returns how many there were."""
+    import numpy
+
+    count = 0
+    for source in sources:
+        for record in read_records(source):
+            try:
+                ids = chat.encode(_messages(record))
+            except ArgumentError as error:
+                raise record.error(str(error)) from None
+            writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.dtype))
+            count += 1
+    return count
+
+
+def _write_masks(chat: ChatFormat, shards: Sequence[str]) -> int:
+    """Writes the mask of each shard of a split. Returns how many tokens are trained on."""
+    inside = False
+    trained = 0
+    for path in shards:
+        shard = _binding.Shard(path)
+        with _binding.Output(mask_path(path)) as output:
+            output.write(_mask_header(len(shard)))
+            for start in range(0, len(shard), _READ_TOKENS):
+                ids = shard.read(start, min(_READ_TOKENS, len(shard) - start))
+                mask, inside = chat.loss_mask(ids, inside)
+                output.write(mask)
+                trained += int(mask.sum())
+    return trained
+
+
+# ----------------------------------------------------------------------------------------------------
+# Masks
+
+
+def mask_path(shard: str) -> str:
+    """The mask that belongs to a shard: .mask instead of .bin."""
+    return os.path.splitext(shard)[0] + ".mask"
+
+
+def _mask_header(count: int) -> bytes:
+    fields = (MASK_MAGIC, MASK_VERSION, count)
+    return b"".join(field.to_bytes(4, "little") for field in fields).ljust(MASK_HEADER_BYTES, b"\0")
+
+
+def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
+    """A mask, uint8, shape (tokens,).
+
+    Raises:
+        FileError. FormatError: it is not a mask, of another size than its header says, or has other values than 0
+        and 1.
+    """
+    import numpy
+
+    name = os.fsdecode(path)
+    with open_input(path) as stream:
+        raw = stream.read()
+    if len(raw) < MASK_HEADER_BYTES:
+        raise FormatError(f"{name}: {len(raw)} bytes are no mask: its header alone has {MASK_HEADER_BYTES}", len(raw))
+    magic, version, count = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=3))
+    if (magic, version) != (MASK_MAGIC, MASK_VERSION):
+        raise FormatError(f"{name}: magic {magic}, version {version}; expected {MASK_MAGIC}, {MASK_VERSION}")
+    if len(raw) != MASK_HEADER_BYTES + count:
+        raise FormatError(f"{name}: {len(raw)} bytes, expected {MASK_HEADER_BYTES + count} for {count} tokens", 8)
+    mask = numpy.frombuffer(raw, dtype=numpy.uint8, offset=MASK_HEADER_BYTES)
+    wrong = numpy.flatnonzero(mask > 1)
+    if len(wrong):
+        place = MASK_HEADER_BYTES + int(wrong[0])
+        raise FormatError(f"{name}: the value {raw[place]} at byte {place}; a mask has 0 and 1", place)
+    return mask

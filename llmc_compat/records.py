@@ -1,0 +1,63 @@
+"""JSON lines with their places, so that errors about a record can say which line it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from pybpe import _binding
+from pybpe.errors import FormatError
+from pybpe.inputs import line_cut, open_text
+from pybpe.pretokenize import stream_pieces
+
+
+class Record(NamedTuple):
+    """One line: its bytes, what JSON it holds, and where it is."""
+
+    line: bytes
+    value: Any
+    file: str
+    number: int
+    offset: int
+
+    def error(self, problem: str) -> FormatError:
+        """The error for this line."""
+        return FormatError(f"{self.file}: line {self.number}: {problem}", self.offset)
+
+
+def read_records(source: _binding.PathLike | BinaryIO) -> Iterator[Record]:
+    """The records of JSON lines: a file (*.gz and *.zst are decompressed), or an open stream. Blank lines are
+    skipped; lines are counted from 1.
+
+    Raises:
+        FileError. FormatError: a line that is not JSON; it names the line.
+    """
+    if isinstance(source, (str, bytes, os.PathLike)):
+        path = os.fsdecode(source)
+        with open_text(path) as stream:
+            yield from _stream_records(stream, path)
+    else:
+        yield from _stream_records(source, str(getattr(source, "name", "input")))
+
+
+def _stream_records(stream: BinaryIO, name: str) -> Iterator[Record]:
+    number, offset = 0, 0
+    for piece in stream_pieces(stream, line_cut):
+        lines = bytes(piece).split(b"\n")
+        if not lines[-1]:  # what is behind the last newline is no line
+            lines.pop()
+        for line in lines:
+            number += 1
+            if line and not line.isspace():
+                yield _record(line, name, number, offset)
+            offset += len(line) + 1
+
+
+def _record(line: bytes, name: str, number: int, offset: int) -> Record:
+    record = Record(line, None, name, number, offset)
+    try:
+        return record._replace(value=json.loads(line))
+    except (ValueError, RecursionError) as error:
+        raise record.error(f"not JSON ({error})") from None

@@ -1,0 +1,60 @@
+"""pybpe llmc chat."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .common import add_command, add_common, load, open_source, parse_amount, parse_numbers, report
+
+
+def add_chat(commands: Any) -> None:
+    """Adds the command to those of `pybpe llmc`."""
+    parser = add_command(
+        commands,
+        "chat",
+        "conversations to shards, loss masks and a chat template",
+        'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}: roles are system,\n'
+        "user and assistant, and the assistant may have a thought. Each conversation becomes\n\n"
+        "  <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>\n\n"
+        "with nothing between. Texts cannot forge these tokens. Beside each shard lies its loss mask, *.mask, with a\n"
+        "1 for what the assistant says; chat_template.jinja is the same format for Hugging Face.",
+        "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
+        "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
+    )
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    parser.add_argument("--name", default="chat", metavar="NAME", help="of the shards (default: chat)")
+    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
+    parser.add_argument("--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="default: 100M")
+    parser.add_argument(
+        "--min-shard-tokens", type=int, default=257, metavar="N", help="default: 257, llm.c's least; 0 allows any"
+    )
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_chat)
+
+
+def _run_chat(args: argparse.Namespace) -> None:
+    from llmc_compat.chat import write_chat
+
+    data = write_chat(
+        load(args.tokenizer),
+        [open_source("-") if file == "-" else file for file in args.files],
+        args.output,
+        name=args.name,
+        splits=parse_numbers("--splits", args.splits),
+        shard_tokens=args.shard_tokens,
+        min_shard_tokens=args.min_shard_tokens,
+    )
+    facts = {
+        "output": args.output,
+        "conversations": data.conversations,
+        "tokens": data.tokens,
+        "trained_tokens": data.trained_tokens,
+    }
+    lines = [
+        f"{split}: {data.tokens[split]} tokens, {data.trained_tokens[split]} of them trained on"
+        for split in data.tokens
+    ]
+    report(args, facts, "\n".join([f"{args.output}: {data.conversations} conversations", *lines]))
