@@ -42,8 +42,8 @@ static inline word_key word_key_careful(const uint8_t *w, size_t len) {
 /* The key of w[0..len), 1 <= len <= 15, where w[0..16) may be read. Which bytes belong to the word is read
    from a window of a small table: fewer instructions than shifts, which must treat len <= 8 apart. */
 static inline word_key word_key_fast(const uint8_t *w, size_t len) {
-    static const _Alignas(32) uint8_t window[2 * WORD_INLINE_MAX + 1] = {
-        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+    static const _Alignas(32) uint8_t window[] = "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
+                                                 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     const uint8_t *mask = window + WORD_INLINE_MAX - len; /* len times 0xFF, then zeros */
     uint64_t lo = word_load8(w) & word_load8(mask);
     uint64_t hi = word_load8(w + 8) & word_load8(mask + 8);

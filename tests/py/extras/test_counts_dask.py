@@ -1,0 +1,62 @@
+"""Counting on Dask workers: the same counts, also when a worker is killed in the middle."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+from texts import english  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe import counts  # noqa: E402
+
+SPECIALS = ["<|endoftext|>"]
+
+
+@pytest.fixture
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for i in range(4):
+        (folder / f"{i}.txt").write_text(f"<|endoftext|>{i}" + english()[i * 1000 :], encoding="utf-8")
+    return folder
+
+
+def test_dask_gives_the_same_counts(corpus: Path, client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "RANGE_BYTES", 100_000)
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=client.get_executor()) == expected
+
+
+def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "RANGE_BYTES", 5_000)
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    victim = next(iter(client.run(os.getpid).values()))
+
+    def kill() -> None:
+        while not client.processing() or not any(client.processing().values()):
+            time.sleep(0.001)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=client.get_executor()) == expected
+    killer.join(10)
+    with pytest.raises(ProcessLookupError):  # it was killed, and the counts are right all the same
+        while True:
+            os.kill(victim, 0)
+            time.sleep(0.01)
