@@ -1,0 +1,266 @@
+"""llm.c checkpoints to Hugging Face folders and back, for `transformers`.
+
+What differs:
+
+- transformers' GPT-2 multiplies from the left (its Conv1D keeps weights as (in, out)), llm.c from the right: the
+  four matrices of a layer are transposed.
+- llm.c keeps the tensors of all layers together, transformers one by one.
+- wte has V rows, not Vp. llm.c's softmax is over V; in transformers the zero rows of the padding would be logits of
+  0, take part in the softmax, and be sampled as ids that no tokenizer has.
+- The output layer is wte (tied), so it is not stored twice.
+
+Sources: llm.c, train_gpt2.py (write_tensors) and dev/eval/export_hf.py; transformers, models/gpt2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pybpe import Tokenizer, _binding
+from pybpe.dataset.shards import make_folder
+from pybpe.errors import ArgumentError, FormatError
+from pybpe.model import CONTROL_TOKENS
+from pybpe.pretokenize import open_input
+
+from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
+from .gpt2_config import GPT2Config, padded_rows
+from .safetensors_file import SafetensorsFile, write_safetensors
+
+if TYPE_CHECKING:
+    import numpy
+
+WEIGHTS_NAME = "model.safetensors"
+CONFIG_NAME = "config.json"
+_DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
+_PREFIX = "transformer."
+_PADDING_TOKEN = CONTROL_TOKENS[1]
+
+# llm.c's name -> the name there, and whether the matrix is transposed.
+_OF_THE_MODEL = {
+    "wte": "wte.weight",
+    "wpe": "wpe.weight",
+    "lnfw": "ln_f.weight",
+    "lnfb": "ln_f.bias",
+}
+_OF_A_LAYER = {
+    "ln1w": ("ln_1.weight", False),
+    "ln1b": ("ln_1.bias", False),
+    "qkvw": ("attn.c_attn.weight", True),
+    "qkvb": ("attn.c_attn.bias", False),
+    "attprojw": ("attn.c_proj.weight", True),
+    "attprojb": ("attn.c_proj.bias", False),
+    "ln2w": ("ln_2.weight", False),
+    "ln2b": ("ln_2.bias", False),
+    "fcw": ("mlp.c_fc.weight", True),
+    "fcb": ("mlp.c_fc.bias", False),
+    "fcprojw": ("mlp.c_proj.weight", True),
+    "fcprojb": ("mlp.c_proj.bias", False),
+}
+
+# What llm.c computes, as config.json says it. Another value there is another model.
+_FIXED = {
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+
+
+class _Part(NamedTuple):
+    """One tensor of the folder: its name and shape there; the rows of which tensor of llm.c; transposed or not."""
+
+    name: str
+    shape: tuple[int, ...]
+    source: str
+    start: int
+    stop: int
+    transposed: bool
+
+
+def _parts(config: GPT2Config, source: str) -> Iterator[_Part]:
+    """What a tensor of llm.c is in the folder, in order."""
+    shape = config.tensor_shapes()[source]
+    if source in _OF_THE_MODEL:
+        rows = config.vocab_size if source == "wte" else shape[0]
+        yield _Part(_OF_THE_MODEL[source], (rows, *shape[1:]), source, 0, rows, False)
+        return
+    name, transposed = _OF_A_LAYER[source]
+    for layer in range(config.num_layers):
+        there = shape[:0:-1] if transposed else shape[1:]
+        yield _Part(f"h.{layer}.{name}", there, source, layer, layer + 1, transposed)
+
+
+# ----------------------------------------------------------------------------------------------------
+# To Hugging Face
+
+
+def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, out: _binding.PathLike) -> GPT2Config:
+    """Writes a folder that transformers' AutoModelForCausalLM and AutoTokenizer load.
+
+    It has model.safetensors (of the checkpoint's type), config.json, tokenizer.json and tokenizer_config.json, each
+    written atomically. Of the weights one tensor is in memory at a time. <|endoftext|> is the first and the last
+    token of a text there, as llm.c has it; <|padding|>, if the tokenizer has it, is the padding.
+
+    Args:
+        source: a llm.c checkpoint. tokenizer: the one it was trained with. out: the folder, made if needed.
+
+    Returns:
+        The shape of the model.
+
+    Raises:
+        ArgumentError: the tokenizer has another number of tokens than the model. FileError, FormatError: of `source`.
+        LimitError: tokenizer.json cannot hold the tokenizer.
+    """
+    with Checkpoint(source) as model:
+        if tokenizer.n_vocab != model.config.vocab_size:
+            raise ArgumentError(
+                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.n_vocab} tokens: give"
+                " the one that the model was trained with"
+            )
+        folder = make_folder(out)
+        tokenizer.save(os.path.join(folder, "tokenizer.json"))
+        _write_json(folder, "tokenizer_config.json", _tokenizer_config(tokenizer, model.config))
+        parts = [part for source in model.config.tensor_shapes() for part in _parts(model.config, source)]
+        shapes = {_PREFIX + part.name: part.shape for part in parts}
+        blocks = (_rows_there(model, part) for part in parts)
+        write_safetensors(os.path.join(folder, WEIGHTS_NAME), _DTYPES[model.dtype][0], shapes, blocks)
+        _write_json(folder, CONFIG_NAME, _model_config(tokenizer, model))
+        return model.config
+
+
+def _rows_there(model: Checkpoint, part: _Part) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    rows = model.raw_rows(part.source, part.start, part.stop)
+    return numpy.ascontiguousarray(rows[0].T) if part.transposed else rows
+
+
+def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
+    config = model.config
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        **_FIXED,
+        "vocab_size": config.vocab_size,
+        "n_positions": config.max_seq_len,
+        "n_embd": config.channels,
+        "n_layer": config.num_layers,
+        "n_head": config.num_heads,
+        "n_inner": None,
+        **{f"{part}_pdrop": 0.0 for part in ("resid", "embd", "attn")},  # llm.c has no dropout
+        "bos_token_id": tokenizer.eot_token,
+        "eos_token_id": tokenizer.eot_token,
+        "pad_token_id": tokenizer.special_tokens.get(_PADDING_TOKEN),
+        "torch_dtype": _DTYPES[model.dtype][1],
+    }
+
+
+def _tokenizer_config(tokenizer: Tokenizer, config: GPT2Config) -> dict[str, Any]:
+    # The general class takes everything from tokenizer.json; GPT2Tokenizer would put GPT-2's pattern in its place.
+    facts: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": config.max_seq_len,
+        "clean_up_tokenization_spaces": False,
+    }
+    if tokenizer.eot_token is not None:
+        end = tokenizer.id_to_token(tokenizer.eot_token)
+        facts |= {"bos_token": end, "eos_token": end}
+    if _PADDING_TOKEN in tokenizer.special_tokens:
+        facts["pad_token"] = _PADDING_TOKEN
+    return facts
+
+
+def _write_json(folder: str, name: str, value: dict[str, Any]) -> None:
+    _binding.write_file(os.path.join(folder, name), (json.dumps(value, indent=2) + "\n").encode())
+
+
+# ----------------------------------------------------------------------------------------------------
+# From Hugging Face
+
+
+def checkpoint_from_huggingface(
+    folder: _binding.PathLike, out: _binding.PathLike, *, dtype: str = "fp32", pad: int = 128
+) -> GPT2Config:
+    """Writes the GPT-2 in a folder (config.json and model.safetensors) as a llm.c checkpoint, atomically.
+
+    So OpenAI's weights, downloaded from Hugging Face, can be trained on in llm.c. Weights may be float64, float32,
+    float16 or bfloat16. One tensor of llm.c is in memory at a time.
+
+    Args:
+        dtype: "fp32" or "bf16", of the checkpoint.
+        pad: Vp is the least multiple of this above V.
+
+    Returns:
+        The shape of the model.
+
+    Raises:
+        FileError. FormatError: config.json describes a model that llm.c does not compute, or the weights do not fit
+            it; it says which key or tensor.
+    """
+    check_dtype(dtype)
+    config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad)
+    with SafetensorsFile(_weights_path(os.fsdecode(folder))) as weights:
+        prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have none
+        blocks = (
+            to_file_type(block, dtype)
+            for source in config.tensor_shapes()
+            for block in _blocks_of(weights, config, source, prefix)
+        )
+        write_blocks(out, config, dtype, blocks)
+    return config
+
+
+def _blocks_of(
+    weights: SafetensorsFile, config: GPT2Config, source: str, prefix: str
+) -> Iterator[numpy.ndarray[Any, Any]]:
+    """One tensor of llm.c, float32."""
+    import numpy
+
+    for part in _parts(config, source):
+        tensor = weights.tensor(prefix + part.name, part.shape)
+        yield tensor.T if part.transposed else tensor
+    if source == "wte":
+        yield numpy.zeros((config.padded_vocab_size - config.vocab_size, config.channels), dtype=numpy.float32)
+
+
+def _weights_path(folder: str) -> str:
+    path = os.path.join(folder, WEIGHTS_NAME)
+    if not os.path.exists(path) and os.path.isdir(folder):
+        raise FormatError(
+            f"{path}: does not exist; if the weights are in another format or in parts, load them with transformers"
+            " and save them with save_pretrained(folder, max_shard_size='100GB')"
+        )
+    return path
+
+
+def _read_config(path: str, pad: int) -> GPT2Config:
+    with open_input(path) as stream:
+        try:
+            data = json.loads(stream.read())
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{path}: not JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("model_type") != "gpt2":
+        kind = data.get("model_type") if isinstance(data, dict) else None
+        raise FormatError(f"{path}: the model_type is {kind!r}; llm.c's checkpoints hold gpt2")
+    for key, value in _FIXED.items():
+        if data.get(key, value) != value:
+            raise FormatError(f"{path}: {key} is {data[key]!r}; llm.c computes with {value!r} only")
+    V, T, C, L, NH = (_size(data, key, path) for key in ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"))
+    if data.get("n_inner") not in (None, 4 * C):
+        raise FormatError(f"{path}: n_inner is {data['n_inner']!r}; llm.c has 4 x n_embd = {4 * C}")
+    try:
+        return GPT2Config(V, padded_rows(V, pad), T, L, NH, C)
+    except ArgumentError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def _size(data: dict[str, Any], key: str, path: str) -> int:
+    value = data.get(key)
+    if type(value) is not int or value < 1:
+        raise FormatError(f"{path}: {key} is {value!r}; it must be an integer of at least 1")
+    return value
