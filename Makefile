@@ -5,7 +5,7 @@
 # make ctest | sanitize | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
-# make bench-train | bench-encode | bench-merge      side by side with other libraries: CORPUS=file
+# make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
 
@@ -28,7 +28,7 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-merge amalgamation clean force
+.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-binarize bench-merge amalgamation clean force
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -146,7 +146,10 @@ bench-train: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/train.py $(BENCH_CORPUS) $(if $(vocab),--vocab-size $(vocab)) $(BENCH_FLAGS)
 
 bench-encode: build/bench/stamp $(BENCH_CORPUS)
-	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(BENCH_FLAGS)
+	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(if $(tokenizer),--tokenizer $(tokenizer)) $(BENCH_FLAGS)
+
+bench-binarize: build/bench/stamp $(BENCH_CORPUS)
+	$(BENCH)/python benchmarks/binarize.py $(BENCH_CORPUS) $(BENCH_FLAGS)
 
 bench-merge: build/bench/stamp
 	$(BENCH)/python benchmarks/merge_loop.py

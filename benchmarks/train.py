@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from measure import Run, machine, median, run, table
+from measure import Run, machine, median, run_in_turn, table
 
 LIBRARIES = ("pybpe", "gigabpe", "gigatoken", "rustbpe", "bpeasy", "tokenizers")
 
@@ -26,27 +26,15 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
-    results = measure(args.libraries, args.corpus, args.vocab_size, args.runs, args.timeout)
+    script = str(Path(__file__).with_name("train_one.py"))
+    commands = {
+        library: [sys.executable, script, library, args.corpus, str(args.vocab_size)] for library in args.libraries
+    }
+    results = run_in_turn(commands, args.runs, args.timeout)
     size = os.path.getsize(args.corpus)
     print(f"Training {args.vocab_size} tokens on {size / 1e6:.1f} MB, whole process, median of {args.runs}.")
     print(f"{machine()}\n")
     print(summary(results))
-
-
-def measure(
-    libraries: list[str], corpus: str, vocab_size: int, runs: int, timeout: float
-) -> dict[str, list[Run | str]]:
-    """All runs of all libraries, in turn, so that a change of the machine's speed hits all alike."""
-    results: dict[str, list[Run | str]] = {library: [] for library in libraries}
-    script = str(Path(__file__).with_name("train_one.py"))
-    for i in range(runs):
-        for library in libraries:
-            if any(isinstance(result, str) for result in results[library]):
-                continue
-            print(f"\r{i + 1}/{runs} {library}\033[K", end="", file=sys.stderr, flush=True)
-            results[library].append(run([sys.executable, script, library, corpus, str(vocab_size)], timeout))
-    print("\r\033[K", end="", file=sys.stderr)
-    return results
 
 
 def summary(results: dict[str, list[Run | str]]) -> str:

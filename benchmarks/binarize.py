@@ -1,0 +1,61 @@
+"""Text file to uint16 tokens on disk, side by side: whole processes, from start to exit, in turn.
+
+    make bench-binarize CORPUS=corpus.txt
+
+Prints a Markdown table of medians: MB of text a second, and the most memory held. GPT-2's vocabulary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from encode import write_gpt2
+from measure import Run, machine, median, run_in_turn, table
+
+LIBRARIES = ("pybpe", "gigatoken", "gigatoken_one_thread", "fastokens", "tiktoken")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
+    args = parser.parse_args()
+    size = os.path.getsize(args.corpus)
+    script = str(Path(__file__).with_name("binarize_one.py"))
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = os.path.join(folder, "tokenizer.json")
+        write_gpt2(tokenizer)
+        commands = {
+            library: [sys.executable, script, library, args.corpus, tokenizer, os.path.join(folder, "out.bin")]
+            for library in args.libraries
+        }
+        results = run_in_turn(commands, args.runs, args.timeout)
+    print(f"{size / 1e6:.1f} MB of text to uint16 tokens on disk, whole process, median of {args.runs}.")
+    print(f"{machine()}\n")
+    print(summary(results, size))
+
+
+def summary(results: dict[str, list[Run | str]], size: int) -> str:
+    """The table, in the order of the libraries."""
+    rows = []
+    for library, runs in results.items():
+        good = [r for r in runs if isinstance(r, Run)]
+        if len(good) < len(runs):
+            rows.append([library, next(r for r in runs if isinstance(r, str)), "", ""])
+            continue
+        seconds = median([r.seconds for r in good])
+        rows.append(
+            [library, f"{seconds:.2f}", f"{size / 1e6 / seconds:.0f}", f"{median([r.megabytes for r in good]):.0f}"]
+        )
+    return table(["library", "seconds", "MB/s", "MB held"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Turns a text file into a file of uint16 tokens with one library: the process that benchmarks/binarize.py measures.
+
+    python benchmarks/binarize_one.py LIBRARY CORPUS TOKENIZER.json OUT.bin
+
+Each library does it as its users would, with all CPUs if it can. The text is one document; no token is added.
+"""
+
+import sys
+
+
+def run_pybpe(corpus: str, tokenizer: str, out: str) -> None:
+    import pybpe
+
+    tok = pybpe.Tokenizer.from_file(tokenizer)
+    pybpe.binarize(tok, corpus, out + ".shards", splits=(1,), format="raw", eot="none", progress=False)
+
+
+def run_gigatoken(corpus: str, tokenizer: str, out: str) -> None:
+    import awkward
+    import gigatoken
+    import numpy
+
+    ids = gigatoken.Tokenizer(tokenizer).encode_files(corpus)
+    awkward.to_numpy(awkward.flatten(ids)).astype(numpy.uint16).tofile(out)
+
+
+def run_gigatoken_one_thread(corpus: str, tokenizer: str, out: str) -> None:
+    import gigatoken
+    import numpy
+
+    with open(corpus, "rb") as stream:
+        gigatoken.Tokenizer(tokenizer).encode(stream.read()).astype(numpy.uint16).tofile(out)
+
+
+def run_fastokens(corpus: str, tokenizer: str, out: str) -> None:
+    import numpy
+    from fastokens._native import Tokenizer
+
+    with open(corpus, encoding="utf-8", newline="") as stream:
+        numpy.array(Tokenizer.from_file(tokenizer).encode(stream.read()).ids, dtype=numpy.uint16).tofile(out)
+
+
+def run_tiktoken(corpus: str, tokenizer: str, out: str) -> None:
+    import numpy
+    from encode_one import load_tiktoken_encoding
+
+    with open(corpus, encoding="utf-8", newline="") as stream:
+        ids = load_tiktoken_encoding(tokenizer).encode_to_numpy(stream.read(), disallowed_special=())
+    ids.astype(numpy.uint16).tofile(out)
+
+
+if __name__ == "__main__":
+    globals()[f"run_{sys.argv[1]}"](*sys.argv[2:])
