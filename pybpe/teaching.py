@@ -139,7 +139,8 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         shown = [f"{' '.join(symbols)} x{count}" for symbols, count in list(self.words.items())[:4]]
         more = ", ..." if len(self.words) > 4 else ""
-        return f"{self.left} + {self.right} = {self.left + self.right}, {self.frequency} times: {', '.join(shown)}{more}"
+        merge = f"{self.left} + {self.right} = {self.left + self.right}, {self.frequency} times"
+        return f"{merge}: {', '.join(shown)}{more}"
 
 
 def merge_steps(word_counts: Mapping[str, int]) -> Iterator[Step]:

@@ -108,7 +108,7 @@ def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     needed = {"setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"}
-    for folder in ("csrc", "pybpe", "llmc_compat", "tests"):
+    for folder in ("csrc", "pybpe", "llmc_compat", "docs", "tests"):
         files = [path for path in (root / folder).rglob("*") if path.is_file()]
         kept = [path for path in files if "__pycache__" not in path.parts and path.suffix != ".so"]
         needed |= {path.relative_to(root).as_posix() for path in kept}
