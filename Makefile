@@ -2,7 +2,7 @@
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
-# make ctest | sanitize | pytest | lint | format | clean
+# make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
@@ -28,7 +28,8 @@ C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-binarize bench-merge amalgamation clean force
+.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-binarize bench-merge clean force
+.PHONY: amalgamation llmc-test install-llmc uninstall-llmc
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -84,13 +85,23 @@ build/flags: force
 # ---------------------------------------------------------------------------------------------------
 # Checks
 
-test: lint ctest sanitize pytest
+test: lint ctest sanitize llmc-test pytest
 
 ctest: $(C_TESTS)
 	@for program in $^; do echo "$$program"; $$program || exit 1; done
 
 sanitize: $(SANITIZED_TESTS)
 	@for program in $^; do echo "$$program"; $$program || exit 1; done
+
+# The drop-in headers for llm.c against its own batches: as C, and as C++17 where $(CC) has it.
+LLMC_WALKS := build/sanitize/tests/llmc_walk \
+              $(shell echo | $(CC) -x c++ -fsyntax-only - 2>/dev/null && echo build/sanitize/tests/llmc_walk_cpp)
+llmc-test: $(LLMC_WALKS)
+	@for program in $^; do echo "$$program"; $$program tests/vectors/loader_llmc.json || exit 1; done
+
+build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a
+	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
+	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 pytest: all
 	$(VENV)/python -m pytest

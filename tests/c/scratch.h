@@ -1,5 +1,5 @@
 /*
-An empty folder to write files in, and token shards made by hand, for the tests in C.
+An empty folder to write files in, and token shards and a tokenizer.bin made by hand, for the tests in C (and C++).
 */
 #ifndef SCRATCH_H
 #define SCRATCH_H
@@ -71,14 +71,38 @@ static inline size_t put_shard(uint8_t *to, const uint32_t *tokens, size_t count
 
 /* Writes a shard of the tokens first, first + 1, ... */
 static inline void scratch_shard(const char *name, uint32_t first, size_t count, int id_bytes) {
-    uint32_t *tokens = malloc((count + 1) * sizeof *tokens);
-    uint8_t *data = malloc(SCRATCH_HEADER + 4 * count);
+    uint32_t *tokens = (uint32_t *)malloc((count + 1) * sizeof *tokens);
+    uint8_t *data = (uint8_t *)malloc(SCRATCH_HEADER + 4 * count);
     for (size_t i = 0; i < count; i++) {
         tokens[i] = first + (uint32_t)i;
     }
     scratch_write(name, data, put_shard(data, tokens, count, id_bytes));
     free(tokens);
     free(data);
+}
+
+enum { SCRATCH_TOKENIZER_BYTES = SCRATCH_HEADER + 2 * 256 + 64 };
+
+/* Lays out a tokenizer.bin as llm.c's scripts would, with nothing behind the tokens: the 256 bytes, four merges (ids
+   256 to 259: he, ll, hell, hello) and end-of-text. Returns its size. */
+static inline size_t put_tokenizer(uint8_t *to) {
+    static const char *const others[] = {"he", "ll", "hell", "hello", "<|endoftext|>"};
+    size_t at = SCRATCH_HEADER;
+    memset(to, 0, SCRATCH_HEADER);
+    put_le(to, 20240328, 4);
+    put_le(to + 4, 2, 4);
+    put_le(to + 8, 261, 4);
+    put_le(to + 12, 260, 4);
+    for (uint32_t i = 0; i < 261; i++) {
+        size_t length = i < 256 ? 1 : strlen(others[i - 256]);
+        to[at] = (uint8_t)length;
+        to[at + 1] = (uint8_t)i;
+        if (i >= 256) {
+            memcpy(to + at + 1, others[i - 256], length);
+        }
+        at += 1 + length;
+    }
+    return at;
 }
 
 #endif

@@ -171,39 +171,47 @@ static void test_resume_by_place(void) {
     dataloader_free(&walker);
 }
 
-/* Saves and restores what save_state and load_state of train_gpt2.cu do, in any epoch. */
+/* Restores what save_state and load_state of train_gpt2.cu save and restore, and no more. */
+static void restore_state(DataLoader *loader, const DataLoader *saved) {
+    size_t shards = saved->glob_result.gl_pathc, samples = saved->shard_num_samples;
+    free(loader->shard_indices);
+    free(loader->intra_shard_indices);
+    loader->shard_indices = (int *)malloc(shards * sizeof(int));
+    loader->intra_shard_indices = (int *)malloc(samples * sizeof(int));
+    memcpy(loader->shard_indices, saved->shard_indices, shards * sizeof(int));
+    memcpy(loader->intra_shard_indices, saved->intra_shard_indices, samples * sizeof(int));
+    loader->shard_num_samples = samples;
+    loader->shuffle_rng = saved->shuffle_rng;
+    dataloader_resume(loader, saved->current_shard_idx, saved->current_sample_idx);
+}
+
+/* Initialises a loader, and takes batches until it is where dataloader_init and so many batches lead. */
+static void init_after(DataLoader *loader, int batches) {
+    dataloader_init(loader, "s?.bin", 1, 2, 0, 1, 1);
+    for (int i = 0; i < batches; i++) {
+        next_first(loader);
+    }
+}
+
+/* In any epoch, and into any loader: a new one, or one that has gone on, in the same shard or beyond it. */
 static void test_resume_by_state(void) {
-    DataLoader walker, resumed;
-    dataloader_init(&walker, "s?.bin", 1, 2, 0, 1, 1);
-    for (int i = 0; i < 3 * SAMPLES; i++) {
-        next_first(&walker);
-        if (i % 5 == 0) {
-            size_t shards = walker.glob_result.gl_pathc, samples = walker.shard_num_samples;
-            dataloader_init(&resumed, "s?.bin", 1, 2, 0, 1, 1);
-            free(resumed.shard_indices);
-            free(resumed.intra_shard_indices);
-            resumed.shard_indices = (int *)malloc(shards * sizeof(int));
-            resumed.intra_shard_indices = (int *)malloc(samples * sizeof(int));
-            memcpy(resumed.shard_indices, walker.shard_indices, shards * sizeof(int));
-            memcpy(resumed.intra_shard_indices, walker.intra_shard_indices, samples * sizeof(int));
-            resumed.shard_num_samples = samples;
-            resumed.shuffle_rng = walker.shuffle_rng;
-            dataloader_resume(&resumed, walker.current_shard_idx, walker.current_sample_idx);
-            DataLoader twin;
-            dataloader_init(&twin, "s?.bin", 1, 2, 0, 1, 1);
-            for (int k = 0; k <= i; k++) {
-                next_first(&twin);
-            }
+    for (int saved_at = 0; saved_at <= 3 * SAMPLES; saved_at++) {
+        for (int further = 0; further < 2 * SAMPLES; further += 3) {
+            DataLoader saved, twin, resumed;
             int different = 0;
+            init_after(&saved, saved_at);
+            init_after(&twin, saved_at);
+            init_after(&resumed, further == 0 ? 0 : saved_at + further);
+            restore_state(&resumed, &saved);
             for (int k = 0; k < 2 * SAMPLES; k++) {
                 different += next_first(&twin) != next_first(&resumed);
             }
             CHECK_EQ(different, 0);
+            dataloader_free(&saved);
             dataloader_free(&twin);
             dataloader_free(&resumed);
         }
     }
-    dataloader_free(&walker);
 }
 
 /* One token at each end of a sparse shard of 2 GiB and a bit: llm.c's (int) seek fails there. */
@@ -427,31 +435,8 @@ static void test_faults_of_evals(void) {
 Tokenizer
 */
 
-static const char *const EXTRA[] = {"he", "ll", "hell", "hello", "<|endoftext|>"};
-
-/* A tokenizer.bin of the 256 bytes and EXTRA, as llm.c's scripts would write it: nothing behind the tokens. */
-static size_t put_tokenizer(uint8_t *to) {
-    size_t at = SCRATCH_HEADER;
-    memset(to, 0, SCRATCH_HEADER);
-    put_le(to, 20240328, 4);
-    put_le(to + 4, 2, 4);
-    put_le(to + 8, 261, 4);
-    put_le(to + 12, 260, 4);
-    for (uint32_t i = 0; i < 261; i++) {
-        size_t length = i < 256 ? 1 : strlen(EXTRA[i - 256]);
-        to[at] = (uint8_t)length;
-        if (i < 256) {
-            to[at + 1] = (uint8_t)i;
-        } else {
-            memcpy(to + at + 1, EXTRA[i - 256], length);
-        }
-        at += 1 + length;
-    }
-    return at;
-}
-
 static void test_tokenizer(void) {
-    uint8_t data[SCRATCH_HEADER + 1024];
+    uint8_t data[SCRATCH_TOKENIZER_BYTES];
     scratch_write("tok.bin", data, put_tokenizer(data));
     Tokenizer tokenizer;
     size_t length;

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gpt2 import gpt2_files
 from texts import chinese, english, mixed
 
 import pybpe
@@ -68,6 +69,16 @@ def test_prompts_have_the_ids_of_python(c_program: Callable[[str], Path], tmp_pa
     tok.save_bin(tmp_path / "tokenizer.bin")
     special = "".join(f"{s}hello {s}" for s in CONTROL_TOKENS)
     prompts = [*PROMPTS, special, "<|endof", "<|endoftext|", *(t.replace("\0", "") for t in texts)]
+    ids, errors = prompt_ids(c_program("prompt_ids"), tmp_path / "tokenizer.bin", prompts)
+    assert errors == ""
+    assert ids == [tok.encode(prompt) for prompt in prompts]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_gpt2_in_both_versions_of_the_file(c_program: Callable[[str], Path], tmp_path: Path, version: int) -> None:
+    tok = pybpe.Tokenizer.from_files(*gpt2_files())
+    tok.save_bin(tmp_path / "tokenizer.bin", version=version)
+    prompts = [*PROMPTS, english()[:3000], "Once upon a time<|endoftext|>"]
     ids, errors = prompt_ids(c_program("prompt_ids"), tmp_path / "tokenizer.bin", prompts)
     assert errors == ""
     assert ids == [tok.encode(prompt) for prompt in prompts]

@@ -7,6 +7,7 @@ and:
 - Any file is safe: what is wrong with it is said in one line, then the program exits. Nothing depends on assert.
 - Shards beyond 2 GiB, and Llama 3's with uint32 tokens.
 - dataloader_resume restores the permutation exactly. llm.c keeps that of the first shard and reads outside of it.
+- Files are read at offsets, not mapped into memory: a mapped shard that is truncated kills the program with SIGBUS.
 - An EvalLoader whose process has no examples left is at its end instead of reading past the file.
 - Everything is static inline, C and C++.
 
@@ -54,7 +55,9 @@ typedef struct {
     size_t local_batch_offset_bytes;
     size_t header_bytes;
     int64_t file_size_bytes;
-    mt19937_state left_rng_; /* shuffle_rng as this loader left it: another one was restored from a checkpoint */
+    mt19937_state left_rng_;  /* shuffle_rng as this loader left it: another one was restored from a checkpoint */
+    mt19937_state epoch_rng_; /* shuffle_rng before the permutations within this epoch's shards were drawn, */
+    int epoch_known_;         /* or 0 if that was before the checkpoint */
 } DataLoader;
 
 static inline const char *dataloader_shard_name_(const DataLoader *loader, size_t shard_index) {
@@ -115,6 +118,8 @@ static inline void dataloader_enter_shard_(DataLoader *loader, size_t shard_inde
 static inline void dataloader_reset(DataLoader *loader) {
     if (loader->should_shuffle) {
         random_permutation(loader->shard_indices, (int)loader->glob_result.gl_pathc, &loader->shuffle_rng);
+        loader->epoch_rng_ = loader->shuffle_rng;
+        loader->epoch_known_ = 1;
     }
     dataloader_enter_shard_(loader, 0);
 }
@@ -125,12 +130,6 @@ static inline void dataloader_advance_(DataLoader *loader) {
     } else {
         dataloader_enter_shard_(loader, loader->current_shard_idx + 1);
     }
-}
-
-/* To where nothing has been drawn. */
-static inline void dataloader_seed_(DataLoader *loader) {
-    manual_seed(&loader->shuffle_rng, 42u + (unsigned int)loader->process_rank);
-    init_identity_permutation(loader->shard_indices, (int)loader->glob_result.gl_pathc);
 }
 
 static inline int dataloader_compare_names_(const void *a, const void *b) {
@@ -170,8 +169,8 @@ static inline void dataloader_init(DataLoader *loader, const char *filename_patt
     loader->header_bytes = PYBPE_SHARD_HEADER_BYTES;
     dataloader_find_shards_(loader, filename_pattern);
     loader->shard_indices = (int *)llmc_alloc(loader->glob_result.gl_pathc, sizeof(int));
-    dataloader_seed_(loader);
-    loader->left_rng_ = loader->shuffle_rng;
+    init_identity_permutation(loader->shard_indices, (int)loader->glob_result.gl_pathc);
+    manual_seed(&loader->shuffle_rng, 42u + (unsigned int)process_rank);
     for (int i = 0; i < (int)loader->glob_result.gl_pathc; i++) {
         loader->num_tokens += (size_t)dataloader_load_shard_(loader, i);
     }
@@ -222,32 +221,39 @@ static inline void dataloader_check_order_(const int *indices, size_t n) {
     }
 }
 
+/* Checks and uses the permutations that the caller has restored. */
+static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_index) {
+    size_t samples = loader->shard_num_samples;
+    dataloader_check_order_(loader->shard_indices, loader->glob_result.gl_pathc);
+    dataloader_check_order_(loader->intra_shard_indices, samples);
+    dataloader_load_shard_(loader, (int)shard_index);
+    if (loader->shard_num_samples != samples) {
+        llmc_fail("dataloader_resume", "the restored permutation is of a shard with another number of samples");
+    }
+    loader->left_rng_ = loader->shuffle_rng;
+    loader->epoch_known_ = 0;
+}
+
 /* Goes on from a place in a shard. With shuffling there are two ways:
-   - The caller has restored shuffle_rng and both permutations, as load_state of train_gpt2.cu does: they are checked
-     and used. intra_shard_indices has shard_num_samples entries.
-   - It has not: the place is one in the first epoch, whose permutations are drawn again. */
+   - The caller has restored shuffle_rng and both permutations, as load_state of train_gpt2.cu does: they are used.
+     intra_shard_indices has shard_num_samples entries.
+   - It has restored nothing, or what the loader had: the place is one in the epoch that the loader is in, which is the
+     first after dataloader_init. The permutations of this epoch's shards are drawn again, up to the one of the place. */
 static inline void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t current_sample_idx) {
     if (current_shard_idx >= loader->glob_result.gl_pathc) {
         llmc_fail("dataloader_resume", "there are not so many shards");
     }
-    int restored = memcmp(&loader->shuffle_rng, &loader->left_rng_, sizeof loader->left_rng_) != 0;
-    if (loader->should_shuffle && !restored) {
-        dataloader_seed_(loader);
-        dataloader_reset(loader);
-        while (loader->current_shard_idx < current_shard_idx) {
-            dataloader_enter_shard_(loader, loader->current_shard_idx + 1);
-        }
-    } else {
-        size_t samples = loader->shard_num_samples;
-        if (loader->should_shuffle) {
-            dataloader_check_order_(loader->shard_indices, loader->glob_result.gl_pathc);
-            dataloader_check_order_(loader->intra_shard_indices, samples);
-        }
+    if (!loader->should_shuffle) {
         dataloader_load_shard_(loader, (int)current_shard_idx);
-        if (loader->should_shuffle && loader->shard_num_samples != samples) {
-            llmc_fail("dataloader_resume", "the restored permutation is of a shard with another number of samples");
+    } else if (memcmp(&loader->shuffle_rng, &loader->left_rng_, sizeof loader->left_rng_) != 0 ||
+               !loader->epoch_known_) {
+        dataloader_use_restored_(loader, current_shard_idx);
+    } else {
+        dataloader_check_order_(loader->shard_indices, loader->glob_result.gl_pathc);
+        loader->shuffle_rng = loader->epoch_rng_;
+        for (size_t i = 0; i <= current_shard_idx; i++) {
+            dataloader_enter_shard_(loader, i);
         }
-        loader->left_rng_ = loader->shuffle_rng;
     }
     loader->current_shard_idx = current_shard_idx;
     loader->current_sample_idx = current_sample_idx;

@@ -7,7 +7,7 @@ The same struct fields, functions and results, and:
 - Versions 1 and 2, of llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's has.
 - tokenizer_decode_bytes gives a token with its length, since a token may contain NULs.
 - safe_printf keeps back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
-  with them most Chinese characters.
+  with them most Chinese characters. No control character is printed; llm.c lets those pass that are part of a token.
 - tokenizer_encode turns a prompt into ids, the same as pybpe's in Python.
 - Include guard, everything static inline, C and C++.
 
