@@ -181,12 +181,13 @@ class Checkpoint:
             raise FormatError(f"{self.path}: ended inside the tensor {name}: it was cut off while read")
         return raw.reshape(wanted)
 
-    def raw_blocks(self, name: str) -> Iterator[numpy.ndarray[Any, Any]]:
-        """All rows of a tensor in turn, some at a time, in the file's type."""
+    def raw_blocks(self, name: str, stop: int | None = None) -> Iterator[numpy.ndarray[Any, Any]]:
+        """Rows 0..stop of a tensor (None: all) in turn, some at a time, in the file's type."""
         shape = self._shape(name)
+        end = shape[0] if stop is None else stop
         step = max(1, _BLOCK_ITEMS // prod(shape[1:]))
-        for start in range(0, shape[0], step):
-            yield self.raw_rows(name, start, min(start + step, shape[0]))
+        for start in range(0, end, step):
+            yield self.raw_rows(name, start, min(start + step, end))
 
     def _shape(self, name: str) -> tuple[int, ...]:
         if name not in self._shapes:

@@ -25,6 +25,7 @@ from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import open_input
 
+from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, padded_rows
 from .safetensors_file import SafetensorsFile, write_safetensors
@@ -103,9 +104,10 @@ def _parts(config: GPT2Config, source: str) -> Iterator[_Part]:
 def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, out: _binding.PathLike) -> GPT2Config:
     """Writes a folder that transformers' AutoModelForCausalLM and AutoTokenizer load.
 
-    It has model.safetensors (of the checkpoint's type), config.json, tokenizer.json and tokenizer_config.json, each
-    written atomically. Of the weights one tensor is in memory at a time. <|endoftext|> is the first and the last
-    token of a text there, as llm.c has it; <|padding|>, if the tokenizer has it, is the padding.
+    It has model.safetensors (of the checkpoint's type), config.json, tokenizer.json and tokenizer_config.json, and
+    the chat template if the tokenizer has the nine control tokens; each is written atomically. Of the weights one
+    tensor is in memory at a time. <|endoftext|> is the first and the last token of a text there, as llm.c has it;
+    <|padding|>, if the tokenizer has it, is the padding.
 
     Args:
         source: a llm.c checkpoint. tokenizer: the one it was trained with. out: the folder, made if needed.
@@ -126,6 +128,8 @@ def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, o
         folder = make_folder(out)
         tokenizer.save(os.path.join(folder, "tokenizer.json"))
         _write_json(folder, "tokenizer_config.json", _tokenizer_config(tokenizer, model.config))
+        if set(CONTROL_TOKENS) <= set(tokenizer.special_tokens):
+            _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
         parts = [part for source in model.config.tensor_shapes() for part in _parts(model.config, source)]
         shapes = {_PREFIX + part.name: part.shape for part in parts}
         blocks = (_rows_there(model, part) for part in parts)

@@ -7,6 +7,7 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from pybpe import _binding
+from pybpe.errors import ArgumentError
 
 from .checkpoint import check_dtype, to_file_type, write_blocks
 from .gpt2_config import GPT2Config
@@ -28,12 +29,14 @@ def write_random_checkpoint(
 
     Args:
         dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).
-        seed: the same seed gives the same file.
+        seed: at least 0; the same one gives the same file.
 
     Raises:
         ArgumentError, FileError.
     """
     check_dtype(dtype)
+    if seed < 0:
+        raise ArgumentError(f"seed must be at least 0, not {seed}")
     blocks = (to_file_type(block, dtype) for block in _random_blocks(config, seed))
     write_blocks(path, config, dtype, blocks)
 

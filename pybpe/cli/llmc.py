@@ -9,6 +9,7 @@ from typing import Any
 from ..model import CONTROL_TOKENS
 from .common import add_command, add_common, parse_numbers, progress, report
 from .llmc_chat import add_chat
+from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
 
 
@@ -24,6 +25,7 @@ def add_llmc(commands: Any) -> None:
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_workspace(inner)
     _add_check(inner)
+    add_checkpoint(inner)
     add_eval(inner)
     add_chat(inner)
 
@@ -45,14 +47,7 @@ def _add_workspace(commands: Any) -> None:
     parser.add_argument("--special-token", action="append", metavar="S", help="default: the nine of llm.c's profile")
     parser.add_argument("--pattern", default="gpt2", metavar="P", help="how words are cut (default: gpt2)")
     parser.add_argument("--min-frequency", type=int, default=2, metavar="N", help="default: 2")
-    parser.add_argument("--depth", default="d12", metavar="D", help="model of llm.c's table: d6, d12, d24, ...")
-    parser.add_argument("--layers", type=int, metavar="L", help="instead of the depth's")
-    parser.add_argument("--heads", type=int, metavar="NH", help="instead of the depth's")
-    parser.add_argument("--channels", type=int, metavar="C", help="instead of the depth's")
-    parser.add_argument("--context", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)")
-    parser.add_argument("--dtype", default="fp32", metavar="D", help="fp32 (default: CPU) or bf16 (CUDA)")
-    parser.add_argument("--pad", type=int, default=128, metavar="N", help="Vp is a multiple of this (default: 128)")
-    parser.add_argument("--seed", type=int, default=42, metavar="N", help="of the model's weights (default: 42)")
+    add_model_options(parser)
     parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
     parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
     add_common(parser)
@@ -62,10 +57,6 @@ def _add_workspace(commands: Any) -> None:
 def _run_workspace(args: argparse.Namespace) -> None:
     from llmc_compat.workspace import make_workspace
 
-    from ..errors import ArgumentError
-
-    if not args.depth.removeprefix("d").isdigit():
-        raise ArgumentError(f"--depth: expected d6, d12, d24 and so on, not {args.depth!r}")
     workspace = make_workspace(
         args.files,
         args.output,
@@ -73,7 +64,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         special_tokens=args.special_token or CONTROL_TOKENS,
         pattern=args.pattern,
         min_frequency=args.min_frequency,
-        depth=int(args.depth.removeprefix("d")),
+        depth=depth_number(args),
         layers=args.layers,
         heads=args.heads,
         channels=args.channels,

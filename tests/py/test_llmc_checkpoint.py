@@ -133,8 +133,10 @@ def test_blocks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     write_checkpoint(tmp_path / "m.bin", TINY, tensors, dtype="bf16")
     with Checkpoint(tmp_path / "m.bin") as model:
         blocks = list(model.raw_blocks("wte"))
+        part = list(model.raw_blocks("wte", 30))
     assert [len(block) for block in blocks] == [12] * 32
     assert numpy.array_equal(numpy.concatenate(blocks), to_bfloat16(tensors["wte"]))
+    assert [len(block) for block in part] == [12, 12, 6]
 
 
 def header(**changes: int) -> bytes:
@@ -209,6 +211,8 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
             write_checkpoint(tmp_path / "m.bin", TINY, given, dtype=dtype)
     with pytest.raises(pybpe.errors.ArgumentError, match="dtype must be"):
         write_random_checkpoint(tmp_path / "m.bin", TINY, dtype="int8")
+    with pytest.raises(pybpe.errors.ArgumentError, match="seed must be at least 0"):
+        write_random_checkpoint(tmp_path / "m.bin", TINY, seed=-1)
     assert not list(tmp_path.iterdir())
 
 

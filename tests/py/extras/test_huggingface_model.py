@@ -9,9 +9,11 @@ from reference import gpt2_forward
 from texts import chinese, english
 
 import pybpe
+from llmc_compat.chat import ChatFormat
 from llmc_compat.checkpoint import write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
+from pybpe.model import CONTROL_TOKENS
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -86,6 +88,19 @@ def test_the_tokenizer_of_the_folder_gives_our_ids(tmp_path: Path, pattern: str,
     assert loaded.model_max_length == 32
     padded = loaded(["one", "one two three four"], padding=True)["input_ids"]
     assert len(padded[0]) == len(padded[1]) and 1 in padded[0]
+
+
+def test_a_conversation_becomes_our_ids(tmp_path: Path) -> None:
+    tok = pybpe.train(iter([english()[:60_000]]), vocab_size=600, special_tokens=CONTROL_TOKENS)
+    make_model(tmp_path / "m.bin", tok)
+    checkpoint_to_huggingface(tmp_path / "m.bin", tok, tmp_path / "hf")
+    loaded = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    messages = [
+        {"role": "user", "content": "What is it? "},
+        {"role": "assistant", "content": "A test.", "thought": "hm"},
+    ]
+    ids = loaded.apply_chat_template(messages, return_dict=False)
+    assert ids == ChatFormat(tok).encode(messages)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

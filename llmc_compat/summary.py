@@ -1,0 +1,57 @@
+"""The weights of a checkpoint in a few numbers: enough to see whether it was trained, and whether it broke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+from .checkpoint import Checkpoint, from_file_type
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """One tensor, without the padding of wte.
+
+    Attributes:
+        shape: as in the file, with the padding.
+        mean, std, min, max: of the finite weights; 0 if there are none.
+        nonfinite: how many weights are infinite or NaN: a training that went wrong.
+    """
+
+    shape: tuple[int, ...]
+    mean: float
+    std: float
+    min: float
+    max: float
+    nonfinite: int
+
+
+def summarize(model: Checkpoint) -> dict[str, TensorSummary]:
+    """Every tensor of a checkpoint by name, in the file's order; read in blocks.
+
+    Raises:
+        FormatError: the file was cut off meanwhile.
+    """
+    return {name: _summarize(model, name) for name in model.config.tensor_shapes()}
+
+
+def _summarize(model: Checkpoint, name: str) -> TensorSummary:
+    import numpy
+
+    shape = model.config.tensor_shapes()[name]
+    count = nonfinite = 0
+    total = squares = 0.0
+    least, greatest = numpy.inf, -numpy.inf
+    for raw in model.raw_blocks(name, model.config.vocab_size if name == "wte" else shape[0]):
+        weights = from_file_type(raw, model.dtype).astype(numpy.float64)
+        finite = weights[numpy.isfinite(weights)]
+        nonfinite += weights.size - finite.size
+        if finite.size:
+            count += finite.size
+            total += float(finite.sum())
+            squares += float(numpy.square(finite).sum())
+            least, greatest = min(least, float(finite.min())), max(greatest, float(finite.max()))
+    if not count:
+        return TensorSummary(shape, 0.0, 0.0, 0.0, 0.0, nonfinite)
+    mean = total / count
+    return TensorSummary(shape, mean, sqrt(max(0.0, squares / count - mean**2)), least, greatest, nonfinite)
