@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 from .counts import Counts, count_words
+from .decode_stream import DecodeStream
 from .errors import (
     ArgumentError,
     Error,
@@ -25,7 +26,7 @@ from .errors import (
     WorkerError,
 )
 from .padding import padded_vocab_size
-from .tokenizer import DecodeStream, Tokenizer
+from .tokenizer import Tokenizer
 from .trainer import train, train_bpe
 
 if TYPE_CHECKING:

@@ -463,17 +463,42 @@ class Vocab:
         number = self._spec.normalizer
         return next(name for name, value in NORMALIZERS.items() if value == number)
 
-    def decode(self, ids: Any, id_bytes: int, count: int) -> bytes:
-        """Decodes `count` ids at the C pointer or buffer `ids`."""
+    def decoded_length(self, ids: IdBuffer) -> int:
+        """How many bytes `decode_into` writes for these ids; ArgumentError for an unknown one."""
         length = ffi.new("size_t *")
-        _call(lib.pybpe_decode, self.c, ids, id_bytes, count, ffi.NULL, 0, length)
-        out = _new_uncleared("uint8_t[]", length[0] or 1)
-        _call(lib.pybpe_decode, self.c, ids, id_bytes, count, out, length[0], length)
-        return bytes(ffi.buffer(out, length[0]))
+        _call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, ffi.NULL, 0, length)
+        return int(length[0])
+
+    def decode_into(self, ids: IdBuffer, out: Any, size: int) -> None:
+        """Decodes ids to a C pointer. `size` is what `decoded_length` gave for them."""
+        length = ffi.new("size_t *")
+        _call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
+        if length[0] != size:
+            raise errors.ArgumentError("the ids were changed by another thread while they were decoded")
+
+
+class IdBuffer:
+    """Ids as C reads them: an object with the buffer protocol, of unsigned items of 2 or 4 bytes."""
+
+    def __init__(self, ids: array[int] | memoryview | numpy.ndarray[Any, Any]) -> None:
+        self.ids = ids
+        self.c = ffi.from_buffer(ids)
+        self.id_bytes = ids.itemsize
+        self.count = len(ids)
+
+
+def new_bytes(size: int) -> tuple[bytes, Any]:
+    """Bytes that are still to be written, and the pointer to do so: as with PyBytes_FromStringAndSize, nobody
+    else may have seen them before that is done."""
+    data = bytes(size)  # of many bytes the system gives zeros without writing them
+    return data, ffi.from_buffer("uint8_t[]", data)
 
 
 # ----------------------------------------------------------------------------------------------------
 # Encoding
+
+
+_UNPACK_STEP = 1 << 20  # how many ids become Python's at once: so long other threads, and Ctrl-C, must wait
 
 
 class _Scratch:
@@ -526,8 +551,11 @@ class Encoder:
         scratch = self._lease()
         cap = len(data)
         ids = scratch.ids if cap <= scratch.START else _new_uncleared("uint32_t[]", cap)
-        found: list[int] = ffi.unpack(ids, self._encode(scratch, data, specials, ids, 4, cap))
+        count = self._encode(scratch, data, specials, ids, 4, cap)
+        found: list[int] = ffi.unpack(ids, min(count, _UNPACK_STEP))
         self._free.append(scratch)
+        while len(found) < count:
+            found += ffi.unpack(ids + len(found), min(count - len(found), _UNPACK_STEP))
         return found
 
     def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:

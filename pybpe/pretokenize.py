@@ -7,31 +7,49 @@ block. So any number of workers gives the result of the whole, and memory does n
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Union
 
 from . import _binding
 from .errors import ArgumentError, file_error
 from .pattern import Pattern
 
-Text = str | bytes
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or whatever has bytes to read
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 
 BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
 _CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
+_CUT_STEP = 1 << 24  # how far a cut is looked for in one call of C
 
 
 def utf8(text: Text) -> bytes:
-    """The bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken."""
+    """The bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken.
+
+    Bytes are not copied, nor are those of any other object with the buffer protocol (bytearray, memoryview,
+    mmap, a uint8 array): of these the result is a memoryview, which serves where bytes do.
+    """
     if isinstance(text, str):
         try:
             return text.encode("utf-8")
         except UnicodeEncodeError:
             return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
-    if isinstance(text, (bytes, bytearray, memoryview)):
-        return text  # a memoryview or bytearray serves where bytes do
-    raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}")
+    if isinstance(text, bytes):
+        return text
+    try:
+        view = memoryview(text)
+    except TypeError:
+        raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}") from None
+    if view.format not in ("B", "b", "c") or view.ndim != 1 or not view.c_contiguous:
+        raise ArgumentError(
+            f"expected text as str or bytes; this {type(text).__name__} has items of format {view.format!r}, shape"
+            f" {view.shape} and strides {view.strides}, not bytes in a row"
+        )
+    return view.cast("B")  # type: ignore[return-value]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -90,7 +108,7 @@ def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
     return 0
 
 
-def stream_pieces(stream: BinaryIO, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+def stream_pieces(stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
     """Cuts a stream into pieces of about `block_bytes` that can be worked on separately.
 
     Where a text has no safe cut the piece grows, by doubling, until it has one or the text ends.
@@ -114,11 +132,11 @@ def stream_pieces(stream: BinaryIO, cut: Cut, block_bytes: int = BLOCK_BYTES) ->
         carry = memoryview(block)[at:]
 
 
-def _read_full(stream: BinaryIO, block: memoryview, filled: int) -> int:
+def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
     """Reads until `block` is full or the stream ends; returns how much of it is filled."""
     while filled < len(block):
         try:
-            got = stream.readinto(block[filled:])  # type: ignore[attr-defined]
+            got = stream.readinto(block[filled:])  # type: ignore[union-attr]
         except OSError as error:
             name = getattr(stream, "name", "input")
             raise file_error(error.errno or 0, f"{name}: cannot be read: {error.strerror}") from None
@@ -133,9 +151,55 @@ def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -
     view = memoryview(data).cast("B")
     begin = 0
     while begin < len(view):
-        end = begin + cut(view[begin:], block_bytes) if len(view) - begin > block_bytes else len(view)
+        end = begin + _first_cut(cut, view[begin:], block_bytes)
         yield view[begin:end]
         begin = end
+
+
+def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
+    """cut(view, start), looked for in steps that take milliseconds each, so that Ctrl-C is not kept waiting."""
+    while start < len(view):
+        end = start + _CUT_STEP
+        found = cut(view[:end], start)
+        if found < min(end, len(view)):
+            return found
+        start = end - _CUT_WINDOW  # near its end a text has no cut, since a special token could begin there
+    return len(view)
+
+
+def text_pieces(text: Text, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[_binding.Data]:
+    """The same for any text. A long str is converted part by part, never as a whole."""
+    if isinstance(text, str) and len(text) > block_bytes:
+        return stream_pieces(_StrReader(text), cut, block_bytes)
+    data = utf8(text)
+    return iter((data,)) if len(data) <= block_bytes else data_pieces(data, cut, block_bytes)
+
+
+class _StrReader(io.RawIOBase):
+    """A str as a stream of its UTF-8."""
+
+    _PART = 1 << 18  # characters
+
+    def __init__(self, text: str) -> None:
+        self._parts = self._encode(text)
+        self._rest = memoryview(b"")
+
+    def _encode(self, text: str) -> Iterator[bytes]:
+        begin = 0
+        while begin < len(text):
+            end = begin + self._PART
+            end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the halves of a surrogate pair stay together
+            yield utf8(text[begin:end])
+            begin = end
+
+    def readinto(self, block: memoryview) -> int:  # type: ignore[override]
+        """Fills the start of a block; returns how much, 0 at the end."""
+        if not self._rest:
+            self._rest = memoryview(next(self._parts, b""))
+        size = min(len(block), len(self._rest))
+        block[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
 
 
 def file_pieces(path: str, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import codecs
 import os
 import warnings
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding, offsets
+from .batches import Item, joined, text_list, work_items
+from .decode_stream import DecodeStream
 from .errors import ArgumentError
 from .formats import tiktoken, tokenizer_json, vocab_merges
+from .ids import CHUNK, first_unknown, id_chunks
 from .model import Model, check_specials
 from .normalize import normalize
-from .parallel import map_ordered
+from .parallel import Result, map_ordered, run_interruptibly
 from .pattern import Pattern
-from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, open_input, utf8
+from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, open_input, text_pieces, utf8
 
 if TYPE_CHECKING:
     import numpy
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # how much text encode_iterable gathers before it encodes
+_SHORT_TEXT = 1 << 18  # characters, or bytes: up to so many are encoded in one call of C
+_LONG_PIECE = 4 * BLOCK_BYTES  # a text without safe cuts makes longer pieces, which take long
 
 
 class Tokenizer:
@@ -181,7 +185,8 @@ class Tokenizer:
         """The ids of a text.
 
         Args:
-            text: str, or bytes, of which any are fine: what is not valid UTF-8 is encoded byte by byte.
+            text: str, or bytes, of which any are fine: what is not valid UTF-8 is encoded byte by byte. Other
+                objects with bytes to read (bytearray, memoryview, mmap, uint8 array) are not copied.
             allowed_special: the specials that become one id each; "all", or a set. The others are text.
             disallowed_special: specials whose occurrence is an error; "all" means all not allowed.
 
@@ -190,15 +195,32 @@ class Tokenizer:
         """
         if allowed_special == "all" and not disallowed_special:
             return self._encode(text, self._specials)
-        return self._encode(text, self._matcher(text, allowed_special, disallowed_special))
+        return self._encode(text, self._allowed((text,), allowed_special, disallowed_special))
 
     def encode_ordinary(self, text: Text) -> list[int]:
         """The ids of a text in which no special is recognised."""
         return self._encode(text, None)
 
-    def encode_batch(self, texts: Sequence[Text], *, num_threads: int | None = None) -> list[list[int]]:
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        num_threads: int | None = None,
+        allowed_special: AllowedSpecial = "all",
+        disallowed_special: AllowedSpecial = (),
+    ) -> list[list[int]]:
         """`encode` of each text, by threads (None: all CPUs)."""
-        return list(map_ordered(self.encode, texts, num_threads))
+        texts = text_list(texts)
+        specials = self._allowed(texts, allowed_special, disallowed_special)
+
+        def encode(item: Item) -> list[tuple[int, list[int]]]:
+            return [(i, self._encode_piece(piece, specials)) for i, piece in item]
+
+        rows: list[list[int]] = [[] for _ in texts]
+        for done in map_ordered(encode, work_items(texts, self._pieces), num_threads):
+            for i, ids in done:
+                rows[i] += ids
+        return rows
 
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
         """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
@@ -207,34 +229,59 @@ class Tokenizer:
         without influence on any id.
         """
         pending = bytearray()
+        enough = _ITERABLE_BYTES
         for text in texts:
             pending += normalize(utf8(text), self._model.normalizer)
-            if len(pending) >= _ITERABLE_BYTES:
-                at = self._cut(pending, max(1, len(pending) // 2))
-                if at < len(pending):
-                    yield from self._encode_data(bytes(pending[:at]), self._specials)
-                    del pending[:at]
-        yield from self._encode_data(bytes(pending), self._specials)
+            if len(pending) < enough:
+                continue
+            at = self._cut(pending, max(1, len(pending) // 2))
+            if at < len(pending):
+                yield from self._encode_piece(bytes(pending[:at]), self._specials)
+                del pending[:at]
+                enough = _ITERABLE_BYTES
+            else:  # there is no cut: looking again after each text would take quadratic time
+                enough = 2 * len(pending)
+        yield from self._encode_piece(bytes(pending), self._specials)
 
-    def encode_to_numpy(self, text: Text, *, allowed_special: AllowedSpecial = "all") -> numpy.ndarray[Any, Any]:
-        """The ids as an array of shape (tokens,): uint16 if every id of the vocabulary fits, else uint32."""
+    def encode_to_numpy(
+        self,
+        text: Text,
+        *,
+        allowed_special: AllowedSpecial = "all",
+        disallowed_special: AllowedSpecial = (),
+        num_threads: int | None = 1,
+    ) -> numpy.ndarray[Any, Any]:
+        """`encode` to an array.
+
+        Args:
+            num_threads: how many encode a long text together (None: all CPUs). The ids are the same.
+
+        Returns:
+            shape (tokens,), uint16 if every id of the vocabulary fits, else uint32.
+        """
         import numpy
 
-        specials = self._specials if allowed_special == "all" else self._matcher(text, allowed_special, ())
-        data = normalize(utf8(text), self._model.normalizer)
-        if self._model.pattern.is_custom:
-            return numpy.array(self._encode_data(data, specials), dtype=self.dtype)
-        ids = numpy.empty(len(data), dtype=self.dtype)  # pages that stay untouched cost nothing
-        count = 0
-        for piece in data_pieces(data, self._cut):
-            count += self._encoder.encode_into(piece, specials, ids[count:])
-        ids.resize(count, refcheck=False)
-        return ids
+        specials = self._allowed((text,), allowed_special, disallowed_special)
+        if num_threads == 1 and self._direct and not (isinstance(text, str) and len(text) > BLOCK_BYTES):
+            data = utf8(text)
+            ids = numpy.empty(len(data), dtype=self.dtype)  # pages that stay untouched cost nothing
+            count = 0
+            for piece in data_pieces(data, self._cut):
+                count += self._encode_into(piece, specials, ids[count:])
+            ids.resize(count, refcheck=False)
+            return ids
+        parts = map_ordered(lambda piece: self._encode_array(piece, specials), self._pieces(text), num_threads)
+        return joined(list(parts), self.dtype)
 
     def encode_batch_to_numpy(
-        self, texts: Sequence[Text], *, num_threads: int | None = None
+        self,
+        texts: Iterable[Text],
+        *,
+        num_threads: int | None = None,
+        allowed_special: AllowedSpecial = "all",
+        disallowed_special: AllowedSpecial = (),
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """The ids of all texts in one array, and where each text's begin.
+        """The ids of all texts in one array, and where each text's begin, by threads (None: all CPUs).
 
         Returns:
             ids: shape (tokens,), dtype as `encode_to_numpy`.
@@ -242,13 +289,30 @@ class Tokenizer:
         """
         import numpy
 
-        rows = list(map_ordered(self.encode_to_numpy, texts, num_threads))
-        row_offsets = numpy.zeros(len(rows) + 1, dtype=numpy.int64)
-        numpy.cumsum([len(row) for row in rows], out=row_offsets[1:])
-        return numpy.concatenate([numpy.empty(0, dtype=self.dtype), *rows]), row_offsets
+        texts = text_list(texts)
+        specials = self._allowed(texts, allowed_special, disallowed_special)
+
+        def encode(item: Item) -> tuple[numpy.ndarray[Any, Any], list[tuple[int, int]]]:
+            ids = numpy.empty(sum(len(piece) for _, piece in item), dtype=self.dtype)
+            counts = []
+            total = 0
+            for i, piece in item:
+                counts.append((i, self._encode_into(piece, specials, ids[total:])))
+                total += counts[-1][1]
+            ids.resize(total, refcheck=False)
+            return ids, counts
+
+        parts = []
+        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
+        for ids, counts in map_ordered(encode, work_items(texts, self._pieces), num_threads):
+            parts.append(ids)
+            for i, count in counts:
+                row_offsets[i + 1] += count
+        numpy.cumsum(row_offsets, out=row_offsets)
+        return joined(parts, self.dtype), row_offsets
 
     def encode_with_offsets(
-        self, text: Text, *, allowed_special: AllowedSpecial = "all"
+        self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> offsets.EncodingWithOffsets:
         """`encode`, with the place of each token in the text (in the normalised one, if there is a normalizer).
 
@@ -257,30 +321,53 @@ class Tokenizer:
         [(0, 1), (1, 2), (1, 2)]
         """
         data = bytes(normalize(utf8(text), self._model.normalizer))
-        ids = self.encode(data, allowed_special=allowed_special)
+        ids = self._encode(data, self._allowed((data,), allowed_special, disallowed_special))
         spans = offsets.byte_spans([len(self._model.tokens[i]) for i in ids])
         return offsets.EncodingWithOffsets(ids, spans, offsets.char_spans(data, spans))
 
-    def count(self, text: Text, *, allowed_special: AllowedSpecial = "all") -> int:
+    def count(
+        self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
+    ) -> int:
         """How many ids `encode` gives, without making them."""
-        specials = self._specials if allowed_special == "all" else self._matcher(text, allowed_special, ())
-        data = normalize(utf8(text), self._model.normalizer)
+        specials = self._allowed((text,), allowed_special, disallowed_special)
         if self._model.pattern.is_custom:
-            return len(self._encode_data(data, specials))
-        return sum(self._encoder.count(piece, specials) for piece in data_pieces(data, self._cut))
+            return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
+        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
 
     def _encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
-        data = utf8(text)
-        if self._direct and len(data) <= BLOCK_BYTES:  # short calls come first
-            return self._encoder.encode(data, specials)
-        return self._encode_data(normalize(data, self._model.normalizer), specials)
-
-    def _encode_data(self, data: _binding.Data, specials: _binding.Specials | None) -> list[int]:
-        if self._model.pattern.is_custom:
-            return self._encode_custom(bytes(data), specials)
+        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short calls come first
+            return self._encoder.encode(utf8(text), specials)
         ids: list[int] = []
-        for piece in data_pieces(data, self._cut):
-            ids += self._encoder.encode(piece, specials)
+        for piece in self._pieces(text):
+            ids += self._encode_piece(piece, specials)
+        return ids
+
+    def _pieces(self, text: Text) -> Iterator[_binding.Data]:
+        """A text, normalised, in pieces that can be encoded separately."""
+        if self._model.normalizer is None:
+            return text_pieces(text, self._cut)
+        return data_pieces(normalize(utf8(text), self._model.normalizer), self._cut)
+
+    def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
+        if self._model.pattern.is_custom:
+            return self._encode_custom(bytes(piece), specials)
+        return _interruptibly(self._encoder.encode, piece, specials)
+
+    def _encode_into(
+        self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
+    ) -> int:
+        """Writes the ids to the start of an array with room for a piece's length; returns how many there are."""
+        if self._model.pattern.is_custom:
+            found = self._encode_custom(bytes(piece), specials)
+            ids[: len(found)] = found
+            return len(found)
+        return _interruptibly(self._encoder.encode_into, piece, specials, ids)
+
+    def _encode_array(self, piece: _binding.Data, specials: _binding.Specials | None) -> numpy.ndarray[Any, Any]:
+        import numpy
+
+        ids = numpy.empty(len(piece), dtype=self.dtype)
+        ids.resize(self._encode_into(piece, specials, ids), refcheck=False)
         return ids
 
     def _encode_custom(self, data: bytes, specials: _binding.Specials | None) -> list[int]:
@@ -298,22 +385,31 @@ class Tokenizer:
             begin = found[1]
         return ids
 
-    def _matcher(self, text: Text, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> _binding.Specials | None:
-        """The matcher for the allowed specials, after a check that no disallowed one occurs."""
+    def _allowed(
+        self, texts: Iterable[Text], allowed: AllowedSpecial, disallowed: AllowedSpecial
+    ) -> _binding.Specials | None:
+        """The matcher of the allowed specials, after a check that no disallowed one occurs."""
+        if allowed == "all" and not disallowed:
+            return self._specials
         allowed = self._special_set(allowed)
         all_others = disallowed == "all"
         disallowed = self._special_set(disallowed)
-        if all_others:
-            disallowed -= allowed
-        if disallowed:
-            data = normalize(utf8(text), self._model.normalizer)
-            found = self._special_subset(disallowed).find(data)  # type: ignore[union-attr]
+        forbidden = self._special_subset(disallowed - allowed if all_others else disallowed)
+        if forbidden is not None:
+            for text in texts:
+                self._refuse_specials(text, forbidden)
+        return self._special_subset(allowed)
+
+    def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
+        begin = 0
+        for piece in self._pieces(text):  # no special lies across two of them
+            found = _interruptibly(forbidden.find, piece)
             if found is not None:
                 raise ArgumentError(
-                    f"the text contains the special token {self.id_to_token(found[2])!r} at byte {found[0]}, which"
-                    " is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"
+                    f"the text contains the special token {self.id_to_token(found[2])!r} at byte {begin + found[0]},"
+                    " which is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"
                 )
-        return self._special_subset(allowed)
+            begin += len(piece)
 
     def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
         if specials == "all":
@@ -340,12 +436,35 @@ class Tokenizer:
         Raises:
             ArgumentError: an id that is not in the vocabulary; it names the id and its position.
         """
-        buffer, id_bytes, count = self._id_buffer(ids)
-        return self._vocab.decode(buffer, id_bytes, count)
+        return self._decode(list(id_chunks(ids, self.n_vocab)))
 
     def decode(self, ids: Iterable[int], errors: str = "replace") -> str:
         """The text of ids. `errors` is what happens to bytes that are not UTF-8: see bytes.decode."""
-        return self.decode_bytes(ids).decode("utf-8", errors)
+        chunks = list(id_chunks(ids, self.n_vocab))
+        if len(chunks) <= 1:
+            return self._decode(chunks).decode("utf-8", errors)
+        decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        text = ""
+        try:
+            for i, chunk in enumerate(chunks):  # each some milliseconds; Python appends to a str in place
+                text += decoder.decode(self._decode([chunk], i * CHUNK), final=chunk is chunks[-1])
+        except UnicodeDecodeError:
+            return self._decode(chunks).decode("utf-8", errors)  # raises it with the place in the whole
+        return text
+
+    def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
+        """The bytes of ids, of which `start` others came before."""
+        sizes = []
+        for i, chunk in enumerate(chunks):
+            try:
+                sizes.append(self._vocab.decoded_length(chunk))
+            except ArgumentError:
+                raise first_unknown(chunk.ids, start + i * CHUNK, self.n_vocab, self._model.tokens) from None
+        data, out = _binding.new_bytes(sum(sizes))
+        for chunk, size in zip(chunks, sizes):
+            self._vocab.decode_into(chunk, out, size)
+            out += size
+        return data
 
     def decode_batch(self, batch: Iterable[Iterable[int]], errors: str = "replace") -> list[str]:
         """`decode` of each sequence."""
@@ -360,31 +479,19 @@ class Tokenizer:
         tokens = [self.decode_single_token_bytes(i) for i in ids]
         return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
 
-    def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one id."""
-        return self.decode_bytes([token])
-
-    def decode_stream(self) -> DecodeStream:
-        """A decoder for ids that arrive one by one: see DecodeStream."""
-        return DecodeStream(self)
-
-    def _id_buffer(self, ids: Iterable[int]) -> tuple[Any, int, int]:
-        """A buffer of C integers, their size, and how many."""
-        if not isinstance(ids, (list, tuple)):
-            view = _native_ids(ids)
-            if view is not None:
-                return _binding.c_buffer(view), view.itemsize, len(view)
-            ids = list(ids)
+    def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:
+        """The bytes of one id. `position` is what an error calls its place."""
         try:
-            numbers = array("I", ids)
-        except (OverflowError, TypeError):
-            for position, i in enumerate(ids):
-                if not hasattr(i, "__index__") or not 0 <= int(i) < self.n_vocab:
-                    raise ArgumentError(
-                        f"{i!r} at position {position} is not an id of this vocabulary (0 to {self.n_vocab - 1})"
-                    ) from None
-            raise
-        return _binding.c_buffer(numbers), 4, len(numbers)
+            data = self._model.tokens[token] if token >= 0 else b""
+        except (IndexError, TypeError):
+            data = b""
+        if not data:
+            raise first_unknown([token], position, self.n_vocab, self._model.tokens)
+        return data
+
+    def decode_stream(self, errors: str = "replace") -> DecodeStream:
+        """A decoder for ids that arrive one by one: see DecodeStream. `errors` as in `decode`."""
+        return DecodeStream(self, errors)
 
     # ------------------------------------------------------------------------------------------------
     # The vocabulary
@@ -481,33 +588,9 @@ class Tokenizer:
         )
 
 
-class DecodeStream:
-    """Decodes ids that arrive one by one, without ever splitting a character.
-
-    `push` returns what can be shown so far; bytes of an unfinished character wait for the next id.
-    Invalid bytes become U+FFFD.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def push(self, token: int) -> str:
-        """The text that one more id completes; "" if it completes none."""
-        return self._decoder.decode(self._tokenizer.token_bytes(token))
-
-    def flush(self) -> str:
-        """What was held back, at the end of the stream."""
-        return self._decoder.decode(b"", final=True)
-
-
-def _native_ids(ids: object) -> memoryview | None:
-    """A view of an array whose items C can read as they are: 2 or 4 bytes, unsigned, contiguous."""
-    try:
-        view = memoryview(ids)  # type: ignore[arg-type]
-    except TypeError:
-        return None
-    return view if view.format in ("H", "I") and view.ndim == 1 and view.c_contiguous else None
+def _interruptibly(function: Callable[..., Result], piece: _binding.Data, *args: object) -> Result:
+    """function(piece, *args). Ctrl-C is answered at once even if the piece is long."""
+    return run_interruptibly(function, piece, *args) if len(piece) > _LONG_PIECE else function(piece, *args)
 
 
 def _model_of_parts(

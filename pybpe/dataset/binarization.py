@@ -170,7 +170,7 @@ def _run(
     text_bytes = [0] * len(writers)
 
     def encode(unit: Unit) -> tuple[Unit, numpy.ndarray[Any, Any]]:
-        return unit, tok.encode_to_numpy(unit.data)  # type: ignore[arg-type]
+        return unit, tok.encode_to_numpy(unit.data)
 
     with Progress("encoding", total_bytes(paths), "B", progress) as bar:
         for unit, ids in map_ordered(encode, _units(tok, job, paths), workers):
