@@ -1,68 +1,66 @@
 """Would llm.c train on these files? What is wrong, what llm.c would do about it, and how to mend it.
 
-llm.c checks little, and aborts, overflows or trains on nonsense where it does not. `check` reads a
-tokenizer, shards and a checkpoint as llm.c would, each by itself and all against each other.
+llm.c checks little, and aborts, overflows or trains on nonsense where it does not. `check` reads tokenizers, shards,
+checkpoints and eval files as llm.c would, each by itself (faults.py) and all against each other.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from pybpe import Tokenizer, _binding
+from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.errors import ArgumentError, Error
 from pybpe.pretokenize import open_input
 
-from . import checkpoint
-from .gpt2_config import GPT2Config
+from . import chat, checkpoint, evals
+from .batch import CPU_BATCH, Batch
+from .faults import (
+    TOKENIZER_MAGIC,
+    Finding,
+    ModelFacts,
+    ShardFacts,
+    TokenizerFacts,
+    eval_faults,
+    model_faults,
+    read_model,
+    read_shard_facts,
+    read_tokenizer,
+    shard_faults,
+    tokenizer_faults,
+)
 
-if TYPE_CHECKING:
-    pass
+Facts = TypeVar("Facts")
 
-_TOKENIZER_MAGIC = 20240328
-_SHARD_MAGICS = (20240520, 20240801)
-_READ_TOKENS = 1 << 22
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One fault.
-
-    Attributes:
-        file: where it is.
-        fault: what is wrong, what llm.c would do, and how to mend it, in one line.
-    """
-
-    file: str
-    fault: str
-
-    def __str__(self) -> str:
-        return self.fault if self.fault.startswith(self.file) else f"{self.file}: {self.fault}"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The batch that the files shall serve: B and T of each of `processes` processes."""
-
-    B: int = 4
-    T: int = 64
-    processes: int = 1
-
-    @property
-    def min_tokens(self) -> int:
-        """What every shard must hold: one batch, and one token more for the last target."""
-        return self.processes * self.B * self.T + 1
+_KINDS = {
+    TOKENIZER_MAGIC: "tokenizers",
+    20240520: "shards",
+    20240801: "shards",
+    checkpoint.MAGIC: "models",
+    evals.MAGIC: "evals",
+    chat.MASK_MAGIC: "masks",
+    20240327: "others",  # activations that llm.c's tests compare
+    20240527: "others",  # the optimizer's state, beside the checkpoints that llm.c writes
+}
+_NUMBERED = re.compile(rb"(.*?)(\d+)\.bin", re.DOTALL)
 
 
 @dataclass
 class Files:
     """What was found, by kind: paths."""
 
-    tokenizers: list[str]
-    shards: list[str]
-    models: list[str]
+    tokenizers: list[str] = field(default_factory=list)
+    shards: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    evals: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    manifests: list[str] = field(default_factory=list)
 
 
 def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tuple[Files, list[Finding]]:
@@ -70,7 +68,8 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 
     Args:
         paths: files and folders.
-        batch: B, T and processes of the run; default: those of llm.c's CPU trainer.
+        batch: B, T and processes of the run. None stands for those of llm.c's CPU trainer; eval files, which only
+            the CUDA trainer reads, are then checked for the longest sequence of the model.
 
     Returns:
         The files by kind, and the faults; none means that llm.c can train on them.
@@ -78,23 +77,30 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
     Raises:
         FileError: a path does not exist. ArgumentError: there is no file of llm.c among them.
     """
-    batch = batch or Batch()
-    if min(batch.B, batch.T, batch.processes) < 1:
-        raise ArgumentError(f"B, T and processes must be at least 1, not {batch.B}, {batch.T}, {batch.processes}")
-    files, findings = _sort_files(_walk(paths))
-    if not (files.tokenizers or files.shards or files.models or findings):
-        raise ArgumentError("none of these is a file of llm.c: expected tokenizer.bin, shards or a checkpoint")
-    tokenizers = _checked(files.tokenizers, _read_tokenizer, findings)
-    models = _checked(files.models, checkpoint.read_config, findings)
-    shards = _checked(files.shards, _shard_facts, findings)
+    findings: list[Finding] = []
+    files = _sort_files(_walk(paths, findings), findings)
+    if not any(vars(files).values()) and not findings:
+        raise ArgumentError("none of these is a file of llm.c: expected tokenizer.bin, shards, evals or a checkpoint")
+    again = "write it again"
+    tokenizers = _read(files.tokenizers, read_tokenizer, f"{again} with save_bin or pybpe export", findings)
+    models = _read(files.models, read_model, f"{again} with pybpe llmc workspace or checkpoint", findings)
+    shards = _read(files.shards, read_shard_facts, f"{again} with pybpe binarize", findings)
+    examples = _read(files.evals, evals.eval_facts, f"{again} with pybpe llmc eval", findings)
     for path, tokenizer in tokenizers.items():
-        findings += _check_tokenizer(path, tokenizer)
-    for path, (config, _) in models.items():
-        findings += _check_model(path, config, batch)
-    for path, (count, highest) in shards.items():
-        findings += _check_shard(path, count, batch)
-        findings += _check_ids(path, highest, tokenizers, models)
-    findings += _check_together(tokenizers, models)
+        findings += tokenizer_faults(path, tokenizer)
+    for path, model in models.items():
+        findings += model_faults(path, model, batch or CPU_BATCH)
+    for path, shard in shards.items():
+        findings += shard_faults(path, shard, batch or CPU_BATCH)
+    for path, facts in examples.items():
+        findings += eval_faults(path, facts, batch or _eval_batch(facts, models))
+    highest = {path: facts.highest for path, facts in shards.items()}
+    highest |= {path: facts.highest_id for path, facts in examples.items()}
+    findings += _id_faults(highest, tokenizers, models)
+    findings += _vocabulary_faults(tokenizers, models)
+    findings += _order_faults(files.shards)
+    findings += _mask_faults(files.masks, shards)
+    findings += _manifest_faults(files.manifests, tokenizers)
     return files, findings
 
 
@@ -102,152 +108,152 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 # Finding files
 
 
-def _walk(paths: Iterable[_binding.PathLike]) -> Iterator[str]:
-    """All files of the paths, each once, however many links lead to it."""
+def _walk(paths: Iterable[_binding.PathLike], findings: list[Finding]) -> Iterator[str]:
+    """All regular files of the paths, each once, however many links lead to it."""
     seen = set()
     for path in map(os.fsdecode, paths):
         inside = [path]
         if os.path.isdir(path):
             inside = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        elif os.path.exists(path) and not os.path.isfile(path):
+            raise ArgumentError(f"{path}: is neither a file nor a folder")
         for name in inside:
             real = os.path.realpath(name)
-            if real not in seen:
+            if os.path.islink(name) and not os.path.exists(name):
+                findings.append(
+                    Finding(name, f"links to {real}, which does not exist", "finds no such file", "make the link anew")
+                )
+            elif real not in seen and (os.path.isfile(name) or name == path):
                 seen.add(real)
                 yield name
 
 
-def _sort_files(paths: Iterable[str]) -> tuple[Files, list[Finding]]:
+def _sort_files(paths: Iterable[str], findings: list[Finding]) -> Files:
     """By magic. A .bin file of no known kind is a fault; other files are not llm.c's."""
-    files, findings = Files([], [], []), []
+    files = Files()
     for path in paths:
         with open_input(path) as stream:
             magic = int.from_bytes(stream.read(4), "little")
-        if magic == _TOKENIZER_MAGIC:
-            files.tokenizers.append(path)
-        elif magic in _SHARD_MAGICS:
-            files.shards.append(path)
-        elif magic == checkpoint.MAGIC:
-            files.models.append(path)
+        if magic in _KINDS:
+            getattr(files, _KINDS[magic]).append(path)
+        elif os.path.basename(path) == MANIFEST_NAME:
+            files.manifests.append(path)
         elif path.endswith(".bin"):
+            remedy = "if it is a headerless file for nanoGPT, write it again with format llmc"
             findings.append(
-                Finding(
-                    path,
-                    f"magic {magic} is no file of llm.c, which aborts with 'Bad magic'; a headerless nanoGPT"
-                    " file must be written again with format llmc",
-                )
+                Finding(path, f"magic {magic} is that of no file of llm.c", "aborts with 'Bad magic'", remedy)
             )
-    return files, findings
+    return files
 
 
-def _checked(paths: Sequence[str], read: Any, findings: list[Finding]) -> dict[str, Any]:
+def _read(paths: Iterable[str], read: Callable[[str], Facts], remedy: str, findings: list[Finding]) -> dict[str, Facts]:
     """read(path) for each path that can be read; the others become findings."""
     found = {}
     for path in paths:
         try:
             found[path] = read(path)
         except Error as error:
-            findings.append(Finding(path, str(error)))
+            findings.append(Finding.of_error(path, error, remedy))
     return found
 
 
-# ----------------------------------------------------------------------------------------------------
-# Each by itself
-
-
-def _read_tokenizer(path: str) -> tuple[Tokenizer, int]:
-    """The tokenizer and the version of its file."""
-    with open_input(path) as stream:
-        version = int.from_bytes(stream.read(8)[4:], "little")
-    return Tokenizer.from_file(path), version
-
-
-def _check_tokenizer(path: str, read: tuple[Tokenizer, int]) -> Iterator[Finding]:
-    tok, version = read
-    if version == 1 and tok.n_vocab != 50257:
-        yield Finding(path, f"version 1 with {tok.n_vocab} tokens: llm.c aborts (it assumes 50257); save version 2")
-    if tok.eot_token is None:
-        yield Finding(path, "has no <|endoftext|>: llm.c would start every sample from a token that does not exist")
-
-
-def _check_model(path: str, config: GPT2Config, batch: Batch) -> Iterator[Finding]:
-    V, Vp = config.vocab_size, config.padded_vocab_size
-    if batch.T > config.max_seq_len:
-        yield Finding(
-            path, f"maxT is {config.max_seq_len}, T {batch.T}: llm.c reads beyond wpe; use -t {config.max_seq_len}"
-        )
-    if Vp <= V or Vp % 8:
-        yield Finding(path, f"Vp is {Vp} for V {V}: CUDA needs Vp > V and a multiple of 8; write it with --pad 128")
-    if _padding_is_used(path):
-        yield Finding(
-            path,
-            f"rows {V} to {Vp} of wte are not zero: CUDA takes their logits for gradients, and the gradient's"
-            " norm explodes; write the checkpoint again with pybpe",
-        )
-
-
-def _padding_is_used(path: str) -> bool:
-    with checkpoint.Checkpoint(path) as model:
-        return bool(model.rows("wte", model.config.vocab_size, model.config.padded_vocab_size).any())
-
-
-def _shard_facts(path: str) -> tuple[int, int]:
-    """The number of tokens and the highest id."""
-    shard = _binding.Shard(path)
-    highest = -1
-    for start in range(0, len(shard), _READ_TOKENS):
-        ids = shard.read(start, min(_READ_TOKENS, len(shard) - start))
-        highest = max(highest, int(ids.max()))
-    return len(shard), highest
-
-
-def _check_shard(path: str, count: int, batch: Batch) -> Iterator[Finding]:
-    size = os.path.getsize(path)
-    if size > _binding.SHARD_MAX_BYTES:
-        yield Finding(path, f"{size} bytes: llm.c seeks with a 32-bit int and reads elsewhere; write smaller shards")
-    if count < batch.min_tokens:
-        yield Finding(path, too_small(count, batch))
-
-
-def too_small(count: int, batch: Batch) -> str:
-    """The fault of a shard with fewer tokens than one batch, with the largest B and T that fit."""
-    fit = (count - 1) // batch.processes  # B * T may be at most this
-    if fit < 1:
-        largest = "no B and T fit: give more text"
-    elif fit >= batch.T:
-        largest = f"the largest that fit are B {fit // batch.T} with T {batch.T}"
-    else:
-        largest = f"the largest that fit are B 1 with T {fit}"
-    return (
-        f"{count} tokens, but {batch.processes} x B {batch.B} x T {batch.T} + 1 = {batch.min_tokens} are needed:"
-        f" llm.c aborts; {largest}"
-    )
+def _eval_batch(facts: evals.EvalFacts, models: dict[str, ModelFacts]) -> Batch:
+    """The most that the models can serve."""
+    return Batch(evals.COMPLETIONS, max((m.config.max_seq_len for m in models.values()), default=facts.min_T))
 
 
 # ----------------------------------------------------------------------------------------------------
 # All against each other
 
 
-def _check_ids(path: str, highest: int, tokenizers: dict[str, Any], models: dict[str, Any]) -> Iterator[Finding]:
-    for other, (tok, _) in tokenizers.items():
-        if highest >= tok.n_vocab:
-            yield Finding(
-                path, f"has the id {highest}, but {other} has {tok.n_vocab} tokens: they do not belong together"
-            )
-    for other, (config, _) in models.items():
-        if highest >= config.vocab_size:
-            yield Finding(
-                path,
-                f"has the id {highest}, but {other} has V {config.vocab_size}: llm.c reads beyond wte and crashes"
-                " or trains on noise; write the checkpoint for this tokenizer",
-            )
-
-
-def _check_together(tokenizers: dict[str, Any], models: dict[str, Any]) -> Iterator[Finding]:
-    for path, (config, _) in models.items():
-        for other, (tok, _) in tokenizers.items():
-            if config.vocab_size != tok.n_vocab:
-                yield Finding(
-                    path,
-                    f"V is {config.vocab_size}, but {other} has {tok.n_vocab} tokens: llm.c would sample ids that"
-                    " the tokenizer lacks, or never learn some; write the checkpoint for this tokenizer",
+def _id_faults(
+    highest: dict[str, int], tokenizers: dict[str, TokenizerFacts], models: dict[str, ModelFacts]
+) -> Iterator[Finding]:
+    """Ids that the vocabulary lacks."""
+    for path, found in highest.items():
+        for other, tokenizer in tokenizers.items():
+            if found >= tokenizer.vocab_size:
+                fault = (
+                    f"has the id {found}, and {other} has {tokenizer.vocab_size} tokens: they do not belong together"
                 )
+                yield Finding(path, fault, "cannot decode it", "encode the text with this tokenizer")
+        for other, model in models.items():
+            if found >= model.config.vocab_size:
+                fault = f"has the id {found}, and {other} has V {model.config.vocab_size}"
+                effect = "aborts at the batch that has it"
+                yield Finding(path, fault, effect, "write the checkpoint for the tokenizer of this file")
+
+
+def _vocabulary_faults(tokenizers: dict[str, TokenizerFacts], models: dict[str, ModelFacts]) -> Iterator[Finding]:
+    """Models whose vocabulary is not the tokenizer's."""
+    for path, model in models.items():
+        for other, tokenizer in tokenizers.items():
+            V = model.config.vocab_size
+            if V != tokenizer.vocab_size:
+                more = "samples ids that the tokenizer lacks: 'invalid token id'"
+                effect = more if V > tokenizer.vocab_size else "aborts at the first id that the model lacks"
+                fault = f"V is {V}, and {other} has {tokenizer.vocab_size} tokens"
+                yield Finding(path, fault, effect, "write the checkpoint for this tokenizer")
+
+
+def _order_faults(shards: Iterable[str]) -> Iterator[Finding]:
+    """Shards whose names sort otherwise than their numbers: llm.c reads them in the order of glob, by bytes."""
+    rows: dict[bytes, list[tuple[int, bytes]]] = {}
+    for path in map(os.fsencode, shards):
+        match = _NUMBERED.fullmatch(path)
+        if match:
+            rows.setdefault(match[1], []).append((int(match[2]), path))
+    for row in rows.values():
+        by_number = [path for _, path in sorted(row)]
+        for path, expected in zip(sorted(by_number), by_number):
+            if path != expected:
+                fault = f"by its name it comes before {os.path.basename(os.fsdecode(expected))}"
+                effect = "reads shards in the order of their names"
+                yield Finding(os.fsdecode(path), fault, effect, "name them with as many digits each: 000002, 000010")
+                break
+
+
+def _mask_faults(masks: Iterable[str], shards: dict[str, ShardFacts]) -> Iterator[Finding]:
+    """Loss masks that cannot be read, or that do not belong to the shard beside them."""
+    remedy = "write both again with pybpe llmc chat"
+    by_mask = {os.path.realpath(chat.mask_path(path)): facts for path, facts in shards.items()}
+    for path in masks:
+        try:
+            count = len(chat.read_mask(path))
+        except Error as error:
+            yield Finding(path, str(error).removeprefix(f"{path}: "), "does not read it, but its readers fail", remedy)
+            continue
+        shard = by_mask.get(os.path.realpath(path))
+        if shard is not None and shard.tokens != count:
+            fault = f"has {count} values, and the shard beside it {shard.tokens} tokens"
+            yield Finding(path, fault, "does not read it, but its readers fail", remedy)
+
+
+def _manifest_faults(manifests: Iterable[str], tokenizers: dict[str, TokenizerFacts]) -> Iterator[Finding]:
+    """Shards that another tokenizer encoded: the manifest beside them has its fingerprint."""
+    for manifest in manifests:
+        expected = _fingerprint(manifest)
+        for path, facts in tokenizers.items():
+            # Without merges and pattern behind the tokens, the fingerprint is not the whole tokenizer's.
+            if expected is None or not facts.is_complete:
+                continue
+            try:
+                found = Tokenizer.from_file(path).model.fingerprint()
+            except Error as error:
+                fault = str(error).removeprefix(f"{path}: ")
+                yield Finding(path, fault, "reads its tokens all the same", "save it again with pybpe")
+                continue
+            if found != expected:
+                fault = f"is not the tokenizer that encoded the shards of {manifest}"
+                effect = "trains, but prints its samples as other text"
+                yield Finding(path, fault, effect, "copy the tokenizer.bin that was written with the shards")
+
+
+def _fingerprint(manifest: str) -> str | None:
+    """The tokenizer's, of a manifest of ours; None for any other file of that name."""
+    with open_input(manifest) as stream:
+        try:
+            value: Any = json.loads(stream.read())["tokenizer"]["fingerprint"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+    return value if isinstance(value, str) else None

@@ -22,12 +22,13 @@ from pybpe.errors import ArgumentError, LimitError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import Inputs
 
-from .check import Batch, check, too_small
+from .batch import CPU_BATCH
+from .check import check
 from .checkpoint import check_dtype
+from .faults import too_small
 from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
 
-CPU_BATCH = Batch(B=4, T=64)  # compiled into train_gpt2.c
 CUDA_B = 4  # train_gpt2.cu's default
 MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}
 TOKENIZER_NAME = "gpt2_tokenizer.bin"

@@ -98,25 +98,29 @@ def _add_check(commands: Any) -> None:
         commands,
         "check",
         "would llm.c train on these files?",
-        "Reads tokenizers, shards and checkpoints as llm.c would, each by itself and all against each other. A\n"
-        "line a fault: what is wrong, what llm.c would do, and how to mend it. Exit code 1 if there is any.",
+        "Reads tokenizers, shards, checkpoints and eval files as llm.c would, each by itself and all against each\n"
+        "other. A line a fault: what is wrong, what llm.c would do, and how to mend it. Exit code 0 if there is none,\n"
+        "1 if there is any, 2 if the files cannot be checked.",
         "pybpe llmc check work\npybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2",
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders with them")
-    parser.add_argument("-b", type=int, default=4, metavar="B", help="batch size of a process (default: 4)")
-    parser.add_argument("-t", type=int, default=64, metavar="T", help="sequence length (default: 64)")
-    parser.add_argument("-n", type=int, default=1, metavar="N", help="processes (default: 1)")
+    parser.add_argument("-b", type=int, metavar="B", help="batch size of a process (default: 4)")
+    parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64)")
+    parser.add_argument("-n", type=int, metavar="N", help="processes (default: 1)")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_check)
 
 
 def _run_check(args: argparse.Namespace) -> None:
-    from llmc_compat.check import Batch, check
+    from llmc_compat.batch import Batch
+    from llmc_compat.check import check
 
-    files, findings = check(args.paths, Batch(args.b, args.t, args.n))
-    kinds = {"tokenizers": files.tokenizers, "shards": files.shards, "models": files.models}
-    facts: dict[str, Any] = {**kinds, "faults": [{"file": f.file, "fault": f.fault} for f in findings]}
-    found = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items())
+    given = {"B": args.b, "T": args.t, "processes": args.n}
+    batch = {name: value for name, value in given.items() if value is not None}
+    files, findings = check(args.paths, Batch(**batch) if batch else None)
+    kinds = {kind: paths for kind, paths in vars(files).items() if kind != "others"}
+    facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings]}
+    found = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items() if paths)
     lines = [str(finding) for finding in findings] or [f"no fault: {found}"]
     report(args, facts, "\n".join(lines))
     if findings:
