@@ -1,0 +1,135 @@
+"""One tokenizer shared by threads and processes, interrupted, and with each kind of vector instructions."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from gpt2 import gpt2_files
+from texts import chinese, english, mixed
+
+import pybpe
+
+TEXTS = [english()[:300_000], chinese(), mixed(), "<|endoftext|>" * 50 + "x" * 3000]
+GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
+
+
+def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
+    """What all methods give for a text."""
+    ids = tok.encode(text)
+    array = tok.encode_to_numpy(text.encode())
+    ordinary = tok.encode(text, allowed_special=set())
+    return ids, array.tolist(), ordinary, tok.count(text), tok.decode(array), tok.encode_batch([text[:900], text])
+
+
+def test_eight_threads_get_the_same_ids() -> None:
+    """Starting at once, with a tokenizer that nobody has used before."""
+    expected = [everything(GPT2, text) for text in TEXTS]
+    tok = pybpe.Tokenizer.from_model(GPT2.model)
+    barrier = threading.Barrier(8)
+
+    def work(i: int) -> bool:
+        barrier.wait()
+        order = [*range(i % len(TEXTS), len(TEXTS)), *range(i % len(TEXTS))] * 2
+        return all(everything(tok, TEXTS[k]) == expected[k] for k in order)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_get_the_same_ids(method: str) -> None:
+    """The tokenizer goes there as a pickle, or as it is."""
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(GPT2.encode, TEXTS) == [GPT2.encode(text) for text in TEXTS]
+
+
+def test_a_fork_while_other_threads_encode() -> None:
+    expected = [GPT2.encode(text) for text in TEXTS]
+    stop = threading.Event()
+    started = threading.Barrier(5)
+
+    def work(text: str) -> None:
+        GPT2.encode(text)
+        started.wait()
+        while not stop.is_set():
+            GPT2.encode_to_numpy(text * 5)
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in TEXTS]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                equal = [GPT2.encode(text) for text in TEXTS] == expected
+                equal = equal and GPT2.encode_batch(TEXTS, num_threads=2) == expected
+                os._exit(0 if equal else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert [GPT2.encode(text) for text in TEXTS] == expected
+
+
+def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer(GPT2.vocab, GPT2.merges, GPT2.special_tokens, pattern=pattern, digits=digits)
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k"])
+def test_forced_vector_instructions_give_the_same_ids(
+    monkeypatch: pytest.MonkeyPatch, pattern: str, digits: int | None
+) -> None:
+    """One that this machine lacks leaves the choice as it was."""
+    monkeypatch.delenv("PYBPE_SIMD", raising=False)
+    texts = [english()[:50_000], chinese()[:20_000], mixed()[:20_000]]
+    expected = [everything(with_pattern(pattern, digits), text) for text in texts]
+    for simd in ("swar", "avx2", "avx512", "no such"):
+        monkeypatch.setenv("PYBPE_SIMD", simd)
+        assert [everything(with_pattern(pattern, digits), text) for text in texts] == expected
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import numpy, pybpe
+sys.path.insert(0, sys.argv[1])
+from gpt2 import gpt2_files
+tok = pybpe.Tokenizer.from_files(*gpt2_files())
+data = {text} * (20_000_000 // len({text}))
+text, ids = data.decode(), tok.encode_to_numpy(data)
+listed = ids.tolist()
+calls = dict(
+    encode=lambda: tok.encode(text), encode_bytes=lambda: tok.encode(data),
+    encode_to_numpy=lambda: tok.encode_to_numpy(data), count=lambda: tok.count(text),
+    threads=lambda: tok.encode_to_numpy(data, num_threads=2), batch=lambda: tok.encode_batch([text, text]),
+    decode=lambda: tok.decode(ids), decode_list=lambda: tok.decode(listed), decode_bytes=lambda: tok.decode_bytes(ids),
+)
+for name, call in calls.items():
+    timer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT])
+    try:
+        timer.start()
+        while True:
+            call()
+    except KeyboardInterrupt:
+        print(name)
+    assert tok.encode("Hello world") == [15496, 995] and tok.decode([15496, 995]) == "Hello world"
+assert numpy.array_equal(tok.encode_to_numpy(data), ids) and tok.decode(ids) == text
+print("usable")
+"""
+
+
+@pytest.mark.parametrize("text", [b"Some words, again. ", b"a"], ids=["words", "one word"])
+def test_ctrl_c(text: bytes) -> None:
+    """KeyboardInterrupt comes out of each call, and the tokenizer works as before."""
+    script = textwrap.dedent(INTERRUPTED).format(text=text)
+    command = [sys.executable, "-c", script, os.path.dirname(__file__)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    names = "encode encode_bytes encode_to_numpy count threads batch decode decode_list decode_bytes usable"
+    assert done.stdout.split() == names.split(), done.stderr
