@@ -78,6 +78,10 @@ const char *pybpe_version(void);
 /* "16.0.0": the version of the Unicode tables that the patterns use. Static. */
 const char *pybpe_unicode_version(void);
 
+/* What the patterns know of a code point, as a sum of: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32 white space,
+   64 CR or LF. 0 is any other, also what is no code point. */
+int pybpe_unicode_class(uint32_t code_point);
+
 /* ---------------------------------------------------------------------------------------------------
 Output files: the complete old file or the complete new one, never a torn one
 */

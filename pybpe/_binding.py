@@ -55,6 +55,11 @@ def unicode_version() -> str:
     return str(ffi.string(lib.pybpe_unicode_version()).decode())
 
 
+def unicode_classes() -> bytes:
+    """What the patterns know of each code point, a byte each: see pybpe_unicode_class in csrc/pybpe.h."""
+    return bytes(map(lib.pybpe_unicode_class, range(0x110000)))
+
+
 # ----------------------------------------------------------------------------------------------------
 # Errors and arguments
 

@@ -19,6 +19,7 @@ from .counts import add_counts
 from .inspect import add_inspect
 from .llmc import add_llmc
 from .train import add_train
+from .viz import add_viz
 
 
 class _VersionAction(argparse.Action):
@@ -38,6 +39,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_binarize,
     add_prepare,
     add_inspect,
+    add_viz,
     add_llmc,
 )
 

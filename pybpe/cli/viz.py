@@ -1,0 +1,90 @@
+"""pybpe viz."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError, FileMissingError
+from .common import Sink, add_command, check_writable, load, open_source, parse_amount
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+
+def add_viz(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "viz",
+        "a page to look at tokens",
+        "Writes one HTML file that needs nothing else: a text in coloured tokens with their ids and bytes, a box\n"
+        "that encodes what you type, the vocabulary with a search, how each token is merged, and charts. Several\n"
+        "tokenizers stand side by side.",
+        "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
+        "pybpe viz novel.txt -t mine.json --compare gpt2.json -o tokens.html\n"
+        "git log | pybpe viz - -t tok.json -o tokens.html",
+    )
+    parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument(
+        "--compare", action="append", default=[], metavar="TOK", help="another tokenizer; up to three times"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is stdout")
+    parser.add_argument(
+        "--max-bytes", type=parse_amount, metavar="N", help="show the first N bytes of the text (default: 100k)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.set_defaults(run=_run_viz)
+
+
+def _run_viz(args: argparse.Namespace) -> None:
+    from ..viz import MAX_BYTES, make_page
+
+    if args.output != "-":
+        check_writable(args.output)
+    max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
+    tokenizers = _load_all([args.tokenizer, *args.compare])
+    text, source, total = _read(args.text, max_bytes)
+    page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
+    with Sink(args.output) as sink:
+        sink.write(page)
+    if not args.quiet and args.output != "-":
+        cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
+        print(f"{args.output}: {len(page):,} bytes{cut}; open it in a browser", file=sys.stderr)
+
+
+def _load_all(paths: list[str]) -> dict[str, Tokenizer]:
+    """The tokenizers by the names of their files, or by their whole paths where names are equal."""
+    names = [os.path.basename(path) for path in paths]
+    names = names if len(set(names)) == len(names) else paths
+    loaded: dict[str, Tokenizer] = {}
+    for name, path in zip(names, paths):
+        if name in loaded:
+            raise ArgumentError(f"{path}: is given twice; name each tokenizer once")
+        loaded[name] = load(path)
+    return loaded
+
+
+def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
+    """The text as far as the page shows it, where it is from, and how many bytes it has in all."""
+    from ..viz import SAMPLE
+
+    if argument is None:
+        return SAMPLE.encode("utf-8"), "a sample", 0
+    if argument != "-" and not os.path.isfile(argument):
+        if re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,4})", argument):
+            raise FileMissingError(
+                f"{argument}: there is no such file; to show these words as text, pipe them: echo ... | pybpe viz -"
+            )
+        return os.fsencode(argument), "", 0
+    with open_source(argument) as stream:
+        text = b""
+        # A page may stand a byte longer than it shows: so it is known that there are more.
+        while len(text) <= max_bytes and (more := stream.read(max_bytes + 1 - len(text))):
+            text += more
+    if argument == "-":
+        return text, "standard input", 0
+    return text, os.path.basename(argument), os.path.getsize(argument)

@@ -1,0 +1,173 @@
+// What there is to know of one token: its bytes, how it is merged, and what is merged from it.
+
+const TREE_MAX_BYTES = 48; // a wider tree helps nobody; the steps are listed for any token
+const LIST_MAX = 24;
+
+const LEAF_WIDTH = 40;
+const LEVEL_HEIGHT = 54;
+const BOX_HEIGHT = 26;
+const CHARACTER_WIDTH = 8;
+
+/** The tree of merges that makes a token: {id, rank, parts, level, size}; a leaf has no parts. */
+function mergeTree(tokenizer, id) {
+  const rank = tokenizer.madeBy.get(id);
+  if (rank === undefined || tokenizer.tokens[id].length < 2) return { id, parts: [], level: 0, size: 1 };
+  const parts = tokenizer.merges[rank].slice(0, 2).map((part) => mergeTree(tokenizer, part));
+  return {
+    id,
+    rank,
+    parts,
+    level: 1 + Math.max(parts[0].level, parts[1].level),
+    size: parts[0].size + parts[1].size,
+  };
+}
+
+/** The merges of a tree, in the order of their ranks. */
+function mergeSteps(tree) {
+  if (tree.parts.length === 0) return [];
+  const steps = [...tree.parts.flatMap(mergeSteps), tree];
+  return steps.sort((a, b) => a.rank - b.rank);
+}
+
+/** Draws a tree, its leaves in one row at the bottom. */
+function drawTree(tokenizer, tree, onOpen) {
+  const lines = element("svg:g", { class: "branches" });
+  const boxes = element("svg:g", {});
+  const width = tree.size * LEAF_WIDTH;
+  const height = tree.level * LEVEL_HEIGHT + BOX_HEIGHT + 2;
+  const place = (node, firstLeaf) => {
+    const y = height - 1 - BOX_HEIGHT - node.level * LEVEL_HEIGHT;
+    let leaf = firstLeaf;
+    const xs = node.parts.map((part) => {
+      const x = place(part, leaf);
+      leaf += part.size;
+      return x;
+    });
+    const x = node.parts.length ? (xs[0] + xs[1]) / 2 : (firstLeaf + 0.5) * LEAF_WIDTH;
+    node.parts.forEach((part, i) => {
+      const end = height - 1 - BOX_HEIGHT - part.level * LEVEL_HEIGHT;
+      const middle = y + BOX_HEIGHT + 12;
+      const d = `M${x},${y + BOX_HEIGHT} C${x},${middle + 8} ${xs[i]},${middle - 8} ${xs[i]},${end}`;
+      lines.append(element("svg:path", { d }));
+    });
+    boxes.append(drawNode(tokenizer, node, x, y, onOpen));
+    return x;
+  };
+  place(tree, 0);
+  const label = `Merge tree of ${tokenText(tokenizer.tokens[tree.id])}: the steps are listed below`;
+  const drawing = element("svg:svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-label": label });
+  drawing.append(lines, boxes);
+  return element("div", { class: "tree", role: "group", tabindex: "0", "aria-label": label }, drawing);
+}
+
+function drawNode(tokenizer, node, x, y, onOpen) {
+  const text = tokenText(tokenizer.tokens[node.id]);
+  const room = node.size * LEAF_WIDTH - 8;
+  const width = Math.min(room, Math.max(26, [...text].length * CHARACTER_WIDTH + 14));
+  const kind = node.parts.length ? "node" : "node leaf";
+  const title = node.rank === undefined ? `token ${node.id}, no merge` : `token ${node.id}, merge ${node.rank}`;
+  const box = { x: x - width / 2, y, width, height: BOX_HEIGHT, rx: 6 };
+  const shown = element("svg:text", { x, y: y + 17.5, "text-anchor": "middle" }, text);
+  const needed = [...text].length * CHARACTER_WIDTH;
+  if (needed > width - 6) shown.setAttribute("font-size", Math.max(8, (13 * (width - 6)) / needed));
+  return element(
+    "svg:g",
+    { class: kind, onclick: () => onOpen(node.id) },
+    element("svg:title", {}, `${text}: ${title}`),
+    element("svg:rect", box),
+    shown,
+  );
+}
+
+/** A button that shows a token and opens it. */
+function tokenButton(tokenizer, id, onOpen) {
+  const label = `token ${id}: ${tokenText(tokenizer.tokens[id])}`;
+  const button = element("button", { type: "button", class: "chip", "aria-label": label, onclick: () => onOpen(id) });
+  button.append(...tokenNodes(tokenizer.tokens[id]));
+  return button;
+}
+
+class Details {
+  constructor(dialog) {
+    this.dialog = dialog;
+    this.cameFrom = null;
+    dialog.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.close();
+    });
+  }
+
+  open(tokenizer, id, counts) {
+    if (!this.dialog.open) this.cameFrom = document.activeElement;
+    const onOpen = (other) => this.open(tokenizer, other, counts);
+    const heading = element("h2", { tabindex: "-1", id: "details-heading" }, `Token ${id}`);
+    const close = element("button", { type: "button", class: "close", onclick: () => this.close() }, "Close");
+    this.dialog.replaceChildren(
+      element("header", {}, heading, close),
+      element("p", { class: "specimen" }, element("span", { class: "token c0 lines" }, ...this.specimen(tokenizer, id))),
+      this.facts(tokenizer, id, counts),
+      ...this.origin(tokenizer, id, onOpen),
+      ...this.uses(tokenizer, id, onOpen),
+    );
+    if (!this.dialog.open) this.dialog.show();
+    this.dialog.scrollTop = 0;
+    heading.focus({ preventScroll: true });
+  }
+
+  close() {
+    this.dialog.close();
+    this.cameFrom?.focus();
+  }
+
+  specimen(tokenizer, id) {
+    const bytes = tokenizer.tokens[id];
+    return bytes ? tokenNodes(bytes) : ["not used"];
+  }
+
+  facts(tokenizer, id, counts) {
+    const bytes = tokenizer.tokens[id];
+    const rank = tokenizer.madeBy.get(id);
+    const special = tokenizer.specialIds.has(id);
+    const rows = [
+      ["Tokenizer", tokenizer.name],
+      ["Bytes", element("code", {}, hex(bytes))],
+      ["Length", `${plural(bytes.length, "byte")}, ${plural([...decodeUtf8(bytes)].length, "character")}`],
+      ["Kind", special ? "special token" : rank === undefined ? "not merged from others" : `made by merge ${number(rank)}`],
+      ["In the text", `${plural(counts.get(id) ?? 0, "time")}`],
+    ];
+    return element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  }
+
+  origin(tokenizer, id, onOpen) {
+    if (tokenizer.specialIds.has(id)) return [];
+    const tree = mergeTree(tokenizer, id);
+    if (tree.parts.length === 0) return [];
+    const button = (part) => tokenButton(tokenizer, part.id, onOpen);
+    const steps = mergeSteps(tree).map((step) =>
+      element(
+        "li",
+        {},
+        button(step.parts[0]),
+        " + ",
+        button(step.parts[1]),
+        " → ",
+        button(step),
+        element("span", { class: "quiet" }, ` merge ${number(step.rank)}`),
+      ),
+    );
+    const drawn = tokenizer.tokens[id].length <= TREE_MAX_BYTES;
+    return [
+      element("h3", {}, "How it is merged"),
+      ...(drawn ? [drawTree(tokenizer, tree, onOpen)] : []),
+      element("ol", { class: "steps" }, ...steps),
+    ];
+  }
+
+  uses(tokenizer, id, onOpen) {
+    const found = tokenizer.merges.filter(([left, right]) => left === id || right === id).map((merge) => merge[2]);
+    const made = [...new Set(found)];
+    if (made.length === 0) return [];
+    const more = made.length > LIST_MAX ? ` and ${number(made.length - LIST_MAX)} more` : "";
+    const chips = made.slice(0, LIST_MAX).flatMap((other) => [tokenButton(tokenizer, other, onOpen), " "]);
+    return [element("h3", {}, "What is merged from it"), element("p", { class: "chips" }, ...chips, more)];
+  }
+}

@@ -1,0 +1,156 @@
+// Puts the page together.
+
+const LIVE_MAX = 20_000; // characters that the live box encodes
+const LIVE_DELAY = 120; // milliseconds without a key before it does
+
+const page = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+
+const shadows = readShadows(page.classes);
+const tokenizers = page.tokenizers.map((data) => new Tokenizer(data, shadows));
+const details = new Details(byId("details"));
+
+function unpackIds(base64) {
+  const packed = new Packed(base64);
+  const ids = [];
+  while (!packed.done) ids.push(packed.number());
+  return ids;
+}
+
+const entries = tokenizers.map((tokenizer) => ({ tokenizer, ids: unpackIds(tokenizer.data.ids), counts: new Map() }));
+for (const { ids, counts } of entries) for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
+
+const openToken = (entry, id) => details.open(entry.tokenizer, id, entry.counts);
+
+// ---------------------------------------------------------------------------------------------------
+// The head
+
+function patternName({ pattern, normalizer }) {
+  const name = pattern.name ?? "a custom pattern";
+  return [name, pattern.digits ? "single digits" : "", normalizer ?? ""].filter(Boolean).join(", ");
+}
+
+function showHead() {
+  const shown = page.shown_bytes;
+  const facts = [page.source, plural(page.total_bytes, "byte")].filter(Boolean).join(", ");
+  byId("about").textContent = facts;
+  if (shown < page.total_bytes) {
+    byId("cut").hidden = false;
+    byId("cut").textContent =
+      `This page shows the first ${number(shown)} of ${number(page.total_bytes)} bytes; all its numbers are of that part.`;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Views side by side
+
+/** "-12.5 %": how many more tokens than the first tokenizer needs. */
+function relative(count, first) {
+  if (first === 0) return "";
+  const percent = (100 * (count - first)) / first;
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : "±"}${Math.abs(percent).toFixed(1)} %`;
+}
+
+class Comparison {
+  /** A panel for each tokenizer. */
+  constructor(place, label, withIds) {
+    this.panels = entries.map((entry) => {
+      const view = new TokenView(entry.tokenizer, `${label}, ${entry.tokenizer.name}`, (id) => openToken(entry, id));
+      const summary = element("p", { class: "summary" });
+      const facts = `${number(entry.tokenizer.data.size)} tokens, ${patternName(entry.tokenizer.data)}`;
+      const head = element("header", {}, element("h3", {}, entry.tokenizer.name), element("p", { class: "quiet" }, facts));
+      const list = element("p", { class: "ids" });
+      place.append(element("article", { class: "panel" }, head, summary, view.flow, ...(withIds ? [list] : [])));
+      return { view, summary, list };
+    });
+    place.classList.add(`columns-${entries.length}`);
+    for (const { view } of this.panels) view.peers = this.panels.map((panel) => panel.view).filter((v) => v !== view);
+  }
+
+  /** Shows one list of ids for each tokenizer; null where there is none, with the reason. */
+  show(lists, bytes, reasons = []) {
+    this.panels.forEach(({ view, summary, list }, i) => {
+      list.textContent = lists[i]?.join(" ") ?? "";
+      if (lists[i] === null) {
+        view.show([]);
+        summary.replaceChildren(element("span", { class: "warning" }, reasons[i]));
+        return;
+      }
+      view.show(lists[i]);
+      const count = lists[i].length;
+      const first = lists[0]?.length ?? 0;
+      summary.replaceChildren(
+        element("strong", {}, number(count)),
+        count === 1 ? " token" : " tokens",
+        element("span", { class: "quiet" }, count ? ` · ${decimals(bytes / count)} bytes a token` : ""),
+        i > 0 && first ? element("span", { class: count <= first ? "good" : "bad" }, ` ${relative(count, first)}`) : "",
+      );
+    });
+    const [first, ...others] = this.panels;
+    for (const { view } of others) view.markDifferences(first.view);
+    if (others.length) first.view.markDifferences(others[0].view);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------
+// The live box
+
+/** Why the encoder of this page must not be trusted for a tokenizer; null if it gives what Python gave. */
+function distrust({ tokenizer, ids }) {
+  if (!tokenizer.words) return `Not here: ${tokenizer.whyNotLive}.`;
+  const again = tokenizer.encode(decodeUtf8(tokenizer.decode(ids)));
+  const same = again.length === ids.length && again.every((id, i) => id === ids[i]);
+  return same ? null : "Not here: in this browser the encoder differs from Python's on the text above.";
+}
+
+function startLive() {
+  const box = byId("typed");
+  const reasons = entries.map(distrust);
+  const comparison = new Comparison(byId("live-panels"), "What you type", true);
+  const update = () => {
+    const typed = box.value.slice(0, LIVE_MAX);
+    const text = wellFormed(typed);
+    const lists = tokenizers.map((tokenizer, i) => (reasons[i] === null ? tokenizer.encode(text) : null));
+    comparison.show(lists, encodeUtf8(text).length, reasons);
+    const counts = lists.map((ids, i) => (ids ? `${tokenizers[i].name}: ${plural(ids.length, "token")}` : ""));
+    const cut = box.value.length > LIVE_MAX ? `Only the first ${number(LIVE_MAX)} characters are encoded. ` : "";
+    byId("live-status").textContent = cut + counts.filter(Boolean).join(", ");
+  };
+  let timer = 0;
+  box.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, LIVE_DELAY);
+  });
+  const custom = tokenizers.some((tokenizer) => tokenizer.data.pattern.custom && tokenizer.words);
+  const normal = tokenizers.some((tokenizer) => tokenizer.data.normalizer !== null);
+  const notes = [`The built-in patterns use the character classes of Unicode ${page.unicode}, which this page carries.`];
+  if (custom) notes.push("A custom pattern uses those of your browser: new characters may be cut differently.");
+  if (normal) notes.push("Normalisation is your browser's: new characters may differ.");
+  byId("live-note").textContent = notes.join(" ");
+  update();
+}
+
+// ---------------------------------------------------------------------------------------------------
+
+function start() {
+  showHead();
+  const comparison = new Comparison(byId("text-panels"), "The text", false);
+  comparison.show(entries.map((entry) => entry.ids), page.shown_bytes);
+  byId("differences").closest("label").hidden = entries.length === 1;
+  byId("whitespace").addEventListener("input", (event) => {
+    document.body.classList.toggle("marks", event.target.checked);
+  });
+  byId("differences").addEventListener("input", (event) => {
+    document.body.classList.toggle("differences", event.target.checked);
+  });
+  startLive();
+  new Vocabulary(byId("vocabulary"), entries, openToken);
+  const charts = [lengthChart(tokenizers)];
+  if (entries.every((entry) => entry.ids.length > 0)) {
+    charts.push(frequencyChart(entries), compressionChart(tokenizers, page.shown_bytes));
+  }
+  byId("charts-place").append(...charts);
+  document.body.classList.add("ready");
+}
+
+start();

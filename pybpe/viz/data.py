@@ -1,0 +1,141 @@
+"""What the page shows, as data that JSON can hold and encoder.js unpacks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from .. import _binding
+from ..errors import ArgumentError
+from ..model import Model
+from ..pattern import Pattern
+from ..pretokenize import Text, utf8
+from ..tokenizer import Tokenizer
+from . import js_regex
+from .packing import Packer
+
+MAX_TOKENIZERS = 4  # what fits side by side
+
+
+def page_data(
+    text: Text, tokenizers: Mapping[str, Tokenizer], source: str, max_bytes: int, total: int | None
+) -> dict[str, Any]:
+    """All that the page needs. See `page.make_page` for the arguments."""
+    if not 1 <= len(tokenizers) <= MAX_TOKENIZERS:
+        raise ArgumentError(f"a page shows 1 to {MAX_TOKENIZERS} tokenizers, not {len(tokenizers)}")
+    if max_bytes < 1:
+        raise ArgumentError(f"max_bytes must be 1 or more, not {max_bytes}")
+    data = bytes(utf8(text))
+    shown = cut_text(data, max_bytes)
+    return {
+        "unicode": _binding.unicode_version(),
+        "classes": packed_classes(),
+        "source": source,
+        "shown_bytes": len(shown),
+        "total_bytes": max(len(data), total or 0),
+        "tokenizers": [tokenizer_data(name, tok, shown) for name, tok in tokenizers.items()],
+    }
+
+
+def cut_text(data: bytes, max_bytes: int) -> bytes:
+    """The first bytes, without half a character at the end."""
+    if len(data) <= max_bytes:
+        return data
+    end = max_bytes
+    while end > max(1, max_bytes - 3) and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end]
+
+
+def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
+    """One tokenizer, and what it makes of the text."""
+    ids = Packer()
+    for i in tok.encode(text):
+        ids.number(i)
+    tokens, merges = packed_vocabulary(tok.model)
+    return {
+        "name": name,
+        "size": tok.n_vocab,
+        "tokens": tokens,
+        "merges": merges,
+        "specials": list(tok.special_tokens.items()),
+        "normalizer": tok.normalizer,
+        "pattern": pattern_data(tok.pattern),
+        "ids": ids.base64(),
+        "curve": compression_curve(tok, text),
+    }
+
+
+def packed_vocabulary(model: Model) -> tuple[str, str]:
+    """The tokens that are not made by merges, as (id, length, bytes); and the merges, as (left, right, what
+    was added to the id of the token before)."""
+    by_bytes = {token: i for i, token in enumerate(model.tokens)}
+    for text, i in model.specials.items():
+        if by_bytes.get(text.encode("utf-8")) == i:
+            del by_bytes[text.encode("utf-8")]
+    specials = set(model.specials.values())
+    by_bytes.update((token, i) for i, token in enumerate(model.tokens) if i not in specials)
+    merged = [by_bytes[model.tokens[left] + model.tokens[right]] for left, right in model.merges]
+
+    # The page builds tokens in the order of merges; one that is used before it is made must be given.
+    made: set[int] = set()
+    used_early: set[int] = set()
+    for (left, right), new in zip(model.merges, merged):
+        used_early |= {left, right} - made
+        made.add(new)
+    tokens = Packer()
+    for i, token in enumerate(model.tokens):
+        if token and (i not in made or i in used_early):
+            tokens.number(i)
+            tokens.number(len(token))
+            tokens.take(token)
+    merges = Packer()
+    last = 0
+    for (left, right), new in zip(model.merges, merged):
+        merges.number(left)
+        merges.number(right)
+        merges.signed(new - last)
+        last = new
+    return tokens.base64(), merges.base64()
+
+
+def pattern_data(pattern: Pattern) -> dict[str, Any]:
+    """How the text is cut, for Python and for JavaScript; `why` says why not for JavaScript."""
+    javascript, why = None, None
+    try:
+        javascript = js_regex.translate(pattern.regex)
+    except js_regex.UntranslatableError as error:
+        why = f"its pattern cannot be run in a browser: {error}"
+    return {
+        "name": pattern.name,
+        "digits": pattern.digits,
+        "regex": pattern.regex,
+        "custom": pattern.is_custom,
+        "javascript": javascript,
+        "why": why,
+    }
+
+
+def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
+    """(size of the vocabulary, tokens that the text would have), for the tokenizer's size, halves of it, and its
+    size without merges."""
+    made = {tok.model.tokens[left] + tok.model.tokens[right] for left, right in tok.model.merges}
+    specials = set(tok.special_tokens.values())
+    least = sum(1 for i, token in tok.vocab.items() if i in specials or token not in made)
+    powers = itertools.takewhile(lambda size: size < tok.n_vocab, (1 << bits for bits in itertools.count(8)))
+    sizes = sorted({least, *(size for size in powers if size > least)} - {tok.n_vocab})
+    points = [(size, tok.with_vocab_size(size).count(text)) for size in sizes]
+    return [*points, (tok.n_vocab, tok.count(text))]
+
+
+@cache
+def packed_classes() -> str:
+    """What the patterns know of each code point, as runs of (length, class)."""
+    newline = 64  # a bit that only ASCII has, which the page does not look up
+    packer = Packer()
+    for kind, run in itertools.groupby(_binding.unicode_classes()):
+        packer.number(sum(1 for _ in run))
+        packer.number(kind & ~newline)
+    return packer.base64()

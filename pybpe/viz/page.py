@@ -1,0 +1,121 @@
+"""The page: one HTML file with everything in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from .. import _binding
+from .._version import __version__
+from ..pretokenize import Text
+from ..tokenizer import Tokenizer
+from .data import page_data
+
+MAX_BYTES = 100_000
+
+# In this order they are one script: each uses what stands before it.
+ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
+PAGE_SCRIPTS = ("display.js", "tokens.js", "details.js", "vocabulary.js", "charts.js", "main.js")
+
+SAMPLE = """\
+Byte pair encoding starts from bytes and merges the most frequent pair, again and again.
+The tokenizer doesn't know words: it's 1 vocabulary, 2 rules and 30,000 merges.
+
+def greet(name):
+\treturn f"Hello, {name}!"  # two spaces, a tab
+
+你好，世界。 こんにちは。 안녕하세요. Привет, мир! مرحبا بالعالم नमस्ते 👩\u200d🚀 café e\u0301
+"""
+
+
+def make_page(
+    text: Text,
+    tokenizers: Tokenizer | Mapping[str, Tokenizer],
+    *,
+    source: str = "",
+    max_bytes: int = MAX_BYTES,
+    total_bytes: int | None = None,
+) -> str:
+    """A page that shows what tokenizers make of a text, as HTML that needs nothing else: no network, no library.
+
+    It has the text in tokens, their ids and bytes, a box in which one can type, the vocabulary with a search,
+    how each token is merged, and charts. The same arguments give the same page, byte for byte.
+
+    Args:
+        text: str or bytes, of which any are fine.
+        tokenizers: one, or up to four to compare: name -> tokenizer.
+        source: what the page calls the text, such as a file's name.
+        max_bytes: the page shows so many bytes of the text, and says so if there are more.
+        total_bytes: how many bytes there are, if `text` is only the beginning.
+
+    Raises:
+        ArgumentError: no tokenizer, or more than four; max_bytes below 1.
+    """
+    if isinstance(tokenizers, Tokenizer):
+        tokenizers = {"tokenizer": tokenizers}
+    data = page_data(text, tokenizers, source, max_bytes, total_bytes)
+    style = _asset("page.css")
+    script = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
+    script = f'(() => {{\n"use strict";\n\n{script}}})();\n'
+    parts = {
+        "policy": _policy(style, script),
+        "title": html.escape(" · ".join([*filter(None, [source]), *tokenizers])),
+        "version": html.escape(__version__),
+        "style": style,
+        "data": _json_in_html(data),
+        "script": script,
+    }
+    # One pass, so that nothing that is put in is searched for places again.
+    return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], _asset("page.html"))
+
+
+def write_page(
+    path: _binding.PathLike,
+    text: Text,
+    tokenizers: Tokenizer | Mapping[str, Tokenizer],
+    *,
+    source: str = "",
+    max_bytes: int = MAX_BYTES,
+    total_bytes: int | None = None,
+) -> None:
+    """Writes the page of `make_page`, atomically.
+
+    Raises:
+        ArgumentError: as `make_page`. FileError: the file cannot be written.
+    """
+    page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total_bytes)
+    _binding.write_file(path, page.encode("utf-8"))
+
+
+def encoder_script() -> str:
+    """The part of the page's script that encodes; it needs no browser."""
+    return "".join(map(_asset, ENCODER_SCRIPTS))
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _json_in_html(data: object) -> str:
+    """JSON in which nothing can end the script element, or begin a comment in it."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _policy(style: str, script: str) -> str:
+    """A content security policy: this style and this script, and nothing else, from nowhere."""
+
+    def source(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; style-src {source(style)}; script-src {source(script)}; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )

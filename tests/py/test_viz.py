@@ -1,0 +1,370 @@
+"""pybpe viz: the page is complete, safe and deterministic, and its encoder gives the ids of Python."""
+
+import base64
+import html.parser
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import page_encoder
+import pytest
+import regex
+from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
+
+import pybpe
+from pybpe import _binding
+from pybpe.pattern import NAMES
+from pybpe.viz import SAMPLE, js_regex, make_page, write_page
+from pybpe.viz.data import cut_text
+from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
+
+HOSTILE = b"</script><script>alert(1)</script><!-- \" ' ` & \\u003c \x00 \xff\xfe \xe4\xb8 ]]> <|end|> \r\n\t \xe2\x80\xae x"
+SPECIALS = ["<|end|>", "<|end|>>", "</script>", "né|", "ab|c", "\U0001f600"]
+
+
+@cache
+def tokenizer(pattern: str = "gpt2", digits: int | None = None, normalizer: str | None = None) -> pybpe.Tokenizer:
+    text = english()[:100_000] + chinese()[:30_000] + mixed()
+    return pybpe.train(
+        iter([text]), vocab_size=900, pattern=pattern, digits=digits, normalizer=normalizer, special_tokens=SPECIALS
+    )
+
+
+class Reader(html.parser.HTMLParser):
+    """What a page holds: its elements, the content of its scripts, and its title."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": [], "title": []}
+        self._inside = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag in self.texts:
+            self.texts[tag].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside in self.texts:
+            self.texts[self._inside][-1] += data
+
+
+def unpack(packed: str) -> list[int]:
+    numbers, value, shift = [], 0, 0
+    for byte in base64.b64decode(packed):
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(value)
+            value, shift = 0, 0
+    return numbers
+
+
+def page_data(page: str) -> dict:
+    return json.loads(Reader(page).texts["script"][0])
+
+
+# ------------------------------------------------------------------------------------------------------
+# The page
+
+
+def test_the_page_holds_the_ids_that_python_gives() -> None:
+    tok = tokenizer()
+    data = page_data(make_page(HOSTILE, tok, source="here"))
+    (shown,) = data["tokenizers"]
+    assert unpack(shown["ids"]) == tok.encode(HOSTILE)
+    assert tok.decode_bytes(unpack(shown["ids"])) == HOSTILE
+    assert (data["source"], data["shown_bytes"], data["total_bytes"]) == ("here", len(HOSTILE), len(HOSTILE))
+    assert shown["size"] == 900 and dict(shown["specials"]) == tok.special_tokens
+    assert shown["curve"][-1] == [900, tok.count(HOSTILE)]
+    for size, tokens in shown["curve"]:
+        assert tokens == tok.with_vocab_size(size).count(HOSTILE)
+    assert shown["curve"][0][0] == 256 + len(SPECIALS) and len(shown["curve"]) == 3
+
+
+def test_nothing_in_the_text_or_a_name_becomes_html() -> None:
+    plain = Reader(make_page("x", {"name": tokenizer()}, source="source"))
+    name = "</title></script><img src=x onerror=alert(1)>\"'&@@data@@"
+    page = make_page(HOSTILE * 20, {name: tokenizer(), "<!--<script>": tokenizer("o200k")}, source=name)
+    hostile = Reader(page)
+    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
+    assert hostile.texts["title"][0].startswith(name)
+    data = json.loads(hostile.texts["script"][0])
+    assert data["source"] == name and data["tokenizers"][0]["name"] == name
+    assert not set("<>&") & set(hostile.texts["script"][0]) and hostile.texts["script"][0].isascii()
+    assert "</script" not in encoder_script() and "<!--" not in encoder_script()
+
+
+def test_the_page_loads_nothing() -> None:
+    page = Reader(make_page(SAMPLE, tokenizer()))
+    for tag, attributes in page.tags:
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith(("#", "data:,")), (tag, attributes)
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+    (policy,) = [a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None and policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy and "http" not in policy
+    code = page.texts["script"][1] + page.texts["style"][0]
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "fetch(", "import("):
+        assert forbidden not in code
+    assert re.findall(r"https?:[^\"]*", code) == ["http://www.w3.org/2000/svg"]
+
+
+def test_the_page_is_the_same_each_time(tmp_path: Path) -> None:
+    tokenizers = {"a": tokenizer(), "b": tokenizer("qwen2")}
+    write_page(tmp_path / "page.html", SAMPLE, tokenizers)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == make_page(SAMPLE, tokenizers)
+
+
+def test_a_vocabulary_of_32000_tokens_makes_a_small_page() -> None:
+    words = [b"%c%c" % (a, b) for a in range(256) for b in range(125)]
+    tokens = [*(bytes([byte]) for byte in range(256)), *words]
+    tok = pybpe.Tokenizer(dict(enumerate(tokens)), [(word[:1], word[1:]) for word in words])
+    assert tok.n_vocab > 32_000
+    assert len(make_page(english()[:100_000], tok)) < 1_000_000
+
+
+def test_a_long_text_is_cut_between_characters() -> None:
+    data = page_data(make_page("né" * 100, tokenizer(), max_bytes=5))
+    assert (data["shown_bytes"], data["total_bytes"]) == (4, 300)
+    assert tokenizer().decode(unpack(data["tokenizers"][0]["ids"])) == "nén"
+    assert page_data(make_page(b"abc", tokenizer(), total_bytes=7))["total_bytes"] == 7
+    assert cut_text("中".encode() * 2, 5) == "中".encode()
+    assert cut_text(b"\x80" * 9, 5) == b"\x80\x80"
+    assert cut_text("é".encode(), 1) == b"\xc3"
+
+
+@pytest.mark.parametrize("text", ["", b"\x00", "a"])
+def test_short_texts(text: str | bytes) -> None:
+    assert unpack(page_data(make_page(text, tokenizer()))["tokenizers"][0]["ids"]) == tokenizer().encode(text)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="1 to 4 tokenizers, not 0"):
+        make_page("x", {})
+    with pytest.raises(pybpe.ArgumentError, match="not 5"):
+        make_page("x", {str(i): tokenizer() for i in range(5)})
+    with pytest.raises(pybpe.ArgumentError, match="max_bytes"):
+        make_page("x", tokenizer(), max_bytes=0)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrasts_reach_wcag_aa(scheme: str) -> None:
+    light, dark = re.findall(r":root \{(.*?)\n *\}", _asset("page.css"), re.S)[:2]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6});", light + (dark if scheme == "dark" else "")))
+    tokens = [f"c{i}" for i in range(6)]
+    on = {back: ["ink", "quiet", "accent", "good", "bad"] for back in ("page", "card")}
+    on |= {back: ["ink", "mark", "label"] for back in tokens}
+    on |= {"special": ["special-ink"], "warning-back": ["warning"], "ink": ["page"]}
+    pairs = [(front, back, 4.5) for back, fronts in on.items() for front in fronts]
+    pairs += [(f"s{i}", "card", 3.0) for i in range(4)] + [("line-strong", back, 3.0) for back in ("page", "card")]
+    for front, back, least in pairs:
+        bright, dim = sorted((luminance(colours[front]), luminance(colours[back])), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= least, (front, back)
+
+
+# ------------------------------------------------------------------------------------------------------
+# The encoder in JavaScript
+
+
+def class_boundaries() -> str:
+    """The first and the last code point of every run of a class, each within a word and alone."""
+    classes = _binding.unicode_classes()
+    points = [i for i in range(1, len(classes)) if classes[i] != classes[i - 1]]
+    points = sorted({p for i in points for p in (i - 1, i) if not 0xD800 <= p < 0xE000} | {0x10FFFF, 0})
+    return "".join(f"a{chr(p)} 1{chr(p)}{chr(p)}'{chr(p)}s\n" for p in points)
+
+
+def hostile_texts() -> list[bytes]:
+    rng = random.Random(5)
+    atoms = [*("a", "Z", "é", "中", "ǅ", "\u0301", "ʰ", "1", "²", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000")]
+    atoms += [*("'s", "'LL", "'\u017f", "'RE", ".", "/", "!", "\u0085", "\ufeff", "\u200b", "\x1c", "\U0001f600")]
+    made = ["".join(rng.choices(atoms, k=rng.randint(1, 40))) for _ in range(300)]
+    whole = [*CORNER_TEXTS, *made, *SPECIALS, "".join(SPECIALS), "x<|end|>>ab|cné|", mixed(20_000, 9), class_boundaries()]
+    invalid = [b"\xe4\xb8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"]
+    return [*(text.encode() for text in whole), HOSTILE, *invalid, bytes(range(256)), random_bytes(5000, 1)]
+
+
+PATTERNS = [(name, digits) for name in NAMES for digits in (None, 1)]
+
+
+@pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
+def test_the_page_encodes_as_python_does(pattern: str, digits: int | None) -> None:
+    tok = tokenizer(pattern, digits)
+    texts = hostile_texts()
+    typed = ["\ud800", "a\udc80b", "\udfff\ud800x", "\U0001f600\ud83d", "it's\x00"]
+    got = page_encoder.encode(tok, texts, typed)
+    assert [base64.b64decode(token) for token in got["tokens"]] == list(tok.model.tokens)
+    assert [base64.b64decode(text) for text in got["again"][: len(texts)]] == texts
+    for text, ids in zip([*texts, *typed], got["ids"]):
+        assert ids == tok.encode(text), text
+
+
+@pytest.mark.parametrize("normalizer", ["NFC", "NFKC"])
+def test_the_page_normalises(normalizer: str) -> None:
+    tok = tokenizer(normalizer=normalizer)
+    texts = [text.encode() for text in ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")] + [b"e\xcc\x81\xff\xcc"]
+    assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+
+
+def test_long_words_and_merges_that_reuse_a_token() -> None:
+    # Two merges spell "aaa"; ids are not in the order of merges; a special looks like a token.
+    bytes_ = {i + 3: bytes([i]) for i in range(256)}
+    vocab = bytes_ | {0: b"aaaa", 1: b"aaa", 2: b"aa", 260: b"ab"}
+    merges = [(b"a", b"a"), (b"aa", b"a"), (b"a", b"aa"), (b"aa", b"aa"), (b"a", b"b")]
+    tok = pybpe.Tokenizer(vocab, merges, ["aab"])
+    texts = [b"a" * n for n in (1, 2, 3, 4, 5, 7, 1000, 20_001)] + [b"aab aaab", b"ab" * 5000 + b"a" * 99]
+    got = page_encoder.encode(tok, texts)
+    assert got["ids"] == [tok.encode(text) for text in texts]
+    assert [base64.b64decode(token) for token in got["tokens"]] == list(tok.model.tokens)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Patterns in JavaScript
+
+TRANSLATABLE = [
+    r"\p{L}+|\p{N}{1,2}|[^\s\p{L}\p{N}]+|\s+",
+    r"(?i:[a-k]+)|(?i:s)|(?i:I)|[^a-z]",
+    r"(?i:[^iks])|.",
+    r"(?>a|ab)c|[\s\S]",
+    r"a++b?|a{2,3}+b|\w+?|\W",
+    r".+$|\n",
+    r"(?<=a)b|(?<!a)c|(?=d)d|(?!e).|\s",
+    r"\A\d+|\D+\Z|\D|\d",
+    r"[]a\-^]+|[^]]",
+    r"\p{Han}+|\p{Script=Greek}|\P{Lu}|\pL",
+    r"a{,2}b|(a|b){2}|(?:)x|[\x41-\u0043]|\S|\s",
+    r"\t|\r|[\t\r]|\\|\.|\-|/|[^\\]",
+]
+
+UNTRANSLATABLE = {
+    r"\bword": r"\b",
+    r"(a)\1": r"\1",
+    r"(?P<x>a)": "(?P<x",
+    r"a*": "match nothing",
+    r"(?=a)|b": "match nothing",
+    r"[a||b]": "'||'",
+    r"[[:alpha:]]": "'[:'",
+    r"\p{Alphabetic}": "Alphabetic",
+    r"(?i:é)": "'é'",
+    r"(?i:\p{L})": "case",
+    r"(?i)a": "(?i",
+    r"(?:ab){e<=1}": "simple repetition",
+    r"[\W]": r"\W",
+    r"\X": r"\X",
+}
+
+
+@pytest.mark.parametrize("pattern", TRANSLATABLE)
+def test_translated_patterns_match_the_same(pattern: str) -> None:
+    rng = random.Random(3)
+    letters = "aabbcdeiIsSkK12\u0130\u0131\u017f\u212a \n\n\r\t\u0085\ufeff\u2028中αΑé-^]\\./x\x1cA_\u0301"
+    texts = ["".join(rng.choices(letters, k=rng.randint(1, 25))) for _ in range(400)]
+    texts += ["a\n", "a\n\n", "\n", "aab", "aaab", "12x", "x12\n", "中文αβ"]
+    script = """
+    const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+    const words = makePretokenizer(input.source, null);
+    process.stdout.write(JSON.stringify(input.texts.map(words)));
+    """
+    got = page_encoder.run_javascript(
+        encoder_script() + script, {"source": js_regex.translate(pattern), "texts": texts}
+    )
+    assert got == [list(pybpe.tokenizer.Pattern(pattern)._words(text)) for text in texts]
+
+
+@pytest.mark.parametrize("pattern", UNTRANSLATABLE)
+def test_other_patterns_are_refused_with_the_reason(pattern: str) -> None:
+    regex.compile(pattern)
+    with pytest.raises(js_regex.UntranslatableError, match=re.escape(UNTRANSLATABLE[pattern])):
+        js_regex.translate(pattern)
+
+
+def test_the_page_of_a_pattern_without_translation_says_so() -> None:
+    tok = tokenizer(r"\b\w+|\W|\w")
+    shown = page_data(make_page("some words", tok))["tokenizers"][0]
+    assert shown["pattern"]["javascript"] is None and r"\b" in shown["pattern"]["why"]
+    assert page_encoder.encode(tok, [b"x"])["ids"] is None
+
+
+def test_a_custom_pattern_encodes_in_the_page() -> None:
+    tok = tokenizer(r"(?i:[a-z]+)|\s++|[^\s]")
+    texts: Sequence[bytes] = [english()[:5000].encode(), HOSTILE, random_bytes(500, 3), b"\xf0\x9f\x98\x80<|end|>\xed\xa0"]
+    assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+
+
+def test_the_scripts_are_valid() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    whole = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
+    result = subprocess.run([node, "--check", "-"], input=whole.encode(), capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+
+
+# ------------------------------------------------------------------------------------------------------
+# The command
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("viz")
+    tokenizer().save(folder / "tok.json")
+    tokenizer("llama3").save(folder / "other.json")
+    (folder / "novel.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
+    return folder
+
+
+def run(folder: Path, *args: str, stdin: bytes = b"", code: int = 0) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "pybpe", "viz", *args]
+    result = subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
+    assert result.returncode == code, result.stderr.decode()
+    return result
+
+
+def test_the_command_shows_a_file(folder: Path) -> None:
+    result = run(folder, "novel.txt", "-t", "tok.json", "--compare", "other.json", "-o", "a.html")
+    assert b"the first 100,000 bytes" in result.stderr and result.stdout == b""
+    data = page_data((folder / "a.html").read_text(encoding="utf-8"))
+    assert [shown["name"] for shown in data["tokenizers"]] == ["tok.json", "other.json"]
+    size = (folder / "novel.txt").stat().st_size
+    assert (data["source"], data["shown_bytes"], data["total_bytes"]) == ("novel.txt", 100_000, size)
+
+
+def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> None:
+    for args, stdin, text in ((["Hello, world"], b"", b"Hello, world"), (["-"], HOSTILE, HOSTILE), ([], b"", SAMPLE)):
+        page = run(folder, *args, "-t", "tok.json", "-o", "-", "--quiet", stdin=stdin).stdout.decode()
+        assert unpack(page_data(page)["tokenizers"][0]["ids"]) == tokenizer().encode(text)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["novle.txt", "-t", "tok.json", "-o", "x.html"], b"novle.txt: there is no such file"),
+        (["x", "-t", "missing.json", "-o", "x.html"], b"missing.json"),
+        (["x", "-t", "tok.json", "-o", "no/such.html"], b"no/such"),
+        (["x", "-t", "tok.json", "-o", "x.html", "--max-bytes", "0"], b"max_bytes"),
+        (["x", "-t", "tok.json", "-o", "x.html", "--compare", "tok.json"], b"tok.json: is given twice"),
+    ],
+)
+def test_bad_input_is_one_line(folder: Path, args: list[str], message: bytes) -> None:
+    result = run(folder, *args, code=2)
+    assert message in result.stderr and len(result.stderr.splitlines()) == 1
+    assert not (folder / "x.html").exists()
