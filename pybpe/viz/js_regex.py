@@ -28,6 +28,7 @@ SCRIPTS = frozenset(
 )
 _WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"
 _SETS = {"s": r"\p{White_Space}", "d": r"\p{Nd}", "w": _WORD}
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a"}
 # Third forms of ASCII letters: the long s, the Kelvin sign, and i with and without a dot, as `regex` takes them.
 _MORE_CASES = {"s": "\u017f", "S": "\u017f", "k": "\u212a", "K": "\u212a", "i": "\u0130", "I": "\u0131"}
@@ -197,7 +198,7 @@ class _Translator:
             return members.replace("\\p", "\\P") if members.count("\\p") == 1 else f"[^{members}]"
         if char in "pP":
             return self._property(char, fold)
-        number = self._match(r"[0-9a-fA-F]{%d}" % {"x": 2, "u": 4, "U": 8}[char]) if char in "xuU" else None
+        number = self._match(f"[0-9a-fA-F]{{{_HEX_DIGITS[char]}}}") if char in _HEX_DIGITS else None
         if number:
             point = int(number[0], 16)
             if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:

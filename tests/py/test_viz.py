@@ -24,7 +24,9 @@ from pybpe.viz import SAMPLE, js_regex, make_page, write_page
 from pybpe.viz.data import cut_text
 from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
 
-HOSTILE = b"</script><script>alert(1)</script><!-- \" ' ` & \\u003c \x00 \xff\xfe \xe4\xb8 ]]> <|end|> \r\n\t \xe2\x80\xae x"
+HOSTILE = (
+    b"</script><script>alert(1)</script><!-- \" ' ` & \\u003c \x00 \xff\xfe \xe4\xb8 ]]> <|end|> \r\n\t \xe2\x80\xae x"
+)
 SPECIALS = ["<|end|>", "<|end|>>", "</script>", "né|", "ab|c", "\U0001f600"]
 
 
@@ -198,7 +200,15 @@ def hostile_texts() -> list[bytes]:
     atoms = [*("a", "Z", "é", "中", "ǅ", "\u0301", "ʰ", "1", "²", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000")]
     atoms += [*("'s", "'LL", "'\u017f", "'RE", ".", "/", "!", "\u0085", "\ufeff", "\u200b", "\x1c", "\U0001f600")]
     made = ["".join(rng.choices(atoms, k=rng.randint(1, 40))) for _ in range(300)]
-    whole = [*CORNER_TEXTS, *made, *SPECIALS, "".join(SPECIALS), "x<|end|>>ab|cné|", mixed(20_000, 9), class_boundaries()]
+    whole = [
+        *CORNER_TEXTS,
+        *made,
+        *SPECIALS,
+        "".join(SPECIALS),
+        "x<|end|>>ab|cné|",
+        mixed(20_000, 9),
+        class_boundaries(),
+    ]
     invalid = [b"\xe4\xb8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"]
     return [*(text.encode() for text in whole), HOSTILE, *invalid, bytes(range(256)), random_bytes(5000, 1)]
 
@@ -221,7 +231,9 @@ def test_the_page_encodes_as_python_does(pattern: str, digits: int | None) -> No
 @pytest.mark.parametrize("normalizer", ["NFC", "NFKC"])
 def test_the_page_normalises(normalizer: str) -> None:
     tok = tokenizer(normalizer=normalizer)
-    texts = [text.encode() for text in ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")] + [b"e\xcc\x81\xff\xcc"]
+    texts = [text.encode() for text in ("e\u0301", "ﬁ ½ Å", mixed(3000, 4), "\uac00\u11a8", "１２")] + [
+        b"e\xcc\x81\xff\xcc"
+    ]
     assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
@@ -306,7 +318,12 @@ def test_the_page_of_a_pattern_without_translation_says_so() -> None:
 
 def test_a_custom_pattern_encodes_in_the_page() -> None:
     tok = tokenizer(r"(?i:[a-z]+)|\s++|[^\s]")
-    texts: Sequence[bytes] = [english()[:5000].encode(), HOSTILE, random_bytes(500, 3), b"\xf0\x9f\x98\x80<|end|>\xed\xa0"]
+    texts: Sequence[bytes] = [
+        english()[:5000].encode(),
+        HOSTILE,
+        random_bytes(500, 3),
+        b"\xf0\x9f\x98\x80<|end|>\xed\xa0",
+    ]
     assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
 
 
