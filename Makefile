@@ -4,6 +4,7 @@
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
+# make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 #
@@ -75,6 +76,12 @@ build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
 amalgamation: build/amalgamation/pybpe.c
 build/amalgamation/pybpe.c: $(SOURCES) $(HEADERS) csrc/amalgamate.py pybpe/_version.py LICENSE
 	$(PYTHON) csrc/amalgamate.py $(@D) $(VERSION)
+
+install-llmc: amalgamation
+	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) build/amalgamation
+
+uninstall-llmc:
+	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) --undo
 
 # Rewritten only when it changes, so that another compiler, flag or version rebuilds everything in C.
 build/flags: force

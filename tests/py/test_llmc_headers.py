@@ -1,5 +1,6 @@
 """The drop-in headers for llm.c: they compile as C and C++, twice in one program, and encode as Python does."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -19,6 +20,7 @@ FIRST = """
 #include "llmc/tokenizer.h"
 #include "llmc/dataloader.h"
 #include "llmc/tokenizer.h"
+#define CEIL_DIV(M, N) (((M) + (N)-1) / (N)) /* as llmc/cuda_common.h does */
 """
 SECOND = FIRST + 'int main(void) { safe_printf("linked"); return 0; }\n'
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-O1"]
@@ -95,3 +97,15 @@ def test_a_tokenizer_that_needs_python_says_so(c_program: Callable[[str], Path],
     tok.save_bin(tmp_path / "tokenizer.bin")
     ids, errors = prompt_ids(program, tmp_path / "tokenizer.bin", ["a"])
     assert ids == [None] and "tokenizer_encode: " in errors
+
+
+def test_the_program_of_the_readme(root: Path, c_program: Callable[[str], Path], tmp_path: Path) -> None:
+    c_program("prompt_ids")  # so that the library is there
+    (code,) = re.findall(r"```c\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.S)
+    (tmp_path / "main.c").write_text(code, encoding="utf-8")
+    tok = pybpe.train(iter([english()[:5000]]), vocab_size=400)
+    tok.save_bin(tmp_path / "gpt2_tokenizer.bin")
+    include = [f"-I{root}/csrc", f"-I{root}/llmc_compat/include"]
+    command = ["cc", "-std=c11", *STRICT, *include, "main.c", root / "build/libpybpe.a", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert subprocess.check_output([tmp_path / "main"], cwd=tmp_path) == b"Once upon a time"

@@ -280,7 +280,10 @@ each position whose target is a token of the completion.
 */
 
 #define ASSUMED_NUM_COMPLETIONS 4
-#define CEIL_DIV(M, N) (((M) + (N) - 1) / (N))
+/* With the spaces of llm.c's cuda_common.h, which defines it again. */
+/* clang-format off */
+#define CEIL_DIV(M, N) (((M) + (N)-1) / (N))
+/* clang-format on */
 
 typedef struct {
     int process_rank;

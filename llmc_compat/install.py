@@ -1,0 +1,123 @@
+"""Puts the drop-in headers, and the library behind them, into a checkout of llm.c; or takes them out again.
+
+    python llmc_compat/install.py LLMC AMALGAMATION      python llmc_compat/install.py LLMC --undo
+
+Three headers of llmc/ are replaced, and the originals stay beside them as *.h.orig. Everything else is new. No file of
+llm.c is edited: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and adds one object
+file to what its programs are linked with. So `make train_gpt2` builds as ever.
+
+Run by `make install-llmc` and `make uninstall-llmc`; uses nothing outside Python's standard library.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+HEADERS = Path(__file__).parent / "include" / "llmc"
+REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
+ADDED = ("fault.h", "pybpe.h", "pybpe.c")
+
+OUR_HEADER = "/*\nDrop-in for llm.c's "  # how those of REPLACED begin
+OUR_MAKEFILE = "# Made by pybpe: "
+OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
+MAKEFILE = f"""\
+{OUR_MAKEFILE}llm.c's programs, linked with what the headers in llmc/ need.
+include Makefile
+
+train_gpt2 test_gpt2 train_gpt2cu test_gpt2cu train_gpt2fp32cu test_gpt2fp32cu profile_gpt2cu: {OBJECT}
+
+{OBJECT}: llmc/pybpe.c llmc/pybpe.h
+	@mkdir -p $(@D)
+	$(CC) -O3 -c -o $@ $<
+"""
+
+
+class InstallError(Exception):
+    """Something in the checkout is not as expected; nothing was changed."""
+
+
+def begins_with(path: Path, start: str) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(start)) == start.encode()
+
+
+def kept(header: Path) -> Path:
+    return header.with_name(header.name + ".orig")
+
+
+def check(llmc: Path) -> None:
+    """Refuses what would lose a file that is neither ours nor kept."""
+    for name in REPLACED:
+        header = llmc / "llmc" / name
+        if not header.is_file() and not kept(header).is_file():
+            raise InstallError(f"{llmc}: not a checkout of llm.c: it has no llmc/{name}")
+        if header.is_file() and kept(header).is_file() and not begins_with(header, OUR_HEADER):
+            if header.read_bytes() != kept(header).read_bytes():
+                raise InstallError(
+                    f"{header}: neither pybpe's header nor the original kept as {kept(header).name}: remove the one of "
+                    "the two that is out of date"
+                )
+    makefile = llmc / "GNUmakefile"
+    if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
+        raise InstallError(f"{makefile}: not pybpe's; move it away, since make would prefer it to llm.c's Makefile")
+
+
+def write(path: Path, data: bytes) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def install(llmc: Path, amalgamation: Path) -> None:
+    """Installs, or brings up to date. `amalgamation` is the folder of pybpe.c and pybpe.h."""
+    check(llmc)
+    for name in REPLACED:
+        header = llmc / "llmc" / name
+        if not kept(header).exists() and not begins_with(header, OUR_HEADER):
+            os.rename(header, kept(header))
+        write(header, (HEADERS / name).read_bytes())
+    for name in ADDED:
+        source = HEADERS if name == "fault.h" else amalgamation
+        write(llmc / "llmc" / name, (source / name).read_bytes())
+    write(llmc / "GNUmakefile", MAKEFILE.encode())
+
+
+def uninstall(llmc: Path) -> None:
+    """Puts the originals back and removes what was added. Harmless where nothing is installed."""
+    check(llmc)
+    for name in REPLACED:
+        header = llmc / "llmc" / name
+        if not kept(header).exists() and begins_with(header, OUR_HEADER):
+            raise InstallError(f"{header}: its original is not beside it: git checkout llmc/{name}, then again")
+    for name in REPLACED:
+        header = llmc / "llmc" / name
+        if kept(header).exists():
+            os.replace(kept(header), header)
+    for path in (*(llmc / "llmc" / name for name in ADDED), llmc / "GNUmakefile", llmc / OBJECT):
+        path.unlink(missing_ok=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Installs pybpe's drop-in headers in a checkout of llm.c.")
+    parser.add_argument("llmc", type=Path, help="the folder with train_gpt2.c and llmc/")
+    parser.add_argument("amalgamation", type=Path, nargs="?", help="the folder that `make amalgamation` writes")
+    parser.add_argument("--undo", action="store_true", help="take everything out again")
+    arguments = parser.parse_args()
+    try:
+        if arguments.undo:
+            uninstall(arguments.llmc)
+            print(f"{arguments.llmc}: as it was")
+        elif arguments.amalgamation is None:
+            parser.error("AMALGAMATION is missing")
+        else:
+            install(arguments.llmc, arguments.amalgamation)
+            print(f"{arguments.llmc}: installed; the originals are llmc/*.h.orig. Build as ever: make train_gpt2")
+    except (InstallError, OSError) as error:
+        print(f"install-llmc: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

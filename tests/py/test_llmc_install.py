@@ -1,0 +1,113 @@
+"""`make install-llmc` in a stand-in for a checkout of llm.c: it builds by the same command, and nothing is lost."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HEADERS = ("tokenizer.h", "dataloader.h", "rand.h")
+MAKEFILE = """\
+CC ?= clang
+CFLAGS = -O1
+LDLIBS = -lm
+all: train_gpt2
+train_gpt2: train_gpt2.c
+	$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
+clean:
+	rm -f train_gpt2 build/*.o
+"""
+
+
+@pytest.fixture
+def checkout(root: Path, tmp_path: Path) -> Path:
+    """A Makefile like llm.c's, headers that do not compile, and tests/c/llmc_walk.c in the place of train_gpt2.c."""
+    llmc = tmp_path / "path with spaces" / "llm.c"
+    (llmc / "llmc").mkdir(parents=True)
+    (llmc / "Makefile").write_text(MAKEFILE)
+    for name in HEADERS:
+        (llmc / "llmc" / name).write_text(f"#error the original {name}\n")
+    (llmc / "llmc" / "utils.h").write_text("#ifndef UTILS_H\n#define UTILS_H\n#endif\n")
+    shutil.copy(root / "tests/c/llmc_walk.c", llmc / "train_gpt2.c")
+    for name in ("check.h", "scratch.h"):
+        shutil.copy(root / "tests/c" / name, llmc)
+    return llmc
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path) -> None:
+    before = contents(checkout)
+    assert make(checkout).returncode != 0
+    for _ in range(2):  # the second time changes nothing
+        result = make(root, "install-llmc", f"LLMC={checkout}")
+        assert result.returncode == 0, result.stderr
+        assert all((checkout / "llmc" / f"{name}.orig").read_bytes() == before[f"llmc/{name}"] for name in HEADERS)
+    installed = contents(checkout)
+    assert all(installed[name] == data for name, data in before.items() if name[len("llmc/") :] not in HEADERS)
+
+    result = make(checkout)
+    assert result.returncode == 0, result.stderr
+    vectors = root / "tests/vectors/loader_llmc.json"
+    result = subprocess.run([checkout / "train_gpt2", vectors], capture_output=True, text=True)
+    assert result.returncode == 0 and ", 0 failed" in result.stdout, result.stdout
+
+    assert make(checkout, "clean").returncode == 0
+    assert contents(checkout) == installed
+    for _ in range(2):
+        assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0
+        assert contents(checkout) == before
+
+
+def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(root: Path, checkout: Path) -> None:
+    before = contents(checkout)
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    header = checkout / "llmc" / "rand.h"
+    current = header.read_bytes()
+    header.write_bytes(current + b"/* an older version of ours */\n")
+    (checkout / "llmc" / "tokenizer.h").unlink()  # as if an installation had been interrupted
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    assert header.read_bytes() == current
+    assert (checkout / "llmc" / "tokenizer.h").exists()
+    assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0
+    assert contents(checkout) == before
+
+
+@pytest.mark.parametrize("target", ["install-llmc", "uninstall-llmc"])
+def test_what_would_be_lost_is_refused(root: Path, checkout: Path, target: str) -> None:
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
+    before = contents(checkout)
+    result = make(root, target, f"LLMC={checkout}")
+    assert result.returncode != 0 and "dataloader.h: neither" in result.stderr
+    assert contents(checkout) == before
+
+    (checkout / "llmc" / "dataloader.h.orig").unlink()
+    (checkout / "GNUmakefile").write_text("include Makefile\n")
+    before = contents(checkout)
+    result = make(root, target, f"LLMC={checkout}")
+    assert result.returncode != 0 and "GNUmakefile: not pybpe's" in result.stderr
+    assert contents(checkout) == before
+
+
+def test_an_original_that_was_removed_is_asked_for(root: Path, checkout: Path) -> None:
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    (checkout / "llmc" / "rand.h.orig").unlink()
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    assert not (checkout / "llmc" / "rand.h.orig").exists()  # ours must not be kept as the original
+    result = make(root, "uninstall-llmc", f"LLMC={checkout}")
+    assert result.returncode != 0 and "git checkout llmc/rand.h" in result.stderr
+
+
+def test_no_llmc_is_one_line(root: Path, tmp_path: Path) -> None:
+    result = make(root, "install-llmc", f"LLMC={tmp_path}")
+    assert result.returncode != 0 and "not a checkout of llm.c" in result.stderr
+    result = make(root, "install-llmc")
+    assert result.returncode != 0 and "LLMC=path" in result.stderr
+    assert contents(tmp_path) == {}
