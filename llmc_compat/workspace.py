@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset.shards import make_folder
+from pybpe.dataset.folders import make_folder
 from pybpe.errors import ArgumentError, LimitError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import Inputs

@@ -14,8 +14,13 @@ import os
 import random
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
+
+try:
+    from orjson import loads as _fast_loads
+except ImportError:
+    _fast_loads = json.loads  # type: ignore[assignment,unused-ignore]
 
 from . import _binding
 from .errors import ArgumentError, FormatError, MissingExtraError
@@ -95,8 +100,19 @@ class _Unpacked:
 
     def readinto(self, buffer: memoryview) -> int:
         """See io.RawIOBase."""
+        return int(self._checked(self._stream.readinto, buffer))
+
+    def read(self, size: int) -> bytes:
+        """See io.RawIOBase."""
+        return bytes(self._checked(self._stream.read, size))
+
+    def seek(self, offset: int) -> None:
+        """To a place in the unpacked data: what lies before it is unpacked, and perhaps unpacked again."""
+        self._checked(self._stream.seek, offset)
+
+    def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
         try:
-            return int(self._stream.readinto(buffer))
+            return function(*args)
         except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
             problem = str(error)
         except Exception as error:  # ZstdError, whose module may be absent, is a plain Exception
@@ -133,9 +149,16 @@ def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> It
         offset += len(line) + 1
 
 
+def _loads(line: bytes) -> Any:
+    try:
+        return _fast_loads(line)
+    except ValueError:  # orjson refuses some of what Python's own module takes: NaN, lone surrogates
+        return json.loads(line)
+
+
 def _record_text(line: bytes, text_key: str, path: str, offset: int) -> str:
     try:
-        record = json.loads(line)
+        record = _loads(line)
     except (ValueError, RecursionError) as error:
         problem = f"not JSON ({error})"
     else:
@@ -197,10 +220,10 @@ class Source:
         with open_text(part.path) as stream:
             offset = 0
             if part.end is not None:
-                offset = self._find_cut(stream, part.start, cut)
-                end = self._find_cut(stream, part.end, cut)
+                offset = find_cut(stream, part.start, cut, self._context)
+                end = find_cut(stream, part.end, cut, self._context)
                 stream.seek(offset)
-                stream = _Limited(stream, end - offset)  # type: ignore[assignment]
+                stream = Limited(stream, end - offset)  # type: ignore[assignment]
             if self._normalizer is not None and not records:
                 text = next(stream_pieces(stream, lambda data, start: len(data)), memoryview(b""))
                 yield Piece(memoryview(normalize(text, self._normalizer)))
@@ -208,24 +231,6 @@ class Source:
             for data in stream_pieces(stream, cut):
                 yield Piece(data, part.path, offset, records)
                 offset += len(data)
-
-    def _find_cut(self, stream: BinaryIO, start: int, cut: Cut) -> int:
-        """The first safe cut of a file at or behind `start`."""
-        if start == 0:
-            return 0
-        begin = max(0, start - self._context)
-        stream.seek(begin)
-        look = _FIRST_LOOK
-        window = bytearray()
-        while True:
-            more = stream.read(look)
-            window += more
-            if start - begin >= len(window) or not more:
-                return begin + len(window)
-            found = cut(window, start - begin)
-            if found < len(window):
-                return begin + found
-            look = len(window)
 
     def sample(self, paths: Iterable[str], sample: Sample) -> Iterator[Piece]:
         """The pieces of a sample."""
@@ -244,7 +249,26 @@ class Source:
                     break
 
 
-class _Limited:
+def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
+    """The first safe cut of a file at or behind `start`; `context` bytes before it may decide."""
+    if start == 0:
+        return 0
+    begin = max(0, start - context)
+    stream.seek(begin)
+    look = _FIRST_LOOK
+    window = bytearray()
+    while True:
+        more = stream.read(look)
+        window += more
+        if start - begin >= len(window) or not more:
+            return begin + len(window)
+        found = cut(window, start - begin)
+        if found < len(window):
+            return begin + found
+        look = len(window)
+
+
+class Limited:
     """The next `size` bytes of a stream."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:

@@ -17,18 +17,20 @@ def add_binarize(commands: Any) -> None:
     parser = add_command(
         commands,
         "binarize",
-        "text files to token files for training",
-        "Encodes text files, splits them, and writes shards that llm.c reads as they are, with a manifest.",
+        "a corpus to token files for training",
+        "Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads as they are,\n"
+        "with a manifest. What is interrupted, even killed, goes on where it was when the same command runs again.",
         "pybpe binarize -t tok.json novel.txt -o out\n"
-        "pybpe binarize -t tok.json web/*.txt -o out --splits 98,1,1 --split-by hash",
+        "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
+        "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
+        "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
-    parser.add_argument("--format", default="llmc", metavar="F", help="llmc (default) or raw (nanoGPT)")
+    _add_file_options(parser)
     _add_split_options(parser)
-    parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for raw) or none")
+    parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for the others) or none")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
+    parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
     add_common(parser)
     parser.set_defaults(run=_run_binarize)
 
@@ -47,8 +49,12 @@ def _run_binarize(args: argparse.Namespace) -> None:
         dtype=args.dtype,
         shard_tokens=args.shard_tokens,
         min_shard_tokens=args.min_shard_tokens,
+        sequence_length=args.sequence_length,
+        documents=args.documents,
+        text_key=args.text_key,
         name=args.name,
         workers=args.workers,
+        resume=not args.no_resume,
         progress=progress(args),
     )
     _report_manifest(args, manifest)
@@ -59,13 +65,12 @@ def add_prepare(commands: Any) -> None:
     parser = add_command(
         commands,
         "prepare",
-        "text files to a tokenizer and token files",
+        "a corpus to a tokenizer and token files",
         "Splits the text first, trains a tokenizer on the train split only, so that it has not seen the\n"
         "validation text, and encodes all splits.",
         "pybpe prepare novel.txt -o data --vocab-size 20000",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    _add_file_options(parser)
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
     _add_split_options(parser)
     add_common(parser)
@@ -92,10 +97,41 @@ def _run_prepare(args: argparse.Namespace) -> None:
         max_token_length=args.max_token_length,
         min_shard_tokens=args.min_shard_tokens,
         shard_tokens=args.shard_tokens,
+        format=args.format,
+        documents=args.documents,
+        text_key=args.text_key,
+        sequence_length=args.sequence_length,
         workers=args.workers,
         progress=progress(args),
     )
     _report_manifest(args, manifest)
+
+
+def _add_file_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="text, *.jsonl, *.parquet, also *.gz and *.zst; folders, globs; - is stdin",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    parser.add_argument(
+        "--format",
+        default="llmc",
+        metavar="F",
+        help="llmc (default), raw (nanoGPT), npy, megatron, parquet or webdataset",
+    )
+    parser.add_argument(
+        "--documents",
+        default="auto",
+        metavar="HOW",
+        help="in text files they are separated by the text <|endoftext|> (special, the default), blank lines (blank);"
+        " or are one a line (line) or file; jsonl: JSON lines, whatever the name",
+    )
+    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a record (default: text)")
+    parser.add_argument(
+        "--sequence-length", type=int, default=1024, metavar="N", help="tokens a row of parquet, webdataset (1024)"
+    )
 
 
 def _add_split_options(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +144,8 @@ def _add_split_options(parser: argparse.ArgumentParser) -> None:
 
 def _report_manifest(args: argparse.Namespace, manifest: Manifest) -> None:
     lines = [
-        f"{split}: {manifest.split_tokens(split)} tokens, {manifest.text_bytes[split]} bytes of text,"
+        f"{split}: {manifest.split_tokens(split)} tokens, {manifest.split_documents(split)} documents,"
+        f" {manifest.text_bytes[split]} bytes of text,"
         f" {len(records)} shard{'s' if len(records) != 1 else ''}"
         for split, records in manifest.shards.items()
     ]

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
-from ..errors import ArgumentError
+from .._version import __version__
+from ..errors import ArgumentError, LimitError
+from ..inputs import is_packed
 from ..model import END_OF_TEXT
-from ..parallel import map_ordered
-from ..pretokenize import Inputs, cutter, path_list, total_bytes
-from ..progress import Progress
+from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
-from .eot import EOT_MODES, EotPlacer
+from . import planning
+from .conversion import Conversion
+from .encoding import TaskEncoder
+from .eot import EOT_MODES
+from .folders import make_folder
+from .journal import FOLDER
+from .kinds import Kinds
 from .manifest import Manifest
-from .shards import SplitWriter, make_folder
-from .splits import SPLIT_BY, SPLIT_NAMES, Unit, check_splits, corpus_units
+from .planning import Cutting
+from .shards import Layout
+from .splits import SPLIT_BY, check_splits
+from .staging import Staged, stage
+from .writers import FORMATS, Format, megatron
+from .writers.base import id_bytes
 
 if TYPE_CHECKING:
     import numpy
-
-FORMATS = ("llmc", "raw")
-LLMC_MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
-
-
-@dataclass(frozen=True)
-class _Job:
-    """The settings of one call."""
-
-    format: str
-    splits: tuple[float, ...]
-    split_by: str
-    eot: str
-    dtype: str
-    shard_tokens: int
-    min_shard_tokens: int
-    name: str
 
 
 def binarize(
@@ -52,147 +47,194 @@ def binarize(
     dtype: str = "auto",
     shard_tokens: int = 10**8,
     min_shard_tokens: int | None = None,
+    sequence_length: int = 1024,
+    documents: str = "auto",
+    text_key: str = "text",
     name: str | None = None,
     workers: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = True,
     progress: bool | None = None,
 ) -> Manifest:
-    """Encodes text files into token files.
+    """Encodes a corpus into token files.
+
+    A run that was interrupted, even killed, goes on where it was when the same is called again, to the same
+    bytes.
 
     Args:
         tok: the tokenizer.
-        inputs: a path or a list of paths. Documents are separated by the text <|endoftext|>, or are whole
-            files.
+        inputs: a path or a list of paths: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
+            JSON lines also compressed (.gz, .zst). Folders stand for all files in them; globs for what they
+            match; "-" for standard input.
         out: a folder, made if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
-            test.bin without one, as nanoGPT reads them.
+            test.bin without one and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
+            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": shards of packed sequences, one a
+            row or sample.
         splits: the shares of train, val and test; fewer than three leave out the last ones.
         split_by: "hash": each document by a hash of its bytes, so that it stays in its split when the
-            corpus grows; "document": contiguous, with a border between documents; "token": contiguous,
-            with a border between any two words. A single document is split as with "token". Shares of
-            contiguous splits are measured in bytes of text.
+            corpus grows; "document": each file contiguous, with a border between documents; "token":
+            contiguous, with a border between any two words, but records stay whole. A single document is
+            split as with "token". Shares of contiguous splits are measured in bytes of text; in rows of
+            parquet.
         eot: where <|endoftext|> goes: "prepend" (before each document, as llm.c expects; the default for
-            "llmc"), "append" (after each, as nanoGPT expects; the default for "raw"), or "none".
+            "llmc"), "append" (after each, as nanoGPT expects; the default for the others), or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
-        shard_tokens: tokens a shard ("llmc" only).
+        shard_tokens: tokens a shard; "raw" and "megatron" have one file a split.
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
+        sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
+        documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by
+            blank lines), "line", "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if
+            the tokenizer has no such token. The texts of records are encoded as ordinary text.
+        text_key: the text of a JSON record, or parquet's column.
         name: NAME of the files; None takes the first input's name without its ending.
-        workers: threads; None for all CPUs. The files are the same for any number.
+        workers: threads; None for all CPUs. With an executor: its workers; None has it do 64 tasks at once.
+        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must see the
+            inputs under the same names; only this process writes. The files are the same for any number of
+            workers and any executor.
+        resume: False begins anew, whatever is there.
         progress: as in `pybpe.train`.
 
     Returns:
         The manifest, also written to manifest.json in `out`.
 
     Raises:
-        ArgumentError, FileError, LimitError (a shard too small for llm.c, an id too large for the dtype).
+        ArgumentError, FileError, FormatError: bad arguments, files, records. LimitError: a shard too small for
+        llm.c, an id too large for the dtype. WorkerError: a worker died, and the executor cannot go on.
+        MissingExtraError: parquet without pyarrow.
     """
-    paths = path_list(inputs)
-    job = _check(tok, paths, format, splits, split_by, eot, dtype, shard_tokens, min_shard_tokens, name)
-    folder = make_folder(out)
-    writers = _writers(job, folder)
-    try:
-        text_bytes = _run(tok, job, paths, writers, workers, progress)
-        for writer in writers:
-            writer.finish()
-    except BaseException:
-        for writer in writers:
-            writer.discard()
-        raise
-    manifest = Manifest(
-        {key: value for key, value in vars(job).items() if key != "name"},
-        _describe(tok),
-        dict(zip(SPLIT_NAMES, text_bytes)),
-        {split: writer.records for split, writer in zip(SPLIT_NAMES, writers)},
+    settings = check_settings(
+        tok,
+        format=format,
+        splits=splits,
+        split_by=split_by,
+        eot=eot,
+        dtype=dtype,
+        shard_tokens=shard_tokens,
+        min_shard_tokens=min_shard_tokens,
+        sequence_length=sequence_length,
+        documents=documents,
+        text_key=text_key,
     )
-    manifest.save(folder)
-    return manifest
+    given = check_inputs(inputs)
+    folder = make_folder(out)
+    staged = stage(given, folder)
+    return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
 
 
-def _check(
-    tok: Tokenizer,
-    paths: Sequence[str],
-    format: str,
-    splits: Sequence[float],
-    split_by: str,
-    eot: str | None,
-    dtype: str,
-    shard_tokens: int,
-    min_shard_tokens: int | None,
-    name: str | None,
-) -> _Job:
-    if not paths:
+def check_inputs(inputs: Inputs) -> list[str]:
+    """The paths that `inputs` names; ArgumentError if there are none."""
+    given = path_list(inputs)
+    if not given:
         raise ArgumentError("inputs is empty: name at least one file")
-    for what, value, choices in (
-        ("format", format, FORMATS),
-        ("split_by", split_by, SPLIT_BY),
-        ("eot", eot, (*EOT_MODES, None)),
-        ("dtype", dtype, ("auto", "uint16", "uint32")),
-    ):
-        if value not in choices:
-            raise ArgumentError(f"{what} must be one of {', '.join(map(str, choices))}, not {value!r}")
-    check_splits(splits)
-    if eot is None:
-        eot = "prepend" if format == "llmc" else "append"
-    if tok.eot_token is None and eot != "none":
-        raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
-    if shard_tokens < 1:
-        raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")
-    if dtype == "auto":
-        dtype = tok.dtype.name
-    if min_shard_tokens is None:
-        min_shard_tokens = LLMC_MIN_TOKENS if format == "llmc" else 0
-    if name is None:
-        name = os.path.splitext(os.path.basename(paths[0]))[0] or "data"
-    return _Job(format, tuple(splits), split_by, eot, dtype, shard_tokens, min_shard_tokens, name)
+    return given
 
 
-def _writers(job: _Job, folder: str) -> list[SplitWriter]:
-    writers = []
-    for split in SPLIT_NAMES[: len(job.splits)]:
-        # Braces in a folder's or a corpus's name are not places for the number.
-        stem = os.path.join(folder, f"{job.name}_{split}" if job.format == "llmc" else split)
-        stem = stem.replace("{", "{{").replace("}", "}}")
-        path = stem + ("_{:06d}.bin" if job.format == "llmc" else ".bin")
-        id_bytes = 2 if job.dtype == "uint16" else 4
-        writers.append(SplitWriter(path, job.format, id_bytes, job.shard_tokens, job.min_shard_tokens))
-    return writers
-
-
-def _run(
+def run(
     tok: Tokenizer,
-    job: _Job,
-    paths: Sequence[str],
-    writers: Sequence[SplitWriter],
+    settings: dict[str, Any],
+    staged: Staged,
+    folder: str,
+    name: str,
     workers: int | None,
+    executor: Executor | None,
+    resume: bool,
     progress: bool | None,
-) -> list[int]:
-    """Encodes all units and writes them in order. Returns the bytes of text in each split."""
-    placers = [EotPlacer(job.eot, tok.eot_token, tok.dtype) for _ in writers]
-    text_bytes = [0] * len(writers)
-
-    def encode(unit: Unit) -> tuple[Unit, numpy.ndarray[Any, Any]]:
-        return unit, tok.encode_to_numpy(unit.data)
-
-    with Progress("encoding", total_bytes(paths), "B", progress) as bar:
-        for unit, ids in map_ordered(encode, _units(tok, job, paths), workers):
-            placer, writer = placers[unit.split], writers[unit.split]
-            writer.write(placer.place(ids))
-            if unit.ends_document:
-                writer.write(placer.end_document())
-            size = len(unit.data)
-            text_bytes[unit.split] += size
-            bar.add(size)
-    return text_bytes
+) -> Manifest:
+    """`binarize` with checked settings and inputs that can be read again."""
+    splits = tuple(settings["splits"])
+    kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
+    cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens)
+    plan = planning.Plan(staged.paths, kinds, splits, settings["split_by"], cutting)
+    encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
+    layout = _layout(tok, settings, folder, name, staged)
+    identity = repr(
+        (__version__, settings, name, tok.model.fingerprint(), planning.TASK_BYTES, staged.identities)
+    ).encode("utf-8", "surrogateescape")
+    conversion = Conversion(plan, encoder, layout, len(splits), hashlib.sha256(identity).hexdigest(), resume)
+    total = None if any(is_packed(p) or kinds.kind(p) == "parquet" for p in staged.paths) else _size(staged.paths)
+    records = conversion.run(workers, executor, total, progress)
+    return conversion.finish(tok, settings, records)
 
 
-def _units(tok: Tokenizer, job: _Job, paths: Sequence[str]) -> Iterator[Unit]:
-    eot = END_OF_TEXT.encode() if tok.eot_token is not None else None
-    return corpus_units(paths, cutter(tok.pattern, tok.specials_matcher), job.splits, job.split_by, eot)
+def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
+    """The arguments of `binarize` that influence the files, with defaults filled in.
+
+    Raises:
+        ArgumentError, LimitError: one is out of range.
+    """
+    if given["format"] not in FORMATS:
+        raise ArgumentError(f"format must be one of {', '.join(FORMATS)}, not {given['format']!r}")
+    form = FORMATS[given["format"]]
+    settings = {**given, "splits": list(given["splits"]), "dtype": _dtype(tok, form, given["dtype"])}
+    for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
+        if settings[what] is None:
+            settings[what] = default
+    for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
+        if settings[what] not in choices:
+            raise ArgumentError(f"{what} must be one of {', '.join(choices)}, not {settings[what]!r}")
+    check_splits(settings["splits"])
+    if tok.eot_token is None and settings["eot"] != "none":
+        raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
+    for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
+        if settings[what] < least:
+            raise ArgumentError(f"{what} must be at least {least}, not {settings[what]}")
+    Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
+    largest = (settings["shard_tokens"] + settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
+    if form.max_bytes and form.header_bytes + largest > form.max_bytes:
+        raise LimitError(
+            f"shard_tokens={settings['shard_tokens']} would pass 2 GiB, beyond which llm.c cannot seek: write more,"
+            " smaller shards"
+        )
+    return settings
 
 
-def _describe(tok: Tokenizer) -> dict[str, object]:
-    return {
-        "n_vocab": tok.n_vocab,
-        "pattern": tok.pattern.regex,
-        "normalizer": tok.normalizer,
-        "fingerprint": tok.model.fingerprint(),
-    }
+def _dtype(tok: Tokenizer, form: Format, dtype: str) -> str:
+    if dtype not in ("auto", "uint16", "uint32"):
+        raise ArgumentError(f"dtype must be one of auto, uint16, uint32, not {dtype!r}")
+    if dtype == "uint16" and tok.n_vocab > 1 << 16:
+        raise LimitError(f"uint16 cannot hold the ids of {tok.n_vocab} tokens: take dtype='uint32', or 'auto'")
+    if dtype != "auto":
+        return dtype
+    largest = megatron.LARGEST_UINT16_VOCABULARY if form.name == "megatron" else 1 << 16
+    return "uint16" if tok.n_vocab <= largest else "uint32"
+
+
+def name_of(given: Sequence[str], staged: Staged) -> str:
+    """NAME of the files: that of the first input."""
+    if given[0] == "-":
+        return "stdin"
+    first = staged.paths[0] if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
+    name = os.path.basename(os.path.normpath(first)).removesuffix(".gz").removesuffix(".zst")
+    return os.path.splitext(name)[0] or "data"
+
+
+def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, staged: Staged) -> Layout:
+    return Layout(
+        FORMATS[settings["format"]],
+        folder,
+        os.path.join(folder, FOLDER),
+        name,
+        settings["dtype"],
+        settings["eot"],
+        tok.eot_token,
+        settings["shard_tokens"],
+        settings["min_shard_tokens"],
+        settings["sequence_length"],
+        _token_lengths(tok),
+        staged.names,
+    )
+
+
+def _token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
+    """Bytes of each id; 0 for <|endoftext|>."""
+    import numpy
+
+    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
+    if tok.eot_token is not None:
+        lengths[tok.eot_token] = 0
+    return lengths
+
+
+def _size(paths: Sequence[str]) -> int:
+    return sum(os.path.getsize(path) for path in paths)

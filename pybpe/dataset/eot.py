@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy
 
+    Array = numpy.ndarray[Any, Any]
+
 EOT_MODES = ("prepend", "append", "none")
 
 
@@ -22,38 +24,52 @@ class EotPlacer:
         mode: one of EOT_MODES.
         eot: the id; None only if the texts hold none.
         dtype: of the ids.
+        is_open: whether the stream stands in a document: to go on where another placer stopped.
     """
 
-    def __init__(self, mode: str, eot: int | None, dtype: numpy.dtype[Any]) -> None:
+    def __init__(self, mode: str, eot: int | None, dtype: str, is_open: bool = False) -> None:
         import numpy
 
         self._mode = mode
-        self._eot = eot
         self._mark = numpy.array([] if eot is None or mode == "none" else [eot], dtype=dtype)
-        self._open = False  # whether the last token belongs to a document that has not ended
+        self.is_open = is_open  # whether the last token belongs to a document that has not ended
 
-    def place(self, ids: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-        """The next tokens of the stream, with the marks where they belong."""
+    def place(self, ids: Array, marks: Array) -> tuple[Array, Array]:
+        """The next tokens of the stream, with the marks where they belong.
+
+        Args:
+            ids: shape (n,).
+            marks: where in `ids` marks are, ascending.
+
+        Returns:
+            The tokens, and where in them documents begin (at its mark, if a document has one before it).
+        """
         import numpy
 
         if not len(ids):
-            return ids
-        is_mark = ids == self._eot if self._eot is not None else numpy.zeros(len(ids), dtype=bool)
-        begins_document = not self._open and not is_mark[0]
-        was_open, self._open = self._open, not is_mark[-1]
-        if is_mark.any():
-            keep = ~is_mark
-            if self._mode == "prepend":  # a mark stays where a document begins behind it
-                keep[:-1] |= ~is_mark[1:]
-            elif self._mode == "append":  # a mark stays where a document ends before it
-                keep[1:] |= ~is_mark[:-1]
-                keep[0] |= was_open
-            ids = ids[keep]
-        if begins_document and self._mode == "prepend":
-            return numpy.concatenate([self._mark, ids])
-        return ids
+            return ids, marks[:0]
+        begins = not self.is_open and not (len(marks) and marks[0] == 0)
+        was_open, self.is_open = self.is_open, not (len(marks) and marks[-1] == len(ids) - 1)
+        starts, dropped = marks[:0], marks
+        if len(marks):
+            document_behind = numpy.append(marks[1:], len(ids)) > marks + 1
+            document_before = numpy.concatenate([[marks[0] > 0 or was_open], marks[1:] > marks[:-1] + 1])
+            if self._mode != "none":
+                dropped = marks[~(document_behind if self._mode == "prepend" else document_before)]
+            # A document begins at its mark, or behind the mark of the one before, or at what was that.
+            starts = marks[document_behind]
+            shift = numpy.searchsorted(dropped, starts)
+            starts = starts - shift + (1 if self._mode == "append" else 0)
+            if self._mode == "append" and len(dropped):
+                starts = starts - numpy.isin(marks[document_behind], dropped)
+            ids = numpy.delete(ids, dropped) if len(dropped) else ids
+        if begins:
+            if self._mode == "prepend" and len(self._mark):
+                ids, starts = numpy.concatenate([self._mark, ids]), starts + 1
+            starts = numpy.concatenate([[0], starts])
+        return ids, starts
 
-    def end_document(self) -> numpy.ndarray[Any, Any]:
+    def end_document(self) -> Array:
         """The mark, if any, that the end of a document needs."""
-        was_open, self._open = self._open, False
+        was_open, self.is_open = self.is_open, False
         return self._mark if was_open and self._mode == "append" else self._mark[:0]

@@ -5,13 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from .. import _binding
+from ..errors import FormatError
 from ..pretokenize import open_input
 
 FILE_NAME = "manifest.json"
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A file beside the token files.
+
+    Attributes:
+        file: its name, in the folder of the manifest.
+        bytes: its size.
+        sha256: of the whole file, in hex.
+    """
+
+    file: str
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -19,16 +36,22 @@ class ShardRecord:
     """One token file.
 
     Attributes:
-        file: its name, in the folder of the manifest.
+        file, bytes, sha256: as in FileRecord.
         tokens: how many it holds.
-        bytes: its size.
-        sha256: of the whole file, in hex.
+        documents: how many begin in it.
+        text_bytes: of the text that its tokens stand for, without marks.
+        sources: (file, start, end) of what was read for it: bytes, of the unpacked text if the file is
+            compressed; rows of a parquet file. Where documents are split by hash, those of other splits
+            lie between.
     """
 
     file: str
     tokens: int
     bytes: int
     sha256: str
+    documents: int = 0
+    text_bytes: int = 0
+    sources: Sequence[Sequence[Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -38,14 +61,16 @@ class Manifest:
     Attributes:
         settings: the arguments of `binarize` that influence the files.
         tokenizer: n_vocab, pattern, normalizer, and its fingerprint (Model.fingerprint).
-        text_bytes: bytes of text that were encoded, by split.
-        shards: the files, by split, in order.
+        text_bytes: bytes of text that were encoded, without marks, by split.
+        shards: the token files, by split, in order.
+        files: what else belongs to them, such as Megatron's indexes.
     """
 
     settings: Mapping[str, object]
     tokenizer: Mapping[str, object]
     text_bytes: Mapping[str, int] = field(default_factory=dict)
     shards: Mapping[str, list[ShardRecord]] = field(default_factory=dict)
+    files: list[FileRecord] = field(default_factory=list)
 
     @property
     def tokens(self) -> int:
@@ -56,15 +81,65 @@ class Manifest:
         """In one split."""
         return sum(shard.tokens for shard in self.shards[split])
 
+    def split_documents(self, split: str) -> int:
+        """In one split."""
+        return sum(shard.documents for shard in self.shards[split])
+
+    @property
+    def file_names(self) -> list[str]:
+        """All files that it describes."""
+        shards = [record.file for records in self.shards.values() for record in records]
+        return shards + [record.file for record in self.files]
+
     def save(self, folder: str) -> None:
         """Writes manifest.json into a folder, atomically."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
-        _binding.write_file(os.path.join(folder, FILE_NAME), text.encode("utf-8"))
+        _binding.write_file(os.path.join(folder, FILE_NAME), text.encode("utf-8", "surrogateescape"))
+
+    @classmethod
+    def load(cls, folder: _binding.PathLike) -> Manifest:
+        """Reads the manifest.json of a folder.
+
+        Raises:
+            FileError: there is none. FormatError: it is no manifest, or names a file outside its folder.
+        """
+        path = os.path.join(os.fsdecode(folder), FILE_NAME)
+        with open_input(path) as stream:
+            data = stream.read()
+        try:
+            content = json.loads(data.decode("utf-8", "surrogateescape"))
+            shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
+            files = [FileRecord(**record) for record in content.get("files", [])]
+            manifest = cls(content["settings"], content["tokenizer"], content["text_bytes"], shards, files)
+            _check_types(manifest)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{path}: not a manifest of token files ({type(error).__name__}: {error})") from None
+        for name in manifest.file_names:
+            if not is_plain_name(name):
+                raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
+        return manifest
 
 
-def record_shard(path: str, tokens: int) -> ShardRecord:
+def _check_types(manifest: Manifest) -> None:
+    records: list[ShardRecord | FileRecord] = [*manifest.files]
+    for shards in manifest.shards.values():
+        records += shards
+    for record in records:
+        numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256", "sources")]
+        if not all(isinstance(value, int) and value >= 0 for value in numbers) or not isinstance(record.sha256, str):
+            raise ValueError(f"the record of {record.file!r} is not right")
+    if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
+        raise ValueError("settings, tokenizer and text_bytes must be objects")
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether it names a file in the folder itself: a manifest from elsewhere must not lead out of it."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
+
+
+def record_file(path: str) -> FileRecord:
     """The record of a finished file."""
-    return ShardRecord(os.path.basename(path), tokens, os.path.getsize(path), file_sha256(path))
+    return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
 
 
 def file_sha256(path: str) -> str:

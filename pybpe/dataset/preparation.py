@@ -7,18 +7,23 @@ and the validation loss comes out a little too low.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .. import _binding
-from ..model import CONTROL_TOKENS, END_OF_TEXT
+from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
-from ..pretokenize import Inputs, cutter, path_list
+from ..pretokenize import Inputs
 from ..tokenizer import Tokenizer
 from ..trainer import train
-from .binarization import binarize
+from .binarization import check_inputs, check_settings, name_of, run
+from .encoding import divide
+from .folders import make_folder
+from .kinds import Kinds
 from .manifest import Manifest
-from .shards import make_folder
-from .splits import check_splits, corpus_units
+from .planning import Cutting, Plan
+from .reading import blocks
+from .splits import check_splits
+from .staging import stage
 
 
 def prepare(
@@ -39,6 +44,10 @@ def prepare(
     max_token_length: int = 255,
     min_shard_tokens: int | None = None,
     shard_tokens: int = 10**8,
+    format: str = "llmc",
+    documents: str = "auto",
+    text_key: str = "text",
+    sequence_length: int = 1024,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> tuple[Tokenizer, Manifest]:
@@ -57,14 +66,17 @@ def prepare(
     Raises:
         What `train` and `binarize` raise.
     """
-    paths = path_list(inputs)
+    given = check_inputs(inputs)
     check_splits(splits)
-    specials = {text: i for i, text in enumerate(special_tokens)}
-    cut = cutter(Pattern(pattern, digits), _binding.Specials(specials) if specials else None)
-    eot = END_OF_TEXT.encode() if END_OF_TEXT in specials else None
-    units = corpus_units(paths, cut, splits, split_by, eot)
+    specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
+    has_mark = END_OF_TEXT in specials
+    kinds = Kinds(documents, text_key, has_mark)
+    folder = make_folder(out)
+    staged = stage(given, folder)
+    cutting = Cutting.of(Pattern(pattern, digits), _binding.Specials(specials) if specials else None, specials)
+    plan = Plan(staged.paths, kinds, splits, split_by, cutting)
     tok = train(
-        (bytes(unit.data) for unit in units if unit.split == 0),
+        _texts(plan, kinds, splits, cutting),
         vocab_size=vocab_size,
         special_tokens=special_tokens,
         pattern=pattern,
@@ -77,20 +89,34 @@ def prepare(
         workers=workers,
         progress=progress,
     )
-    folder = make_folder(out)
-    tok.save(os.path.join(folder, "tokenizer.json"))
-    tok.save_bin(os.path.join(folder, "tokenizer.bin"))
-    manifest = binarize(
+    settings = check_settings(
         tok,
-        paths,
-        folder,
+        format=format,
         splits=splits,
         split_by=split_by,
-        eot=None if eot else "none",
-        name=name,
-        min_shard_tokens=min_shard_tokens,
+        eot=None if has_mark else "none",
+        dtype="auto",
         shard_tokens=shard_tokens,
-        workers=workers,
-        progress=progress,
+        min_shard_tokens=min_shard_tokens,
+        sequence_length=sequence_length,
+        documents=documents,
+        text_key=text_key,
     )
-    return tok, manifest
+    tok.save(os.path.join(folder, "tokenizer.json"))
+    tok.save_bin(os.path.join(folder, "tokenizer.bin"))
+    name = name or name_of(given, staged)
+    return tok, run(tok, settings, staged, folder, name, workers, None, True, progress)
+
+
+def _texts(plan: Plan, kinds: Kinds, splits: Sequence[float], cutting: Cutting) -> Iterator[bytes]:
+    """The texts of the train split."""
+    for task in plan.tasks():
+        for block in blocks(task, kinds, cutting.cut):
+            if block.split not in (None, 0):
+                continue
+            if not block.divided:
+                yield bytes(block.data)  # type: ignore[arg-type]
+                continue
+            for split, documents in divide(block, kinds, splits):
+                if split == 0:
+                    yield from [END_OF_TEXT.encode().join(documents)] if kinds.has_mark else documents

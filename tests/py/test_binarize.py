@@ -1,29 +1,33 @@
 """binarize: token files that hold the whole corpus, split and marked as asked."""
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
+from corpora import EOT, documents, small_tokenizer, split_of_tokens, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
 from texts import chinese, english
 
 import pybpe
-from llmc_compat.shards import read_shard
-from pybpe.dataset import splits
+from pybpe import pretokenize
+from pybpe.dataset import planning, reading, splits
+from pybpe.dataset.encoding import divide
 from pybpe.dataset.eot import EotPlacer
+from pybpe.dataset.kinds import Kinds
 from pybpe.dataset.splits import hash_split
-
-EOT = "<|endoftext|>"
 
 
 @pytest.fixture(scope="module")
 def tok() -> pybpe.Tokenizer:
-    return pybpe.train(iter([english()[:100_000], chinese()]), vocab_size=1000, special_tokens=[EOT, "<|pad|>"])
+    return small_tokenizer()
 
 
 @pytest.fixture
@@ -31,20 +35,6 @@ def novel(tmp_path: Path) -> Path:
     path = tmp_path / "novel.txt"
     path.write_text(english(), encoding="utf-8", newline="")
     return path
-
-
-def tokens_of(folder: Path, split: str) -> list[int]:
-    return [int(i) for path in sorted(folder.glob(f"*_{split}_*.bin")) for i in read_shard(path)]
-
-
-def split_of_tokens(ids: list[int], mark: int) -> list[list[int]]:
-    parts: list[list[int]] = [[]]
-    for i in ids:
-        if i == mark:
-            parts.append([])
-        else:
-            parts[-1].append(i)
-    return parts
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -112,11 +102,6 @@ def test_any_number_of_workers_gives_the_same_files(tok: pybpe.Tokenizer, novel:
 # Documents
 
 
-def documents(count: int) -> list[str]:
-    text = english()
-    return [f"Document {i}. " + text[i * 700 : i * 700 + 300 + i % 400] for i in range(count)]
-
-
 @pytest.mark.parametrize("style", ["between", "before", "after", "doubled", "files"])
 def test_every_document_gets_one_mark(tok: pybpe.Tokenizer, tmp_path: Path, style: str) -> None:
     docs = documents(200)
@@ -178,16 +163,50 @@ def test_document_splits_are_contiguous(tok: pybpe.Tokenizer, tmp_path: Path) ->
     assert texts == docs
 
 
-@given(st.lists(st.sampled_from(["", "a", "b<", "<|endoftext|", EOT, EOT, "x" * 40]), max_size=12), st.integers(1, 9))
-def test_documents_are_found_whatever_the_blocks(pieces: list[str], block: int) -> None:
+def documents_of(text: bytes, kind: str) -> list[bytes]:
+    """The documents of a file, by the definition."""
+    if kind == "special":
+        found = text.split(EOT.encode())
+    elif kind == "line":
+        found = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+    elif kind == "blank":
+        found = [part.strip(b"\r\n") for part in re.split(rb"\n(?:\r?\n)+", text)]
+    else:
+        found = [text]
+    return [document for document in found if document]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["", "a", "b<", "<|endoftext|", EOT, EOT, "x" * 40, "\n", "\r", "\n\n", " "]), max_size=12
+    ),
+    st.integers(1, 9),
+    st.integers(1, 20),
+    st.sampled_from(["special", "file", "blank", "line"]),
+)
+def test_documents_are_found_whatever_the_blocks(pieces: list[str], block: int, task: int, kind: str) -> None:
     text = "".join(pieces).encode()
+    kinds = Kinds(kind, "text", True)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         file.write(text)
         file.flush()
         patch.setattr(splits, "BLOCK_BYTES", block)
-        expected = [doc for doc in text.split(EOT.encode()) if doc]
-        assert list(splits.documents(file.name, EOT.encode())) == expected
-        assert splits._has_many_documents([file.name], EOT.encode()) == (len(expected) > 1)
+        patch.setattr(planning, "TASK_BYTES", task)
+        patch.setattr(reading, "stream_pieces", partial(pretokenize.stream_pieces, block_bytes=block))
+        expected = documents_of(text, kind)
+        many = kind in ("blank", "line") or len(expected) > 1
+        assert splits.has_many_documents([file.name], kinds) == many
+        plan = planning.Plan(
+            [file.name], kinds, (8, 1), "hash", planning.Cutting(lambda data, start: len(data), 1, True)
+        )
+        found: list[list[bytes]] = [[], []]
+        for unit in plan.tasks():
+            for piece in reading.blocks(unit, kinds, lambda data, start: len(data)):
+                if piece.divided:
+                    for split, documents in divide(piece, kinds, (8, 1)):
+                        found[split] += documents
+        if many:
+            assert found == [[d for d in expected if hash_split(d, (8, 1)) == split] for split in (0, 1)]
 
 
 def test_hash_split_follows_the_shares() -> None:
@@ -199,15 +218,20 @@ def test_hash_split_follows_the_shares() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6), st.sampled_from(["prepend", "append", "none"]))
 def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str) -> None:
-    placer = EotPlacer(mode, 0, numpy.dtype("uint16"))
+    placer = EotPlacer(mode, 0, "uint16")
     out: list[int] = []
+    found: list[int] = []
     for piece in pieces:
-        out += placer.place(numpy.array(piece, dtype=numpy.uint16)).tolist()
+        ids = numpy.array(piece, dtype=numpy.uint16)
+        placed, starts = placer.place(ids, numpy.flatnonzero(ids == 0))
+        found += (starts + len(out)).tolist()
+        out += placed.tolist()
     out += placer.end_document().tolist()
     docs = [doc for doc in split_of_tokens([i for piece in pieces for i in piece], 0) if doc]
     mark = [] if mode == "none" else [0]
-    expected = [i for doc in docs for i in (mark + doc if mode == "prepend" else doc + mark)]
-    assert out == expected
+    marked = [mark + doc if mode == "prepend" else doc + mark for doc in docs]
+    assert out == [i for doc in marked for i in doc]
+    assert found == [0, *itertools.accumulate(map(len, marked))][: len(docs)]
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -217,7 +241,9 @@ def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str) ->
 def test_raw_files_have_no_header(tok: pybpe.Tokenizer, novel: Path, tmp_path: Path) -> None:
     pybpe.binarize(tok, novel, tmp_path / "raw", format="raw", shard_tokens=1000)
     pybpe.binarize(tok, novel, tmp_path / "llmc", eot="append")
-    assert {path.name for path in (tmp_path / "raw").iterdir()} == {"train.bin", "val.bin", "test.bin", "manifest.json"}
+    assert {path.name for path in (tmp_path / "raw").iterdir()} == {
+        *("train.bin", "val.bin", "test.bin", "manifest.json", "meta.pkl")
+    }
     ids = numpy.fromfile(tmp_path / "raw" / "val.bin", dtype="<u2")
     assert ids.tolist() == tokens_of(tmp_path / "llmc", "val")
     assert ids[-1] == tok.eot_token

@@ -1,0 +1,165 @@
+"""One run of binarize: results of tasks to split writers, with checkpoints."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from itertools import islice
+from typing import Any
+
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
+from ..progress import Progress
+from ..tokenizer import Tokenizer
+from .encoding import TaskEncoder
+from .folders import remove_file
+from .journal import Journal
+from .manifest import FileRecord, Manifest, ShardRecord, record_file
+from .planning import Plan
+from .running import Result, run_by_executor, run_local
+from .shards import Layout, SplitWriter
+from .splits import SPLIT_NAMES
+from .writers import raw
+
+CHECKPOINT_SECONDS = 10.0
+
+Records = dict[str, list[ShardRecord]]
+
+
+class Conversion:
+    """A run, from its journal's state to its end.
+
+    Args:
+        plan: the tasks.
+        encoder: what makes segments of them.
+        layout: of the files.
+        splits: how many there are.
+        identity: a hash of everything that the result depends on.
+        resume: whether an earlier run's state counts.
+    """
+
+    def __init__(
+        self, plan: Plan, encoder: TaskEncoder, layout: Layout, splits: int, identity: str, resume: bool
+    ) -> None:
+        self._plan, self._encoder, self._layout = plan, encoder, layout
+        self._journal = Journal(layout.folder, identity, splits, resume)
+        self._tasks = self._journal.tasks
+        self._writers: list[SplitWriter] = []
+        self._done = 0  # bytes of input
+        self._saved = time.monotonic()
+
+    def run(self, workers: int | None, executor: Executor | None, total: int | None, progress: bool | None) -> Records:
+        """Does what is left to do, up to the last shard. Returns their records by split.
+
+        Args:
+            workers, executor, progress: as in `binarize`.
+            total: bytes of input, if that is known.
+        """
+        try:
+            for split, state in zip(SPLIT_NAMES, self._journal.states):
+                self._writers.append(SplitWriter(self._layout, split, state))
+            with Progress("encoding", total, "B", progress) as bar:
+                for result in self._results(workers, executor):
+                    self._take(result)
+                    bar.add(result.size)
+            for writer in self._writers:
+                writer.finish()
+            self._checkpoint()
+        except (ArgumentError, FormatError, LimitError):
+            self._close()
+            self._journal.remove()  # other input is needed: nothing here would be of use
+            raise
+        except OSError as error:
+            self._close()
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise self._disk_full(error, total) from None
+            raise
+        except BaseException:
+            self._close()
+            raise
+        return {split: writer.records for split, writer in zip(SPLIT_NAMES, self._writers)}
+
+    def _results(self, workers: int | None, executor: Executor | None) -> Iterator[Result]:
+        tasks = islice(self._plan.tasks(), self._journal.tasks, None)
+        if executor is not None:
+            return run_by_executor(self._encoder, tasks, executor, workers)
+        return run_local(self._encoder, tasks, workers)
+
+    def _take(self, result: Result) -> None:
+        for segment in result.segments:
+            self._writers[segment.split].add(segment)
+        self._done += result.size
+        if result.ends_task:
+            self._tasks += 1
+            due = time.monotonic() - self._saved >= CHECKPOINT_SECONDS
+            if due or any(writer.has_closed for writer in self._writers):
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """See journal.py for the order and its reason."""
+        self._journal.save(self._tasks, [writer.sync() for writer in self._writers])
+        for writer in self._writers:
+            writer.publish()
+        self._saved = time.monotonic()
+
+    def _close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+    def _disk_full(self, error: OSError, total: int | None) -> FileError:
+        """The error that says how much is missing."""
+        written = sum(writer.written_bytes for writer in self._writers)
+        missing = ""
+        if total is not None and self._done:
+            left = (total - self._done) * written // self._done
+            free = shutil.disk_usage(self._layout.folder).free
+            missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
+        return file_error(
+            error.errno or 0,
+            f"{self._layout.folder}: the disk is full{missing}. Finished shards are kept: make room and run the same"
+            " again, it goes on where it was",
+        )
+
+    # ------------------------------------------------------------------------------------------------
+    # The end
+
+    def finish(self, tok: Tokenizer, settings: dict[str, Any], records: Records) -> Manifest:
+        """Writes the manifest and what else belongs to the shards; drops the files of an older run."""
+        manifest = Manifest(
+            settings,
+            {
+                "n_vocab": tok.n_vocab,
+                "pattern": tok.pattern.regex,
+                "normalizer": tok.normalizer,
+                "fingerprint": tok.model.fingerprint(),
+            },
+            {split: sum(record.text_bytes for record in found) for split, found in records.items()},
+            records,
+            self._companions(tok, records),
+        )
+        self._remove_older(manifest)
+        manifest.save(self._layout.folder)
+        self._journal.remove()
+        return manifest
+
+    def _companions(self, tok: Tokenizer, records: Records) -> list[FileRecord]:
+        folder, form = self._layout.folder, self._layout.format
+        found = []
+        if form.companion_name is not None:
+            for record in (record for split in records.values() for record in split):
+                found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
+        if form.name == "raw":
+            found.append(record_file(raw.write_meta(tok, folder)))
+        return found
+
+    def _remove_older(self, manifest: Manifest) -> None:
+        """Shards of an older run that this one has not replaced would be read with this one's."""
+        try:
+            older = Manifest.load(self._layout.folder)
+        except (FileError, FormatError):
+            return
+        for name in set(older.file_names) - set(manifest.file_names):
+            remove_file(os.path.join(self._layout.folder, name))

@@ -1,0 +1,43 @@
+"""Folders and the files in them."""
+
+from __future__ import annotations
+
+import os
+
+from .. import _binding
+from ..errors import file_error
+
+
+def make_folder(path: _binding.PathLike) -> str:
+    """Makes a folder, and those above it, unless it is there; returns its name."""
+    folder = os.fsdecode(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{folder}: cannot be made: {error.strerror}") from None
+    return folder
+
+
+def give_name(temporary: str, path: str) -> None:
+    """Gives a finished file its name: the file is on disk before, the name after."""
+    try:
+        with open(temporary, "rb") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{path}: cannot be written: {error.strerror}") from None
+
+
+def remove_file(path: str) -> None:
+    """Removes a file, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{path}: cannot be removed: {error.strerror}") from None

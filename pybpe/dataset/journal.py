@@ -1,0 +1,83 @@
+"""What a run that was killed leaves, so that the same command goes on where it was.
+
+A hidden folder inside the output folder holds the spools of shards that are not published, and journal.json: how
+many tasks are done, and the state of each split after them. At a checkpoint, in this order,
+
+1. the spools are synced, so the tokens that the journal counts are on disk;
+2. the journal is replaced atomically;
+3. closed shards are published. A kill in between leaves some that the journal knows and that have no name yet;
+   a run that goes on gives it to them first.
+
+So whenever the process dies, the journal counts tokens that are there, and what came after it is made again,
+from the same tasks, to the same bytes. The folder is removed at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+
+from .. import _binding
+from ..errors import file_error
+from .folders import make_folder
+from .shards import SplitState
+
+FOLDER = ".pybpe-unfinished"
+
+
+class Journal:
+    """The journal of an output folder.
+
+    Args:
+        folder: the output folder.
+        identity: a hash of everything that the result depends on. What a run of another identity left is
+            dropped.
+        resume: False: drop what any run left.
+
+    Attributes:
+        tasks: how many are done.
+        states: of each split.
+    """
+
+    def __init__(self, folder: str, identity: str, splits: int, resume: bool) -> None:
+        self.folder = os.path.join(folder, FOLDER)
+        self._path = os.path.join(self.folder, "journal.json")
+        self._identity = identity
+        self.tasks = 0
+        self.states = [SplitState() for _ in range(splits)]
+        if not (resume and self._load()):
+            self._clean()
+            make_folder(self.folder)
+
+    def _load(self) -> bool:
+        try:
+            with open(self._path, "rb") as stream:
+                data = json.load(stream)
+            if data["identity"] != self._identity:
+                return False
+            self.tasks, self.states = data["tasks"], [SplitState.from_json(state) for state in data["states"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        return True
+
+    def save(self, tasks: int, states: Sequence[SplitState]) -> None:
+        """Replaces journal.json."""
+        data = {"identity": self._identity, "tasks": tasks, "states": [state.to_json() for state in states]}
+        _binding.write_file(self._path, json.dumps(data).encode())
+
+    def remove(self) -> None:
+        """The run is done, or is not to go on."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _clean(self) -> None:
+        """Removes what a run left, except staged inputs, which are this run's."""
+        if not os.path.isdir(self.folder):
+            return
+        try:
+            for name in os.listdir(self.folder):
+                if not name.startswith("input-"):
+                    os.unlink(os.path.join(self.folder, name))
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self.folder}: cannot be cleaned: {error.strerror}") from None

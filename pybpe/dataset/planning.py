@@ -1,0 +1,175 @@
+"""How a corpus is cut into tasks: by file and byte range, the same on one machine and on many.
+
+The plan depends on the files and the settings alone. Whoever works on a task, in whatever order, its result has
+one place in the token files; so the files are the same for any number of workers and any executor, and a run
+that was interrupted goes on at a task.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+from .._binding import Specials
+from ..inputs import find_cut, is_packed, open_text
+from ..pattern import Pattern
+from ..pretokenize import BLOCK_BYTES, Cut, cutter
+from .kinds import CONTEXT, Kinds, document_cut
+from .parquet_input import RowGroups
+from .splits import has_many_documents
+
+TASK_BYTES = 1 << 24
+
+
+class Part(NamedTuple):
+    """What lies between two places of a file; both are places where it can be cut.
+
+    Attributes:
+        path: the file.
+        start, end: bytes, of the unpacked data if it is compressed; rows of a parquet file. end None: all.
+        split: index of the split; None if a hash of each document decides it.
+        ends_document: whether a document ends with it; true at the end of a file, and where a split ends.
+    """
+
+    path: str
+    start: int
+    end: int | None
+    split: int | None
+    ends_document: bool
+
+
+Task = Sequence[Part]
+
+
+class Cutting(NamedTuple):
+    """Where texts can be cut between two words.
+
+    Attributes:
+        cut: the first such place.
+        context: bytes before a place that decide whether it is one.
+        none: there are none, for the pattern promises nothing.
+    """
+
+    cut: Cut
+    context: int
+    none: bool
+
+    @classmethod
+    def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str]) -> Cutting:
+        """For a pattern and special tokens."""
+        context = 16 + max((len(text.encode()) for text in specials), default=0)
+        return cls(cutter(pattern, matcher), context, pattern.is_custom)
+
+
+class Plan:
+    """The tasks of a corpus.
+
+    Args:
+        paths: the files.
+        kinds: how their documents are told apart.
+        splits: the shares.
+        split_by: "hash", "document" or "token". A corpus of one single document is split as with "token".
+        cutting: where texts can be cut between words.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        kinds: Kinds,
+        splits: Sequence[float],
+        split_by: str,
+        cutting: Cutting,
+    ) -> None:
+        self._paths, self._kinds, self._splits = paths, kinds, splits
+        self._cutting = cutting
+        self._context = max(cutting.context, CONTEXT)
+        many = split_by != "token" and len(splits) > 1 and has_many_documents(paths, kinds)
+        self.hashed = many and split_by == "hash"
+        self._between_documents = many
+
+    def tasks(self) -> Iterator[Task]:
+        """All tasks, in order. Small files share one."""
+        task: list[Part] = []
+        size = 0
+        for path in self._paths:
+            for part, amount in self._parts(path):
+                task.append(part)
+                size += amount
+                if size >= TASK_BYTES:
+                    yield task
+                    task, size = [], 0
+        if task:
+            yield task
+
+    def _parts(self, path: str) -> Iterator[tuple[Part, int]]:
+        """The parts of a file, and how many bytes each has, roughly."""
+        if self._kinds.kind(path) == "parquet":
+            yield from self._row_parts(path)
+        elif is_packed(path):
+            yield from self._packed_parts(path)
+        else:
+            with open_text(path) as stream:
+                yield from self._byte_parts(path, stream)
+
+    def _row_parts(self, path: str) -> Iterator[tuple[Part, int]]:
+        groups = RowGroups(path, self._kinds.text_key)
+        for split, start, end in self._shares(groups.rows, lambda row: row):
+            for first, last, size in groups.between(start, end):
+                yield Part(path, first, last, split, True), size
+
+    def _packed_parts(self, path: str) -> Iterator[tuple[Part, int]]:
+        """A compressed file is one part, or one for each split."""
+        size = os.path.getsize(path)
+        if self.hashed or len(self._splits) == 1:
+            yield Part(path, 0, None, None if self.hashed else 0, True), size
+            return
+        with open_text(path) as stream:
+            length = _length(stream)
+            for split, start, end in self._shares(length, lambda at: self._border(path, stream, at)):
+                yield Part(path, start, end, split, True), size * (end - start) // max(1, length)
+
+    def _byte_parts(self, path: str, stream: BinaryIO) -> Iterator[tuple[Part, int]]:
+        size = os.fstat(stream.fileno()).st_size
+        cut = self._inner_cut(path)
+        for split, start, end in self._shares(size, lambda at: self._border(path, stream, at)):
+            while start < end:
+                stop = end
+                if cut is not None and end - start > TASK_BYTES:
+                    stop = min(end, find_cut(stream, start + TASK_BYTES, cut, self._context))
+                yield Part(path, start, stop, split, stop == end or self._kinds.is_divided(path)), stop - start
+                start = stop
+
+    def _inner_cut(self, path: str) -> Cut | None:
+        """Where a split of a file can be cut into tasks."""
+        if self.hashed or self._kinds.is_divided(path):
+            kind = self._kinds.kind(path)
+            return None if kind == "file" else document_cut(kind)
+        return None if self._cutting.none else self._cutting.cut
+
+    def _border(self, path: str, stream: BinaryIO, at: int) -> int:
+        """Where a split begins: at the first possible place at or behind a byte."""
+        between = self._kinds.is_divided(path) or (self._between_documents and self._kinds.kind(path) == "special")
+        cut = document_cut(self._kinds.kind(path)) if between else self._cutting.cut
+        return find_cut(stream, at, cut, self._context)
+
+    def _shares(self, size: int, border: Callable[[int], int]) -> Iterator[tuple[int | None, int, int]]:
+        """(split, start, end) of each split's share of `size` bytes or rows."""
+        if self.hashed:
+            yield None, 0, size
+            return
+        start, total = 0, sum(self._splits)
+        for split in range(len(self._splits)):
+            last = split == len(self._splits) - 1
+            end = size if last else max(start, border(int(size * sum(self._splits[: split + 1]) / total)))
+            if end > start:
+                yield split, start, end
+            start = end
+
+
+def _length(stream: BinaryIO) -> int:
+    """The size of what a compressed file holds."""
+    length = 0
+    while block := stream.read(BLOCK_BYTES):
+        length += len(block)
+    return length

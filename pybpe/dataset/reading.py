@@ -1,0 +1,64 @@
+"""From parts of files to blocks: what one thread encodes in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..inputs import Limited, open_text
+from ..pretokenize import Cut, stream_pieces
+from .kinds import Kinds, document_cut
+from .parquet_input import RowGroups
+from .planning import Part, Task
+
+
+class Block(NamedTuple):
+    """A piece of a part.
+
+    Attributes:
+        path, start, end: where it comes from, as in Part.
+        split: as in Part.
+        data: text or JSON lines; or the texts of records.
+        divided: whether it holds whole documents, to be told apart; else it is a piece of a text.
+        ends_document: whether a document ends with it.
+    """
+
+    path: str
+    start: int
+    end: int
+    split: int | None
+    data: memoryview | list[bytes]
+    divided: bool
+    ends_document: bool
+
+
+def blocks(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
+    """The blocks of a task, in order. What they are depends on the task alone."""
+    for part in task:
+        if kinds.kind(part.path) == "parquet":
+            yield from _row_blocks(part, kinds.text_key)
+        else:
+            yield from _byte_blocks(part, kinds, text_cut)
+
+
+def _row_blocks(part: Part, text_key: str) -> Iterator[Block]:
+    assert part.end is not None
+    for row, texts in RowGroups(part.path, text_key).texts(part.start, part.end):
+        yield Block(part.path, row, row + len(texts), part.split, texts, True, True)
+
+
+def _byte_blocks(part: Part, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
+    divided = part.split is None or kinds.is_divided(part.path)
+    cut = document_cut(kinds.kind(part.path)) if divided else text_cut
+    offset = part.start
+    with open_text(part.path) as stream:
+        if offset:
+            stream.seek(offset)
+        if part.end is not None:
+            stream = Limited(stream, part.end - offset)  # type: ignore[assignment]
+        for data in stream_pieces(stream, cut):
+            end = offset + len(data)
+            yield Block(part.path, offset, end, part.split, data, divided, divided)
+            offset = end
+    if part.ends_document and not divided:
+        yield Block(part.path, offset, offset, part.split, memoryview(b""), False, True)

@@ -1,0 +1,120 @@
+"""Tasks to segments, in the order of the plan: by threads here, or by the workers of an executor."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..errors import ArgumentError, WorkerError
+from ..parallel import map_ordered
+from ..pretokenize import BLOCK_BYTES
+from .encoding import Segment, TaskEncoder
+from .planning import Task
+from .reading import Block
+
+PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
+
+
+class Result(NamedTuple):
+    """Some segments of a task.
+
+    Attributes:
+        segments: in order.
+        size: bytes of input that were read for them.
+        ends_task: whether the task is done with them.
+    """
+
+    segments: list[Segment]
+    size: int
+    ends_task: bool
+
+
+def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None) -> Iterator[Result]:
+    """By threads, which share a task block by block."""
+
+    def items() -> Iterator[tuple[list[Block], bool]]:
+        for task in tasks:
+            for some in _batches(encoder.task_blocks(task)):
+                yield some, False
+            yield [], True
+
+    def encode(item: tuple[list[Block], bool]) -> Result:
+        some, ends_task = item
+        segments = [segment for block in some for segment in encoder.segments(block)]
+        return Result(segments, sum(map(_size, some)), ends_task)
+
+    return map_ordered(encode, items(), workers)
+
+
+def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Blocks, small ones together: what one thread takes at once."""
+    batch: list[Block] = []
+    size = 0
+    for block in blocks:
+        batch.append(block)
+        size += _size(block)
+        if size >= BLOCK_BYTES // 2:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _size(block: Block) -> int:
+    return sum(map(len, block.data)) if isinstance(block.data, list) else len(block.data)
+
+
+def run_by_executor(
+    encoder: TaskEncoder, tasks: Iterable[Task], executor: Executor, workers: int | None
+) -> Iterator[Result]:
+    """By an executor's workers, a task each. Raises WorkerError if one died and the executor cannot go on."""
+    if workers is not None and workers < 1:
+        raise ArgumentError(f"workers must be at least 1, not {workers}")
+    limit = PENDING if workers is None else 2 * workers
+    pickled = pickle.dumps(encoder)
+    pending: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            pending.append(executor.submit(run_task, pickled, task))
+            if len(pending) >= limit:
+                yield _outcome(pending.popleft())
+        while pending:
+            yield _outcome(pending.popleft())
+    except BrokenExecutor as error:
+        raise WorkerError(f"a worker process died: {error}; run the same again, it goes on where it was") from None
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def run_task(pickled: bytes, task: Task) -> Result:
+    """What a worker does."""
+    encoder = _encoder(pickled)
+    segments: list[Segment] = []
+    size = 0
+    for block in encoder.task_blocks(task):
+        segments += encoder.segments(block)
+        size += _size(block)
+    return Result(segments, size, True)
+
+
+@lru_cache(maxsize=2)
+def _encoder(pickled: bytes) -> TaskEncoder:
+    """A worker makes its tokenizer once, not for each task."""
+    return pickle.loads(pickled)  # type: ignore[no-any-return]
+
+
+def _outcome(future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise WorkerError(f"the executor gave a task up: {error}") from None
+    except Exception as error:
+        # Dask's own complaints (KilledWorker and the like) are plain Exceptions of its module.
+        if type(error).__module__.partition(".")[0] in ("distributed", "dask"):
+            raise WorkerError(f"the cluster could not do a task: {' '.join(str(error).split())}") from None
+        raise

@@ -1,0 +1,86 @@
+"""Inputs that can be read once only, standard input and pipes, as files that can be read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import file_error
+from ..inputs import input_files
+from ..pretokenize import BLOCK_BYTES, open_input
+from .folders import make_folder
+from .journal import FOLDER
+
+
+@dataclass
+class Staged:
+    """Files to read.
+
+    Attributes:
+        paths: of the files.
+        names: what a staged one is called in the manifest.
+        identities: what tells each from another file of its name.
+    """
+
+    paths: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    identities: list[tuple[object, ...]] = field(default_factory=list)
+
+
+def stage(inputs: Sequence[str], folder: str) -> Staged:
+    """The files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
+    depend on their size, and an interrupted run on their content.
+
+    Raises:
+        ArgumentError, FileError: nothing is there, or it cannot be read.
+    """
+    staged = Staged()
+    for path in inputs:
+        for name in [path] if path == "-" else input_files(path):
+            if name == "-" or _is_pipe(name):
+                copy, digest = _copy(name, folder, len(staged.names))
+                staged.names[copy] = name
+                staged.paths.append(copy)
+                staged.identities.append((name, digest))
+            else:
+                staged.paths.append(name)
+                staged.identities.append(_identity(name))
+    return staged
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def _identity(path: str) -> tuple[object, ...]:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{path}: {error.strerror}") from None
+    return path, status.st_size, status.st_mtime_ns
+
+
+def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
+    """Copies a stream into a file; returns its path and a hash of what it holds."""
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"input-{number}")
+    digest = hashlib.blake2b()
+    source = sys.stdin.buffer if name == "-" else open_input(name)
+    try:
+        with open(copy, "wb") as target:
+            while block := source.read(BLOCK_BYTES):
+                digest.update(block)
+                target.write(block)
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{name}: cannot be copied to {copy}: {error.strerror}") from None
+    finally:
+        if name != "-":
+            source.close()
+    return copy, digest.hexdigest()

@@ -1,0 +1,50 @@
+"""Small corpora and a small tokenizer for tests of datasets, and the tokens in the files that come out."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from texts import chinese, english
+
+import pybpe
+from llmc_compat.shards import read_shard
+
+EOT = "<|endoftext|>"
+SPLITS = ("train", "val", "test")
+
+
+@cache
+def small_tokenizer() -> pybpe.Tokenizer:
+    """1,000 tokens, <|endoftext|> and <|pad|> among them."""
+    return pybpe.train(iter([english()[:100_000], chinese()]), vocab_size=1000, special_tokens=[EOT, "<|pad|>"])
+
+
+def documents(count: int) -> list[str]:
+    """Some hundred characters each, all different."""
+    text = english()
+    return [f"Document {i}. " + text[i * 700 : i * 700 + 300 + i % 400] for i in range(count)]
+
+
+def jsonl(texts: list[str], key: str = "text") -> bytes:
+    """JSON lines, every other one with escapes only."""
+    lines = [
+        json.dumps({"id": i, key: text}, ensure_ascii=i % 2 == 0 or not text.isprintable())
+        for i, text in enumerate(texts)
+    ]
+    return "\n".join(lines).encode()
+
+
+def tokens_of(folder: Path, split: str) -> list[int]:
+    """All ids of a split's llm.c shards."""
+    return [int(i) for path in sorted(folder.glob(f"*_{split}_*.bin")) for i in read_shard(path)]
+
+
+def split_of_tokens(ids: list[int], mark: int | None) -> list[list[int]]:
+    """What lies between marks."""
+    parts: list[list[int]] = [[]]
+    for i in ids:
+        if i == mark:
+            parts.append([])
+        else:
+            parts[-1].append(i)
+    return parts

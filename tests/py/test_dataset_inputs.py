@@ -1,0 +1,213 @@
+"""What binarize reads: records, folders, compressed files, standard input, documents of all kinds."""
+
+import gzip
+import io
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, split_of_tokens, tokens_of
+from reference.dataset import documents_of, streams
+from texts import chinese, english
+
+import pybpe
+from llmc_compat.shards import read_shard
+from pybpe.dataset import planning
+from pybpe.dataset.splits import hash_split
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+def hashed(data: bytes) -> int:
+    return hash_split(data, (8, 1, 1))
+
+
+def read(folder: Path) -> list[list[int]]:
+    return [tokens_of(folder, split) for split in SPLITS]
+
+
+def small_tasks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(planning, "TASK_BYTES", 20_000)
+
+
+@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_records_are_ordinary_text(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eot: str, suffix: str
+) -> None:
+    small_tasks(monkeypatch)
+    texts = [
+        *documents(150),
+        f"forged {EOT} and <|pad|>",
+        EOT,
+        "",
+        f"{EOT}{EOT}",
+        chinese()[:900],
+        "\ud800 lone",
+        "\x00",
+    ]
+    path = tmp_path / f"web.jsonl{suffix}"
+    data = jsonl(texts)
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    manifest = pybpe.binarize(tok, path, tmp_path / "out", eot=eot, min_shard_tokens=0)
+    records = [(text.replace("\ud800", "\ufffd"), True) for text in texts if text]
+    assert read(tmp_path / "out") == streams(tok, records, hashed, 3, eot)
+    assert sum(manifest.split_documents(split) for split in SPLITS) == len(records)
+    assert sum(manifest.text_bytes.values()) == sum(len(text.encode()) for text, _ in records)
+    ids = [i for stream in read(tmp_path / "out") for i in stream]
+    assert ids.count(tok.eot_token) == (0 if eot == "none" else len(records))
+    assert tok.special_tokens["<|pad|>"] not in ids
+
+
+@pytest.mark.parametrize("kind", ["special", "file", "line", "blank"])
+def test_documents_of_text_files(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    small_tasks(monkeypatch)
+    rng = random.Random(7)
+    folder = tmp_path / "corpus"
+    for i in range(6):
+        parts = documents(40)[i * 5 : i * 5 + 30] + [chinese()[i * 50 : i * 50 + 200], "", "<|pad|> is one id here"]
+        rng.shuffle(parts)
+        separator = {"special": EOT, "file": " ", "line": rng.choice(["\n", "\r\n"]), "blank": "\n\r\n\n"}[kind]
+        parts = [part.replace("\n\n", " ").replace("\n", " " if kind == "line" else "\n") for part in parts]
+        (folder / str(i % 2)).mkdir(parents=True, exist_ok=True)
+        (folder / str(i % 2) / f"{i}.txt").write_bytes(separator.join(parts).encode())
+    (folder / ".hidden").write_text("not read")
+    files = sorted(path for path in folder.rglob("*.txt"))
+    expected = [(document, False) for path in files for document in documents_of(path, kind)]
+    for split_by, split_of in (("hash", hashed), ("document", None)):
+        out = tmp_path / split_by
+        manifest = pybpe.binarize(tok, folder, out, documents=kind, split_by=split_by, min_shard_tokens=0)
+        assert all(record.file.startswith("corpus_") for record in manifest.shards["train"])
+        if split_of is not None:
+            assert read(out) == streams(tok, expected, split_of, 3, "prepend")
+    everything = pybpe.binarize(
+        tok, str(folder / "**" / "*.txt"), tmp_path / "one", documents=kind, splits=(1,), name="x"
+    )
+    assert tokens_of(tmp_path / "one", "train") == streams(tok, expected, lambda _: 0, 1, "prepend")[0]
+    assert everything.split_documents("train") == len(expected)
+
+
+def test_no_document_straddles_two_splits(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_tasks(monkeypatch)
+    texts = documents(200)
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    (tmp_path / "b.txt").write_bytes("\n\n".join(text.replace("\n\n", "\n") for text in texts).encode())
+    for name, kind in (("a.jsonl", "auto"), ("b.txt", "blank")):
+        expected = documents_of(tmp_path / name, "jsonl" if kind == "auto" else kind)
+        for split_by in ("document", "token"):  # a record cannot be cut
+            out = tmp_path / f"{name}{split_by}"
+            manifest = pybpe.binarize(tok, tmp_path / name, out, split_by=split_by, documents=kind)
+            found = [[tok.decode(ids) for ids in split_of_tokens(s, tok.eot_token)[1:]] for s in read(out)]
+            assert [text for split in found for text in split] == expected
+            shares = [size / sum(manifest.text_bytes.values()) for size in manifest.text_bytes.values()]
+            assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+
+
+@pytest.mark.parametrize("split_by", ["document", "token", "hash"])
+def test_compressed_files_are_split_as_plain_ones(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str
+) -> None:
+    small_tasks(monkeypatch)
+    for text in (english()[:150_000], EOT.join(documents(150))):
+        (tmp_path / "x.txt").write_bytes(text.encode())
+        (tmp_path / "x.txt.gz").write_bytes(gzip.compress(text.encode()))
+        pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "plain", split_by=split_by)
+        pybpe.binarize(tok, tmp_path / "x.txt.gz", tmp_path / "packed", split_by=split_by)
+        assert read(tmp_path / "plain") == read(tmp_path / "packed")
+
+
+def test_standard_input_is_read_like_a_file(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = EOT.join(documents(150)).encode()
+    (tmp_path / "stdin.txt").write_bytes(text)
+    pybpe.binarize(tok, tmp_path / "stdin.txt", tmp_path / "file")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    manifest = pybpe.binarize(tok, "-", tmp_path / "pipe")
+    assert read(tmp_path / "file") == read(tmp_path / "pipe")
+    assert {source[0] for record in manifest.shards["train"] for source in record.sources} == {"-"}
+    names = set(os.listdir(tmp_path / "pipe"))
+    assert names == {"manifest.json", *(f"stdin_{split}_000000.bin" for split in SPLITS)}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(jsonl(documents(150)))))
+    pybpe.binarize(tok, "-", tmp_path / "records", documents="jsonl")
+    assert read(tmp_path / "records") == read(tmp_path / "file")
+
+
+def test_pipes_are_read_once(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    text = english()[:50_000].encode()
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", f"cat > '{tmp_path / 'pipe'}'"], stdin=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        with writer.stdin as stream:
+            stream.write(text)
+        pybpe.binarize(tok, tmp_path / "pipe", tmp_path / "out", name="x")
+    assert b"".join(tok.decode_bytes(ids[1:]) for ids in read(tmp_path / "out")) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{", "not JSON"),
+        (b"[1]", "a string 'text'"),
+        (b'{"text": 1}', "a string 'text'"),
+        (b'{"x": "y"}', "string 'text'"),
+    ],
+)
+def test_damaged_records_name_the_place(tok: pybpe.Tokenizer, tmp_path: Path, line: bytes, message: str) -> None:
+    good = jsonl(documents(30))
+    (tmp_path / "x.jsonl").write_bytes(good + b"\n\n" + line + b"\n" + good)
+    with pytest.raises(pybpe.FormatError, match=f"x.jsonl: the line at byte {len(good) + 2}: .*{message}"):
+        pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out")
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_text_key_and_bad_kinds(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "x.ndjson").write_bytes(jsonl(documents(60), "content"))
+    pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", text_key="content", splits=(1,))
+    assert len(split_of_tokens(tokens_of(tmp_path / "out", "train"), tok.eot_token)) == 61
+    with pytest.raises(pybpe.ArgumentError, match="documents must be one of auto, special"):
+        pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", documents="chapters")
+    bare = pybpe.train(iter([english()[:5000]]), vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="has no <|endoftext|>"):
+        pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "out", documents="special", eot="none")
+    pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "bare", text_key="content", eot="none", splits=(1,))
+    expected = streams(bare, [(text, True) for text in documents(60)], lambda _: 0, 1, "none")
+    assert [tokens_of(tmp_path / "bare", "train")] == expected
+
+
+@pytest.mark.parametrize("normalizer", ["NFC", "NFKC"])
+def test_records_are_normalised_one_by_one(tmp_path: Path, normalizer: str) -> None:
+    texts = ["\u0338 begins with a mark that joins '>'", "ﬁne", "e\u0301", *documents(20)]
+    tok = pybpe.train(iter(texts), vocab_size=400, special_tokens=[EOT], normalizer=normalizer)
+    (tmp_path / "x.jsonl").write_bytes(jsonl(texts))
+    pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out", splits=(1,))
+    expected = streams(tok, [(text, True) for text in texts], lambda _: 0, 1, "prepend")
+    assert [tokens_of(tmp_path / "out", "train")] == expected
+
+
+def test_sources_cover_the_inputs(tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_tasks(monkeypatch)
+    paths = []
+    for i in range(3):
+        paths.append(tmp_path / f"{i}.txt")
+        paths[-1].write_bytes(english()[i * 50_000 : (i + 1) * 50_000].encode())
+    manifest = pybpe.binarize(tok, paths, tmp_path / "out", splits=(1,), split_by="document", shard_tokens=5000)
+    ends = {str(path): 0 for path in paths}
+    for record in manifest.shards["train"]:
+        for path, start, end in record.sources:
+            assert start <= ends[path] <= end  # a shard begins in the piece in which the one before ends
+            ends[path] = end
+    assert ends == {str(path): path.stat().st_size for path in paths}
+    lengths = [len(tok.token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.n_vocab)]
+    for record in manifest.shards["train"]:
+        assert record.text_bytes == sum(lengths[i] for i in read_shard(tmp_path / "out" / record.file))
