@@ -34,7 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.shards import SplitWriter, make_folder
+from pybpe.dataset.folders import make_folder
+from pybpe.dataset.shards import SplitWriter
 from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import END_OF_TEXT

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.shards import make_folder
+from pybpe.dataset.folders import make_folder
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import open_input

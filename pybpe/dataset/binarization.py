@@ -25,7 +25,7 @@ from .journal import FOLDER
 from .kinds import Kinds
 from .manifest import Manifest
 from .planning import Cutting
-from .shards import Layout
+from .split_writer import Layout
 from .splits import SPLIT_BY, check_splits
 from .staging import Staged, stage
 from .writers import FORMATS, Format, megatron

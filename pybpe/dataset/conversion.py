@@ -20,7 +20,7 @@ from .journal import Journal
 from .manifest import FileRecord, Manifest, ShardRecord, record_file
 from .planning import Plan
 from .running import Result, run_by_executor, run_local
-from .shards import Layout, SplitWriter
+from .split_writer import Layout, SplitWriter
 from .splits import SPLIT_NAMES
 from .writers import raw
 

@@ -137,6 +137,11 @@ def is_plain_name(name: object) -> bool:
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
 
 
+def record_shard(path: str, tokens: int) -> ShardRecord:
+    """The record of a finished token file of which no more is known."""
+    return ShardRecord(os.path.basename(path), tokens, os.path.getsize(path), file_sha256(path))
+
+
 def record_file(path: str) -> FileRecord:
     """The record of a finished file."""
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
