@@ -1,6 +1,7 @@
 # make            the Python package, the C library and the C programs
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
+# make fuzz       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
@@ -27,10 +28,10 @@ HEADERS := $(wildcard csrc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
-C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] llmc_compat/include/llmc/*.h))
+C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize pytest parity lint format bench-train bench-encode bench-binarize bench-merge clean force
-.PHONY: amalgamation llmc-test install-llmc uninstall-llmc
+.PHONY: all demo test test-extras ctest sanitize llmc-test fuzz replay pytest parity lint format clean force
+.PHONY: bench-train bench-encode bench-binarize bench-merge amalgamation install-llmc uninstall-llmc
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -92,7 +93,7 @@ build/flags: force
 # ---------------------------------------------------------------------------------------------------
 # Checks
 
-test: lint ctest sanitize llmc-test pytest
+test: lint ctest sanitize llmc-test replay pytest
 
 ctest: $(C_TESTS)
 	@for program in $^; do echo "$$program"; $$program || exit 1; done
@@ -109,6 +110,46 @@ llmc-test: $(LLMC_WALKS)
 build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a
 	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
 	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+# Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers.
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -D_GNU_SOURCE \
+               -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c
+
+build/fuzz/seeds.stamp: tests/fuzz/seeds.py build/extension.stamp
+	@mkdir -p $(@D)
+	$(VENV)/python $< build/fuzz/seeds
+	touch $@
+
+# Only the library counts as covered: to trace the slow definitions in the targets would take all the time.
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/fuzz/libpybpe.a
+	clang $(FUZZ_COMPILE) -fsanitize=address,undefined -c -o $@.o $<
+	clang -fsanitize=fuzzer,address,undefined -o $@ $@.o build/fuzz/libpybpe.a -lm -pthread
+
+build/fuzz/libpybpe.a: $(SOURCES:csrc/%.c=build/fuzz/obj/%.o)
+
+build/fuzz/obj/%.o: csrc/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	clang $(FUZZ_COMPILE) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+
+build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h build/sanitize/libpybpe.a
+	@mkdir -p $(@D)
+	$(COMPILE) $(SANITIZE) -D_GNU_SOURCE -o $@ $< tests/fuzz/replay.c build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%) build/fuzz/seeds.stamp
+	@for target in $(FUZZ_TARGETS); do \
+	    echo "fuzz $$target"; mkdir -p build/fuzz/corpus/$$target; \
+	    build/fuzz/fuzz_$$target -max_total_time=$(or $(seconds),60) -max_len=8192 -print_final_stats=1 \
+	        -artifact_prefix=build/fuzz/$$target- build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
+	        $(wildcard tests/fuzz/findings) > build/fuzz/$$target.log 2>&1 || { tail -30 build/fuzz/$$target.log; exit 1; }; \
+	    grep -E "^stat::number_of_executed_units" build/fuzz/$$target.log; \
+	done
+
+replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
+	@for target in $(FUZZ_TARGETS); do \
+	    echo "replay $$target"; \
+	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) || exit 1; \
+	done
 
 pytest: all
 	$(VENV)/python -m pytest

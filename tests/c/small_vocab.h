@@ -38,14 +38,24 @@ static inline void small_start(small_vocab *v) {
     }
 }
 
-/* Adds the token left + right and its merge. */
+static inline size_t small_length(const small_vocab *v, uint32_t id) {
+    return (size_t)(v->offsets[id + 1] - v->offsets[id]);
+}
+
+/* Adds a merge, and the token left + right unless there is one with these bytes. Returns its id. */
 static inline uint32_t small_add_merge(small_vocab *v, uint32_t left, uint32_t right) {
     uint8_t both[SMALL_BYTES];
-    size_t n = (size_t)(v->offsets[left + 1] - v->offsets[left]);
-    size_t m = (size_t)(v->offsets[right + 1] - v->offsets[right]);
+    size_t n = small_length(v, left);
+    size_t m = small_length(v, right);
     memcpy(both, v->bytes + v->offsets[left], n);
     memcpy(both + n, v->bytes + v->offsets[right], m);
-    uint32_t id = small_add_token(v, both, n + m);
+    uint32_t id = 0;
+    while (id < v->count && (small_length(v, id) != n + m || memcmp(v->bytes + v->offsets[id], both, n + m) != 0)) {
+        id += 1;
+    }
+    if (id == v->count) {
+        small_add_token(v, both, n + m);
+    }
     v->merges[2 * v->merges_count] = left;
     v->merges[2 * v->merges_count + 1] = right;
     v->merged[v->merges_count++] = id;

@@ -2,6 +2,7 @@
 Encoding: worked examples, then random words and vocabularies against the obvious quadratic algorithm.
 */
 #include "check.h"
+#include "naive_encode.h"
 #include "small_vocab.h"
 
 /* ---------------------------------------------------------------------------------------------------
@@ -190,53 +191,6 @@ static uint64_t random_next(uint64_t *state) {
 
 static size_t random_below(uint64_t *state, size_t n) { return (size_t)(random_next(state) >> 33) % n; }
 
-/* rank + 1 of each pair of ids, or 0. */
-static uint16_t naive_ranks[SMALL_TOKENS][SMALL_TOKENS];
-
-static void naive_prepare(const small_vocab *v) {
-    memset(naive_ranks, 0, sizeof naive_ranks);
-    for (size_t m = v->merges_count; m-- > 0;) {
-        naive_ranks[v->merges[2 * m]][v->merges[2 * m + 1]] = (uint16_t)(m + 1);
-    }
-}
-
-/* The definition: look at all pairs, merge the first of lowest rank, repeat. */
-static size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t n, uint32_t *ids) {
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = w[i];
-    }
-    for (;;) {
-        unsigned best = UINT16_MAX;
-        size_t at = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            unsigned rank = naive_ranks[ids[i]][ids[i + 1]];
-            if (rank > 0 && rank < best) {
-                best = rank;
-                at = i;
-            }
-        }
-        if (best == UINT16_MAX) {
-            return n;
-        }
-        ids[at] = v->merged[best - 1];
-        n -= 1;
-        memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
-    }
-}
-
-/* The id of left + right, or the number of tokens. */
-static size_t token_find(const small_vocab *v, uint32_t left, uint32_t right) {
-    size_t n = (size_t)(v->offsets[left + 1] - v->offsets[left]);
-    size_t m = (size_t)(v->offsets[right + 1] - v->offsets[right]);
-    size_t id = 0;
-    while (id < v->count && (v->offsets[id + 1] - v->offsets[id] != n + m ||
-                             memcmp(v->bytes + v->offsets[id], v->bytes + v->offsets[left], n) != 0 ||
-                             memcmp(v->bytes + v->offsets[id] + n, v->bytes + v->offsets[right], m) != 0)) {
-        id += 1;
-    }
-    return id;
-}
-
 static void swap_u32(uint32_t *a, uint32_t *b) {
     uint32_t x = *a;
     *a = *b;
@@ -256,14 +210,12 @@ static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, 
     for (size_t attempt = 0; attempt < 20 * merges && v->merges_count < merges; attempt++) {
         uint32_t left = usable[random_below(state, count)];
         uint32_t right = usable[random_below(state, count)];
-        size_t n = (size_t)(v->offsets[left + 1] - v->offsets[left] + v->offsets[right + 1] - v->offsets[right]);
-        size_t known = token_find(v, left, right);
-        if (n <= 12 && known == v->count) {
-            usable[count++] = small_add_merge(v, left, right);
-        } else if (n <= 12) {
-            v->merges[2 * v->merges_count] = left;
-            v->merges[2 * v->merges_count + 1] = right;
-            v->merged[v->merges_count++] = (uint32_t)known;
+        size_t before = v->count;
+        if (small_length(v, left) + small_length(v, right) <= 12) {
+            uint32_t id = small_add_merge(v, left, right);
+            if (id == before) {
+                usable[count++] = id;
+            }
         }
     }
     for (size_t i = v->merges_count; shuffled && i > 1; i--) {
@@ -298,6 +250,7 @@ static void compare_words(subject *s, const small_vocab *v, uint64_t *state, con
         }
         free(w);
     }
+    naive_forget(v);
 }
 
 static void test_random_words(void) {

@@ -1,0 +1,96 @@
+/*
+Encoding against its definition: random vocabularies and texts. Each word has the ids of the naive encoder; the ids
+decode to the text; a text cut in two at any safe cut has the ids of the whole; a warm cache changes nothing.
+*/
+#include "fuzz.h"
+#include "naive_encode.h"
+
+enum { MOST_TEXT = 512 };
+
+static void make_vocab(small_vocab *v, fuzz_input *in) {
+    small_start(v);
+    unsigned merges = fuzz_below(in, 60);
+    for (unsigned m = 0; m < merges; m++) {
+        uint32_t pair[2];
+        for (int side = 0; side < 2; side++) {
+            unsigned x = fuzz_byte(in);
+            pair[side] = x < 128 || v->count == 256 ? x : 256 + (x - 128) % (uint32_t)(v->count - 256);
+        }
+        if (small_length(v, pair[0]) + small_length(v, pair[1]) <= 40) {
+            small_add_merge(v, pair[0], pair[1]);
+        }
+    }
+}
+
+static size_t encode(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n, uint32_t *ids) {
+    size_t count = 0;
+    pybpe_error err;
+    REQUIRE(pybpe_encode(e, c, NULL, text, n, ids, 4, MOST_TEXT, &count, &err) == PYBPE_OK);
+    return count;
+}
+
+static void check_words(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n,
+                        const uint32_t *ids, size_t count) {
+    static uint32_t want[MOST_TEXT];
+    size_t ends[64];
+    size_t at = 0;
+    for (size_t pos = 0; pos < n;) {
+        size_t words = pybpe_pretok_split(pybpe_encoder_pretok(e), text, n, pos, ends, 64);
+        REQUIRE(words > 0);
+        for (size_t i = 0; i < words; i++) {
+            REQUIRE(ends[i] > pos && ends[i] <= n);
+            size_t wanted = merge_naive(v, text + pos, ends[i] - pos, want);
+            REQUIRE(at + wanted <= count && memcmp(want, ids + at, 4 * wanted) == 0);
+            at += wanted;
+            pos = ends[i];
+        }
+    }
+    REQUIRE(at == count);
+}
+
+static void check_cuts(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n, const uint32_t *ids,
+                       size_t count) {
+    static uint32_t parts[2 * MOST_TEXT];
+    const pybpe_pretok *p = pybpe_encoder_pretok(e);
+    for (size_t cut = pybpe_text_cut(p, NULL, text, n, 1); cut < n; cut = pybpe_text_cut(p, NULL, text, n, cut + 1)) {
+        size_t first = encode(e, c, text, cut, parts);
+        size_t second = encode(e, c, text + cut, n - cut, parts + first);
+        REQUIRE(first + second == count && memcmp(parts, ids, 4 * count) == 0);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static small_vocab v;
+    static uint32_t ids[MOST_TEXT], again[MOST_TEXT];
+    static uint8_t back[MOST_TEXT];
+    static const int patterns[] = {PYBPE_PATTERN_GPT2, PYBPE_PATTERN_CL100K, PYBPE_PATTERN_O200K, PYBPE_PATTERN_LLAMA3,
+                                   PYBPE_PATTERN_QWEN2};
+    fuzz_input in = {data, size};
+    pybpe_vocab *vocab;
+    pybpe_encoder *e;
+    pybpe_cache *c;
+    pybpe_error err;
+    unsigned choice = fuzz_byte(&in);
+    make_vocab(&v, &in);
+    pybpe_vocab_spec spec = small_spec(&v);
+    spec.pattern = patterns[choice % 5] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
+    REQUIRE(pybpe_vocab_new(&vocab, &spec, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_encoder_new(&e, vocab, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_cache_new(&c, e, NULL, &err) == PYBPE_OK);
+
+    size_t n, length = 0;
+    uint8_t *text = fuzz_bytes(&in, MOST_TEXT, &n);
+    size_t count = encode(e, c, text, n, ids);
+    naive_prepare(&v);
+    check_words(&v, e, text, n, ids, count);
+    naive_forget(&v);
+    REQUIRE(encode(e, c, text, n, again) == count && memcmp(ids, again, 4 * count) == 0);
+    REQUIRE(pybpe_decode(vocab, ids, 4, count, back, MOST_TEXT, &length, &err) == PYBPE_OK);
+    REQUIRE(length == n && memcmp(back, text, n) == 0);
+    check_cuts(e, c, text, n, ids, count);
+    free(text);
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/*
+Splitting: every instruction set gives the same words, calls of any size do, and so do both halves at any safe cut.
+(Whether they are the right words, Python's `regex` tells: tests/py/test_pretok.py and fuzz_python.py.)
+*/
+#include "fuzz.h"
+
+enum { MOST_TEXT = 1024, PATTERNS = 10 };
+
+static pybpe_pretok *splitters[PATTERNS][3];
+
+static void make_splitters(void) {
+    static const char *const simd[] = {"avx512", "avx2", "swar"};
+    pybpe_error err;
+    for (int i = 0; i < PATTERNS && splitters[PATTERNS - 1][2] == NULL; i++) {
+        int pattern = (1 + i % 5) | (i < 5 ? 0 : PYBPE_PATTERN_DIGITS1);
+        for (int k = 0; k < 3; k++) {
+            REQUIRE(setenv("PYBPE_SIMD", simd[k], 1) == 0);
+            REQUIRE(pybpe_pretok_new(&splitters[i][k], pattern, NULL, &err) == PYBPE_OK);
+        }
+    }
+}
+
+/* All ends of words of text[0..n), asked for `cap` at a time; each plus `add`. */
+static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t cap, size_t *all, size_t add) {
+    size_t ends[MOST_TEXT + 64];
+    size_t count = 0;
+    for (size_t pos = 0; pos < n;) {
+        size_t words = pybpe_pretok_split(p, text, n, pos, ends, cap);
+        REQUIRE(words > 0 && words <= cap);
+        for (size_t i = 0; i < words; i++) {
+            REQUIRE(ends[i] > pos && ends[i] <= n);
+            pos = ends[i];
+            all[count++] = pos + add;
+        }
+    }
+    return count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static size_t want[MOST_TEXT], got[2 * MOST_TEXT];
+    fuzz_input in = {data, size};
+    make_splitters();
+    pybpe_pretok *const *kinds = splitters[fuzz_below(&in, PATTERNS)];
+    size_t cap = 64 + fuzz_byte(&in);
+    size_t n;
+    uint8_t *text = fuzz_bytes(&in, MOST_TEXT, &n);
+    size_t count = split(kinds[2], text, n, MOST_TEXT + 64, want, 0);
+    for (int k = 0; k < 3; k++) {
+        REQUIRE(split(kinds[k], text, n, cap, got, 0) == count);
+        REQUIRE(memcmp(want, got, count * sizeof *want) == 0);
+    }
+    for (size_t cut = pybpe_text_cut(kinds[0], NULL, text, n, 1); cut < n;
+         cut = pybpe_text_cut(kinds[0], NULL, text, n, cut + 1)) {
+        size_t first = split(kinds[0], text, cut, cap, got, 0);
+        size_t second = split(kinds[0], text + cut, n - cut, cap, got + first, cut);
+        REQUIRE(first + second == count && memcmp(want, got, count * sizeof *want) == 0);
+    }
+    free(text);
+    return 0;
+}
