@@ -75,6 +75,9 @@ int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_all
     if (code == PYBPE_OK) {
         code = boundary_table_new(&e->boundaries, v, mem, err);
     }
+    if (code == PYBPE_OK && v->whole_words) {
+        code = whole_table_new(&e->whole, v, &e->table, mem, err);
+    }
     if (code == PYBPE_OK && v->specials_count > 0) {
         code = make_specials(&e->specials, v, mem, err);
     }
@@ -96,6 +99,7 @@ void pybpe_encoder_free(pybpe_encoder *e) {
     pybpe_allocator mem = e->mem;
     merge_table_free(&e->table, &mem);
     boundary_table_free(&e->boundaries, &mem);
+    whole_table_free(&e->whole, &mem);
     pybpe_specials_free(e->specials);
     pybpe_pretok_free(e->pretok);
     mem_free(&mem, e);
@@ -319,7 +323,7 @@ static bool key_is_ascii(word_key key) {
 }
 
 /* Adds the words between text + from and the ends; up to BATCH_WORDS of them. */
-static void words_add(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+static void words_merge(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
     const uint8_t *end = work->end;
     size_t count = work->count;
@@ -347,6 +351,37 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
         }
     }
     work->count = count;
+}
+
+/* The same for a vocabulary with tokens that are only taken whole. Such words are rare, so the units before
+   one may well be flushed: the cache, which holds parts of words too, needs to know nothing of them. */
+static void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    size_t done = 0;
+    size_t done_end = from;
+    for (size_t i = 0; i < words; i++) {
+        size_t start = i > 0 ? ends[i - 1] : from;
+        uint32_t id = whole_table_find(&work->e->whole, work->e->vocab, text + start, ends[i] - start);
+        if (id == PYBPE_NO_ID) {
+            continue;
+        }
+        words_merge(work, text, done_end, ends + done, i - done);
+        units_flush(work);
+        if (work->code != PYBPE_OK) {
+            return;
+        }
+        sink_put(&work->sink, &id, 1);
+        done = i + 1;
+        done_end = ends[i];
+    }
+    words_merge(work, text, done_end, ends + done, words - done);
+}
+
+static void words_add(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    if (PYBPE_UNLIKELY(work->e->whole.bits != NULL)) {
+        words_add_whole(work, text, from, ends, words);
+    } else {
+        words_merge(work, text, from, ends, words);
+    }
 }
 
 /* Encodes ordinary text. */

@@ -5,6 +5,7 @@ The inside of an encoder. Internal.
 #define PYBPE_ENCODE_H
 
 #include "encode_boundary.h"
+#include "encode_whole.h"
 #include "merge.h"
 
 struct pybpe_encoder {
@@ -15,6 +16,7 @@ struct pybpe_encoder {
     bool narrow;              /* every id fits 16 bits */
     merge_table table;
     boundary_table boundaries;
+    whole_table whole;
 };
 
 static inline bool encoder_is_narrow(const pybpe_encoder *e) { return e->narrow; }

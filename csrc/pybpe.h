@@ -254,10 +254,11 @@ typedef struct pybpe_vocab_spec {
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
-    uint32_t eot_id;    /* the end-of-text token, or PYBPE_NO_ID */
-    int32_t pattern;    /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 */
-    int32_t normalizer; /* a pybpe_normalizer */
-    const char *custom; /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, else NULL */
+    uint32_t eot_id;     /* the end-of-text token, or PYBPE_NO_ID */
+    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 */
+    int32_t normalizer;  /* a pybpe_normalizer */
+    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, else NULL */
+    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merges give others */
 } pybpe_vocab_spec;
 
 typedef struct pybpe_vocab pybpe_vocab; /* immutable */

@@ -17,7 +17,7 @@ little-endian.
       24  u32           number of merges      M
       28  u32           number of specials    S
       32  u32           length of the custom regular expression   C
-      36  u32           0
+      36  u32           1 if a word that is a token is taken whole, else 0
       40  M x (u32, u32)  left id, right id, in rank order
           S x u32       ids of the specials, ascending
           C bytes       the custom regular expression
@@ -203,6 +203,10 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
     if (v->normalizer < PYBPE_NORMALIZER_NONE || v->normalizer > PYBPE_NORMALIZER_NFKC) {
         return error_set(err, source_code(from), source_setting(from, 16),
                          "normalizer %d is unknown; expected 0 (none), 1 (NFC) or 2 (NFKC)", (int)v->normalizer);
+    }
+    if (v->whole_words != 0 && v->whole_words != 1) {
+        return error_set(err, source_code(from), source_setting(from, 36), "whole_words is %d; expected 0 or 1",
+                         v->whole_words);
     }
     if (v->eot_id != PYBPE_NO_ID && (v->eot_id >= v->count || vocab_token_length(v, v->eot_id) == 0)) {
         return error_set(err, source_code(from), from->is_file && from->trailer == 0 ? 12 : source_setting(from, 20),
@@ -400,6 +404,7 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
     v->eot_id = spec->eot_id;
     v->pattern = spec->pattern;
     v->normalizer = spec->normalizer;
+    v->whole_words = spec->whole_words;
     const vocab_source from = {.is_file = false};
     code = vocab_index(v, &from, err);
     if (code == PYBPE_OK) {
@@ -422,6 +427,7 @@ pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v) {
                               .eot_id = v->eot_id,
                               .pattern = v->pattern,
                               .normalizer = v->normalizer,
+                              .whole_words = v->whole_words,
                               .custom = v->custom};
 }
 
@@ -638,6 +644,7 @@ static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {
     v->pattern = (int32_t)load_u32(t + 12);
     v->normalizer = (int32_t)load_u32(t + 16);
     v->eot_id = load_u32(t + 20);
+    v->whole_words = (int32_t)load_u32(t + 36);
     t += TRAILER_FIXED;
     for (size_t i = 0; i < 2 * v->merges_count; i++) {
         v->merges[i] = load_u32(t + 4 * i);
@@ -777,14 +784,9 @@ static void put_file(uint8_t *data, size_t n, size_t trailer, const pybpe_vocab 
     put_u32s(data, header, 7);
     uint8_t *at = put_tokens(data + FILE_HEADER, v);
     memcpy(at, TRAILER_MAGIC, sizeof TRAILER_MAGIC);
-    const uint32_t fixed[8] = {TRAILER_LAYOUT,
-                               (uint32_t)v->pattern,
-                               (uint32_t)v->normalizer,
-                               v->eot_id,
-                               (uint32_t)v->merges_count,
-                               (uint32_t)v->specials_count,
-                               (uint32_t)custom,
-                               0};
+    const uint32_t fixed[8] = {TRAILER_LAYOUT,   (uint32_t)v->pattern,      (uint32_t)v->normalizer,
+                               v->eot_id,        (uint32_t)v->merges_count, (uint32_t)v->specials_count,
+                               (uint32_t)custom, (uint32_t)v->whole_words};
     at = put_u32s(at + sizeof TRAILER_MAGIC, fixed, 8);
     at = put_u32s(at, v->merges, 2 * v->merges_count);
     at = put_u32s(at, v->specials, v->specials_count);

@@ -30,7 +30,8 @@ struct pybpe_vocab {
     uint32_t eot_id;
     int32_t pattern;
     int32_t normalizer;
-    hash_seed seed; /* of both indexes */
+    int32_t whole_words; /* 0 or 1 */
+    hash_seed seed;      /* of both indexes */
     token_index ordinary_index;
     token_index special_index;
     uint32_t byte_ids[256]; /* the ordinary token of each single byte */

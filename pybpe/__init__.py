@@ -23,9 +23,11 @@ from .errors import (
     LimitError,
     MissingExtraError,
     OutOfMemoryError,
+    UnsupportedError,
     WorkerError,
 )
 from .padding import padded_vocab_size
+from .template import Template
 from .tokenizer import Tokenizer
 from .trainer import train, train_bpe
 
@@ -43,7 +45,9 @@ __all__ = [
     "Manifest",
     "MissingExtraError",
     "OutOfMemoryError",
+    "Template",
     "Tokenizer",
+    "UnsupportedError",
     "WorkerError",
     "__version__",
     "binarize",

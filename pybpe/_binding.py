@@ -397,6 +397,7 @@ class Vocab:
         pattern: int,
         custom: str | None,
         normalizer: str | None,
+        whole_words: bool = False,
     ) -> Vocab:
         """See pybpe_vocab_spec. merges None recovers them from the order of the ids."""
         strings = _Strings(tokens)
@@ -411,6 +412,7 @@ class Vocab:
         spec.pattern = pattern
         spec.custom = regex
         spec.normalizer = NORMALIZERS[normalizer]
+        spec.whole_words = whole_words
         if merges is None:
             count = ffi.new("size_t *")
             pairs = _new_uncleared("uint32_t[]", 2 * len(tokens) + 2)
@@ -467,6 +469,11 @@ class Vocab:
         """None, "NFC" or "NFKC"."""
         number = self._spec.normalizer
         return next(name for name, value in NORMALIZERS.items() if value == number)
+
+    @property
+    def whole_words(self) -> bool:
+        """Whether a word that is a token is that token, whatever merges give."""
+        return bool(self._spec.whole_words)
 
     def decoded_length(self, ids: IdBuffer) -> int:
         """How many bytes `decode_into` writes for these ids; ArgumentError for an unknown one."""

@@ -30,6 +30,10 @@ class LimitError(Error, OverflowError):
     """Valid, but more than the target format or this library can hold."""
 
 
+class UnsupportedError(Error, ValueError):
+    """A target format or library cannot hold something of this tokenizer; the message says what."""
+
+
 class OutOfMemoryError(Error, MemoryError):
     """An allocation failed."""
 

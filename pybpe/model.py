@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from . import _binding
 from .errors import ArgumentError
 from .formats import byte_level
 from .pattern import Pattern
+from .template import Template
 
 END_OF_TEXT = "<|endoftext|>"
+# What else the end of a document is called: Llama 3.
+_OTHER_ENDS = ("<|end_of_text|>",)
 
 # The control tokens of the llm.c profile, ids 0 to 8.
 CONTROL_TOKENS = (
@@ -41,6 +46,12 @@ class Model:
         pattern: how text is cut into words.
         normalizer: None, "NFC" or "NFKC".
         training: how it was trained (tie_break and the like), for the saved file; free of any meaning.
+        whole_words: a word that is a token becomes that token even if merges give other ones. tiktoken does so,
+            and Hugging Face's models with ignore_merges.
+        visible: the specials that are text to a reader: Hugging Face's added tokens that are not "special".
+        template: what stands around an encoded text, on request.
+        eos: the special that ends a document; None for <|endoftext|>.
+        chat_template: how a chat becomes text, in Jinja, for transformers.
     """
 
     tokens: Sequence[bytes]
@@ -49,11 +60,22 @@ class Model:
     pattern: Pattern
     normalizer: str | None = None
     training: Mapping[str, object] = field(default_factory=dict)
+    whole_words: bool = False
+    visible: frozenset[str] = frozenset()
+    template: Template | None = None
+    eos: str | None = None
+    chat_template: str | None = None
+
+    @property
+    def eot(self) -> str | None:
+        """The special that ends a document, or None if there is none."""
+        names = (END_OF_TEXT, *_OTHER_ENDS) if self.eos is None else (self.eos,)
+        return next((text for text in names if text in self.specials), None)
 
     @property
     def eot_id(self) -> int | None:
-        """The id of <|endoftext|>, or None."""
-        return self.specials.get(END_OF_TEXT)
+        """Its id."""
+        return self.specials.get(self.eot or "")
 
     def fingerprint(self) -> str:
         """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
@@ -63,6 +85,7 @@ class Model:
             digest.update(len(token).to_bytes(8, "little") + token)
         digest.update(array("Q", [i for pair in self.merges for i in pair]).tobytes())
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
+        digest.update(b"whole words" if self.whole_words else b"")
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
@@ -75,7 +98,20 @@ class Model:
             self.pattern.number,
             self.pattern.custom,
             self.normalizer,
+            self.whole_words,
         )
+
+    def unreached(self) -> list[int]:
+        """The ordinary tokens that merging their bytes does not give: without `whole_words`, no text has them."""
+        special_ids = set(self.specials.values())
+        ids = [i for i, token in enumerate(self.tokens) if token and i not in special_ids]
+        ends = list(accumulate(len(self.tokens[i]) for i in ids))
+        encoder = _binding.Encoder(replace(self, whole_words=False).to_vocab())
+        found = encoder.encode_words(b"".join(self.tokens[i] for i in ids), ends)
+        starts = {end - len(self.tokens[i]) for i, end in zip(found, accumulate(len(self.tokens[i]) for i in found))}
+        # A token is reached if no other one begins inside it.
+        inside = sorted(starts.difference([0, *ends]))
+        return sorted({ids[bisect_right(ends, at)] for at in inside})
 
     def with_size(self, size: int) -> Model:
         """The first `size` tokens: bytes, specials, and what the first merges make. Specials that stand
@@ -108,7 +144,9 @@ class Model:
         tokens = vocab.tokens()
         specials = {tokens[i].decode("utf-8", "replace"): i for i in vocab.specials()}
         pattern = Pattern.from_number(*vocab.pattern)
-        return cls(tokens, vocab.merges(), specials, pattern, vocab.normalizer)
+        eos = None if vocab.eot_id is None else tokens[vocab.eot_id].decode("utf-8", "replace")
+        model = cls(tokens, vocab.merges(), specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
+        return model if model.eot == eos else replace(model, eos=eos)
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:

@@ -75,12 +75,13 @@ class Pattern:
         """The built-in pattern that a regular expression stands for, else a custom one."""
         if regex in _SPELLINGS:
             return cls(_SPELLINGS[regex])
-        for name in NAMES:
-            for digits in (None, 1):
-                pattern = cls(name, digits)
-                if pattern.regex == regex:
-                    return pattern
-        return cls(regex)
+        return cls.builtin(regex) or cls(regex)
+
+    @classmethod
+    def builtin(cls, regex: str) -> Pattern | None:
+        """The built-in pattern with exactly this regular expression."""
+        patterns = (cls(name, digits) for name in NAMES for digits in (None, 1))
+        return next((pattern for pattern in patterns if pattern.regex == regex), None)
 
     @property
     def is_custom(self) -> bool:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import codecs
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
-from .batches import Item, joined, text_list, work_items
+from .batches import text_list
 from .decode_stream import DecodeStream
+from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError
-from .formats import tiktoken, tokenizer_json, vocab_merges
+from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
+from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
 from .model import Model, check_specials
-from .normalize import normalize
-from .parallel import Result, map_ordered, run_interruptibly
 from .pattern import Pattern
-from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, open_input, text_pieces, utf8
+from .pretokenize import Text, utf8
+from .template import Template
 
 if TYPE_CHECKING:
     import numpy
-
-AllowedSpecial = Literal["all"] | Collection[str]
-
-_ITERABLE_BYTES = 1 << 14  # how much text encode_iterable gathers before it encodes
-_SHORT_TEXT = 1 << 18  # characters, or bytes: up to so many are encoded in one call of C
-_LONG_PIECE = 4 * BLOCK_BYTES  # a text without safe cuts makes longer pieces, which take long
 
 
 class Tokenizer:
@@ -69,11 +65,7 @@ class Tokenizer:
     def _set(self, model: Model, vocab: _binding.Vocab | None = None) -> None:
         self._model = model
         self._vocab = vocab if vocab is not None else model.to_vocab()
-        self._encoder = _binding.Encoder(self._vocab)
-        self._specials = _binding.Specials(dict(model.specials)) if model.specials else None
-        self._cut = cutter(model.pattern, self._specials)
-        self._direct = model.normalizer is None and not model.pattern.is_custom
-        self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
+        self._encoder = TextEncoder(model, self._vocab)
 
     @classmethod
     def from_model(cls, model: Model) -> Tokenizer:
@@ -89,20 +81,28 @@ class Tokenizer:
     # Files
 
     @classmethod
-    def from_file(cls, path: _binding.PathLike) -> Tokenizer:
-        """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE) or a tokenizer.bin (llm.c's or
-        ours); which one it is shows in the content.
+    def from_file(
+        cls,
+        path: _binding.PathLike,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Tokenizer:
+        """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE), a tokenizer.bin (llm.c's or ours), a
+        .tiktoken file, or a folder that `save_pretrained` wrote; which one it is shows in the content.
+
+        Args:
+            pattern: a name or regular expression to be used instead of that of a tokenizer.json, if you know that
+                it gives the same words; needed for a .tiktoken file, which has none.
+            special_tokens: text -> id, for a .tiktoken file.
 
         Raises:
             FileError, FormatError: with the file, the place and what was expected there.
+            ArgumentError: the file has no pattern, or has its own special tokens.
         """
-        with open_input(path) as stream:
-            start = stream.read(4)
-            if start[:1] in b"{ \t\r\n" and start:
-                return cls.from_model(tokenizer_json.loads(start + stream.read(), str(path)))
-        vocab = _binding.Vocab.load(path)
+        chosen = Pattern(pattern) if pattern is not None else None
         tokenizer = cls.__new__(cls)
-        tokenizer._set(Model.from_vocab(vocab), vocab)
+        tokenizer._set(*load.load(path, chosen, special_tokens))
         return tokenizer
 
     @classmethod
@@ -135,30 +135,46 @@ class Tokenizer:
         Raises:
             ArgumentError: a file without a pattern, or an Encoding with one.
             FileError, FormatError: the file, with the line.
-            LimitError: a token that no merge makes; ids would differ.
+            LimitError: a hand-made vocabulary with a token that parts can make in ways that overlap.
         """
-        if not isinstance(source, (str, bytes, os.PathLike)):
-            if pattern is not None or special_tokens is not None:
-                raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
-            return cls.from_model(tiktoken.from_encoding(source))
-        if pattern is None:
-            raise ArgumentError(
-                f"{os.fsdecode(source)}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'"
-            )
-        return cls.from_model(tiktoken.read(source, special_tokens or {}, Pattern(pattern)))
+        if isinstance(source, (str, bytes, os.PathLike)):
+            return cls.from_file(source, pattern=pattern, special_tokens=special_tokens or {})
+        if pattern is not None or special_tokens is not None:
+            raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
+        return cls.from_model(tiktoken.from_encoding(source))
+
+    @classmethod
+    def from_hf(cls, tokenizer: Any, *, pattern: str | None = None) -> Tokenizer:
+        """The tokenizer that gives Hugging Face's ids.
+
+        Args:
+            tokenizer: a tokenizers.Tokenizer, or a fast tokenizer of transformers, whose chat template and end of
+                text are taken too.
+            pattern: as in `from_file`.
+
+        Raises:
+            ArgumentError: it is another thing.
+            FormatError: a part that pybpe does not have; it says which.
+        """
+        return cls.from_model(hf.from_hf(tokenizer, Pattern(pattern) if pattern is not None else None))
 
     def save(self, path: _binding.PathLike) -> None:
-        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids."""
-        _binding.write_file(path, tokenizer_json.dumps(self._model).encode("utf-8"))
+        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids.
+
+        Raises:
+            UnsupportedError: a special token is spelled as an ordinary token is.
+        """
+        export.export(self._model, path, "json")
 
     def save_bin(self, path: _binding.PathLike, version: int = 2) -> None:
-        """Writes a tokenizer.bin, atomically: llm.c reads it, and `from_file` restores all of it.
+        """Writes a tokenizer.bin, atomically: llm.c reads it, and `from_file` gives the same ids.
 
         Args:
             version: 2; or 1, which llm.c accepts only for GPT-2's own 50,257 tokens, with a warning.
 
         Raises:
             LimitError: a token is longer than 255 bytes, or an id is unused.
+            UnsupportedError: there is a template.
         """
         if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
             warnings.warn(
@@ -166,11 +182,61 @@ class Tokenizer:
                 " write version 2",
                 stacklevel=2,
             )
+        export.refuse_template(self._model, "tokenizer.bin")
         self._vocab.save(path, version)
 
     def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
-        """Writes GPT-2's two files."""
+        """Writes GPT-2's two files. UnsupportedError for what they cannot hold, such as another pattern."""
+        export.refuse_template(self._model, "vocab.json and merges.txt")
         vocab_merges.write(self._model, vocab_json, merges_txt)
+
+    def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
+        """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
+        tokenizer_config.json with the chat template, special_tokens_map.json.
+
+        Args:
+            tokens: special tokens by role, such as unk_token="<unk>". eos_token is the end of text unless given;
+                bos_token what the template begins with, else the same; pad_token <|padding|> or <|pad|>.
+
+        Raises:
+            ArgumentError: a role's token is no special token.
+            UnsupportedError: as `save`.
+        """
+        pretrained.write(self._model, folder, tokens)
+
+    def export(self, path: _binding.PathLike, format: str | None = None) -> None:
+        """Writes a file or folder of another program's format.
+
+        Args:
+            path: where to.
+            format: "json" (tokenizer.json), "bin" (llm.c's tokenizer.bin), "files" (a folder with vocab.json and
+                merges.txt), "tiktoken" (ranks; tell its reader the pattern and the special tokens), "pretrained"
+                (see `save_pretrained`). None: by the name's ending, .json, .bin or .tiktoken; else "pretrained".
+
+        Raises:
+            UnsupportedError: the format cannot hold something that decides ids; the message says what.
+            ArgumentError: there is no such format.
+        """
+        export.export(self._model, path, format)
+
+    def to_tiktoken(self, name: str = "pybpe") -> Any:
+        """The tiktoken.Encoding that gives the same ids.
+
+        Raises:
+            UnsupportedError: there is none; it says why.
+            MissingExtraError: tiktoken is not installed.
+        """
+        export.refuse_template(self._model, "a tiktoken.Encoding")
+        return tiktoken.to_encoding(self._model, name)
+
+    def to_hf(self) -> Any:
+        """The tokenizers.Tokenizer that gives the same ids.
+
+        Raises:
+            UnsupportedError: there is none; it says why.
+            MissingExtraError: tokenizers is not installed.
+        """
+        return hf.to_hf(self._model)
 
     # ------------------------------------------------------------------------------------------------
     # Encoding
@@ -178,28 +244,55 @@ class Tokenizer:
     def encode(
         self,
         text: Text,
+        pair: Text | None = None,
         *,
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
+        add_special_tokens: bool = False,
     ) -> list[int]:
         """The ids of a text.
 
         Args:
             text: str, or bytes, of which any are fine: what is not valid UTF-8 is encoded byte by byte. Other
                 objects with bytes to read (bytearray, memoryview, mmap, uint8 array) are not copied.
+            pair: a second text, whose ids follow, or stand where the template wants them.
             allowed_special: the specials that become one id each; "all", or a set. The others are text.
             disallowed_special: specials whose occurrence is an error; "all" means all not allowed.
+            add_special_tokens: put around it what the template says (see `with_template`), if there is one.
 
         Raises:
             ArgumentError: a disallowed special occurs, or text is of another type.
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"])
+        >>> tokenizer.encode("hi<s>")
+        [104, 105, 256]
+        >>> tokenizer.encode("hi<s>", allowed_special=())
+        [104, 105, 60, 115, 62]
+        >>> tokenizer.with_template(bos="<s>").encode("hi", add_special_tokens=True)
+        [256, 104, 105]
         """
-        if allowed_special == "all" and not disallowed_special:
-            return self._encode(text, self._specials)
-        return self._encode(text, self._allowed((text,), allowed_special, disallowed_special))
+        encoder = self._encoder
+        specials = encoder.specials
+        if allowed_special != "all" or disallowed_special:
+            texts = (text,) if pair is None else (text, pair)
+            specials = encoder.allowed(texts, allowed_special, disallowed_special)
+        ids = encoder.encode(text, specials)
+        if pair is None and not add_special_tokens:
+            return ids
+        return self._with_template(ids, None if pair is None else encoder.encode(pair, specials), add_special_tokens)
+
+    def _with_template(self, first: list[int], second: list[int] | None, apply: bool) -> list[int]:
+        if apply and self._model.template is not None:
+            return self._model.template.apply(self._model.specials, first, second)
+        return first + (second or [])
 
     def encode_ordinary(self, text: Text) -> list[int]:
-        """The ids of a text in which no special is recognised."""
-        return self._encode(text, None)
+        """The ids of a text in which no special is recognised.
+
+        >>> Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"]).encode_ordinary("<s>")
+        [60, 115, 62]
+        """
+        return self._encoder.encode(text, None)
 
     def encode_batch(
         self,
@@ -208,19 +301,13 @@ class Tokenizer:
         num_threads: int | None = None,
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
+        add_special_tokens: bool = False,
     ) -> list[list[int]]:
         """`encode` of each text, by threads (None: all CPUs)."""
         texts = text_list(texts)
-        specials = self._allowed(texts, allowed_special, disallowed_special)
-
-        def encode(item: Item) -> list[tuple[int, list[int]]]:
-            return [(i, self._encode_piece(piece, specials)) for i, piece in item]
-
-        rows: list[list[int]] = [[] for _ in texts]
-        for done in map_ordered(encode, work_items(texts, self._pieces), num_threads):
-            for i, ids in done:
-                rows[i] += ids
-        return rows
+        specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
+        rows = self._encoder.batch(texts, specials, num_threads)
+        return [self._with_template(ids, None, True) for ids in rows] if add_special_tokens else rows
 
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
         """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
@@ -228,20 +315,7 @@ class Tokenizer:
         Lazy, and memory stays bounded: text is gathered only up to the next place where it can be cut
         without influence on any id.
         """
-        pending = bytearray()
-        enough = _ITERABLE_BYTES
-        for text in texts:
-            pending += normalize(utf8(text), self._model.normalizer)
-            if len(pending) < enough:
-                continue
-            at = self._cut(pending, max(1, len(pending) // 2))
-            if at < len(pending):
-                yield from self._encode_piece(bytes(pending[:at]), self._specials)
-                del pending[:at]
-                enough = _ITERABLE_BYTES
-            else:  # there is no cut: looking again after each text would take quadratic time
-                enough = 2 * len(pending)
-        yield from self._encode_piece(bytes(pending), self._specials)
+        return self._encoder.iterate(texts, self._encoder.specials)
 
     def encode_to_numpy(
         self,
@@ -259,19 +333,8 @@ class Tokenizer:
         Returns:
             shape (tokens,), uint16 if every id of the vocabulary fits, else uint32.
         """
-        import numpy
-
-        specials = self._allowed((text,), allowed_special, disallowed_special)
-        if num_threads == 1 and self._direct and not (isinstance(text, str) and len(text) > BLOCK_BYTES):
-            data = utf8(text)
-            ids = numpy.empty(len(data), dtype=self.dtype)  # pages that stay untouched cost nothing
-            count = 0
-            for piece in data_pieces(data, self._cut):
-                count += self._encode_into(piece, specials, ids[count:])
-            ids.resize(count, refcheck=False)
-            return ids
-        parts = map_ordered(lambda piece: self._encode_array(piece, specials), self._pieces(text), num_threads)
-        return joined(list(parts), self.dtype)
+        specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
+        return self._encoder.array(text, specials, self.dtype, num_threads)
 
     def encode_batch_to_numpy(
         self,
@@ -287,29 +350,9 @@ class Tokenizer:
             ids: shape (tokens,), dtype as `encode_to_numpy`.
             row_offsets: shape (texts + 1,), int64: text i has ids[row_offsets[i] : row_offsets[i + 1]].
         """
-        import numpy
-
         texts = text_list(texts)
-        specials = self._allowed(texts, allowed_special, disallowed_special)
-
-        def encode(item: Item) -> tuple[numpy.ndarray[Any, Any], list[tuple[int, int]]]:
-            ids = numpy.empty(sum(len(piece) for _, piece in item), dtype=self.dtype)
-            counts = []
-            total = 0
-            for i, piece in item:
-                counts.append((i, self._encode_into(piece, specials, ids[total:])))
-                total += counts[-1][1]
-            ids.resize(total, refcheck=False)
-            return ids, counts
-
-        parts = []
-        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
-        for ids, counts in map_ordered(encode, work_items(texts, self._pieces), num_threads):
-            parts.append(ids)
-            for i, count in counts:
-                row_offsets[i + 1] += count
-        numpy.cumsum(row_offsets, out=row_offsets)
-        return joined(parts, self.dtype), row_offsets
+        specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
+        return self._encoder.batch_arrays(texts, specials, self.dtype, num_threads)
 
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
@@ -320,112 +363,18 @@ class Tokenizer:
         >>> tokenizer.encode_with_offsets("né").char_spans
         [(0, 1), (1, 2), (1, 2)]
         """
-        data = bytes(normalize(utf8(text), self._model.normalizer))
-        ids = self._encode(data, self._allowed((data,), allowed_special, disallowed_special))
+        specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
+        ids = self._encoder.encode(text, specials)
         spans = offsets.byte_spans([len(self._model.tokens[i]) for i in ids])
-        return offsets.EncodingWithOffsets(ids, spans, offsets.char_spans(data, spans))
+        return offsets.EncodingWithOffsets(
+            ids, spans, offsets.char_spans(self._encoder.normalized(text, specials), spans)
+        )
 
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> int:
         """How many ids `encode` gives, without making them."""
-        specials = self._allowed((text,), allowed_special, disallowed_special)
-        if self._model.pattern.is_custom:
-            return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
-        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
-
-    def _encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
-        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short calls come first
-            return self._encoder.encode(utf8(text), specials)
-        ids: list[int] = []
-        for piece in self._pieces(text):
-            ids += self._encode_piece(piece, specials)
-        return ids
-
-    def _pieces(self, text: Text) -> Iterator[_binding.Data]:
-        """A text, normalised, in pieces that can be encoded separately."""
-        if self._model.normalizer is None:
-            return text_pieces(text, self._cut)
-        return data_pieces(normalize(utf8(text), self._model.normalizer), self._cut)
-
-    def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
-        if self._model.pattern.is_custom:
-            return self._encode_custom(bytes(piece), specials)
-        return _interruptibly(self._encoder.encode, piece, specials)
-
-    def _encode_into(
-        self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
-    ) -> int:
-        """Writes the ids to the start of an array with room for a piece's length; returns how many there are."""
-        if self._model.pattern.is_custom:
-            found = self._encode_custom(bytes(piece), specials)
-            ids[: len(found)] = found
-            return len(found)
-        return _interruptibly(self._encoder.encode_into, piece, specials, ids)
-
-    def _encode_array(self, piece: _binding.Data, specials: _binding.Specials | None) -> numpy.ndarray[Any, Any]:
-        import numpy
-
-        ids = numpy.empty(len(piece), dtype=self.dtype)
-        ids.resize(self._encode_into(piece, specials, ids), refcheck=False)
-        return ids
-
-    def _encode_custom(self, data: bytes, specials: _binding.Specials | None) -> list[int]:
-        """With a pattern that Python cuts: the text between specials, then the special, in turn."""
-        ids: list[int] = []
-        begin = 0
-        while begin < len(data):
-            found = specials.find(data, begin) if specials is not None else None
-            end = found[0] if found is not None else len(data)
-            segment = data[begin:end]
-            ids += self._encoder.encode_words(segment, self._model.pattern.word_ends(segment))
-            if found is None:
-                break
-            ids.append(found[2])
-            begin = found[1]
-        return ids
-
-    def _allowed(
-        self, texts: Iterable[Text], allowed: AllowedSpecial, disallowed: AllowedSpecial
-    ) -> _binding.Specials | None:
-        """The matcher of the allowed specials, after a check that no disallowed one occurs."""
-        if allowed == "all" and not disallowed:
-            return self._specials
-        allowed = self._special_set(allowed)
-        all_others = disallowed == "all"
-        disallowed = self._special_set(disallowed)
-        forbidden = self._special_subset(disallowed - allowed if all_others else disallowed)
-        if forbidden is not None:
-            for text in texts:
-                self._refuse_specials(text, forbidden)
-        return self._special_subset(allowed)
-
-    def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
-        begin = 0
-        for piece in self._pieces(text):  # no special lies across two of them
-            found = _interruptibly(forbidden.find, piece)
-            if found is not None:
-                raise ArgumentError(
-                    f"the text contains the special token {self.id_to_token(found[2])!r} at byte {begin + found[0]},"
-                    " which is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"
-                )
-            begin += len(piece)
-
-    def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
-        if specials == "all":
-            return frozenset(self._model.specials)
-        if isinstance(specials, str):
-            raise ArgumentError(f"expected 'all' or a set of special tokens, not the string {specials!r}")
-        unknown = set(specials) - set(self._model.specials)
-        if unknown:
-            raise ArgumentError(f"not special tokens of this tokenizer: {sorted(unknown)}")
-        return frozenset(specials)
-
-    def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:
-        if texts not in self._matchers:
-            ids = {text: self._model.specials[text] for text in texts}
-            self._matchers[texts] = _binding.Specials(ids) if ids else None
-        return self._matchers[texts]
+        return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
 
     # ------------------------------------------------------------------------------------------------
     # Decoding
@@ -438,8 +387,18 @@ class Tokenizer:
         """
         return self._decode(list(id_chunks(ids, self.n_vocab)))
 
-    def decode(self, ids: Iterable[int], errors: str = "replace") -> str:
-        """The text of ids. `errors` is what happens to bytes that are not UTF-8: see bytes.decode."""
+    def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
+        """The text of ids.
+
+        Args:
+            errors: what happens to bytes that are not UTF-8: see bytes.decode.
+            skip_special_tokens: leave special tokens out, but for those that are text to a reader (Model.visible).
+
+        Raises:
+            ArgumentError: as `decode_bytes`.
+        """
+        if skip_special_tokens:
+            ids = [i for i in ids if i not in self._hidden_ids]
         chunks = list(id_chunks(ids, self.n_vocab))
         if len(chunks) <= 1:
             return self._decode(chunks).decode("utf-8", errors)
@@ -451,6 +410,10 @@ class Tokenizer:
         except UnicodeDecodeError:
             return self._decode(chunks).decode("utf-8", errors)  # raises it with the place in the whole
         return text
+
+    @cached_property
+    def _hidden_ids(self) -> frozenset[int]:
+        return frozenset(i for text, i in self._model.specials.items() if text not in self._model.visible)
 
     def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
         """The bytes of ids, of which `start` others came before."""
@@ -552,7 +515,7 @@ class Tokenizer:
     @property
     def specials_matcher(self) -> _binding.Specials | None:
         """The C matcher of all specials, for code that cuts texts itself."""
-        return self._specials
+        return self._encoder.specials
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one id; of a special, its UTF-8."""
@@ -573,24 +536,66 @@ class Tokenizer:
         specials = set(self._model.specials.values())
         return {token: i for i, token in self.vocab.items() if i not in specials}
 
+    @property
+    def template(self) -> Template | None:
+        """What `encode(..., add_special_tokens=True)` puts around a text."""
+        return self._model.template
+
+    def with_template(
+        self,
+        template: Template | str | None = None,
+        pair: str = "$A $B:1",
+        *,
+        bos: str | None = None,
+        eos: str | None = None,
+    ) -> Tokenizer:
+        """The same tokenizer with another template; without arguments, with none.
+
+        Args:
+            template: a Template, or Hugging Face's spelling of one, as in "<s> $A </s>": $A is the text.
+            pair: the same for two texts, $A and $B.
+            bos, eos: instead of these, special tokens that begin and end every text.
+
+        Raises:
+            ArgumentError: the template has no $A, or a token that is no special token.
+        """
+        if isinstance(template, str):
+            template = Template.parse(template, pair)
+        elif bos is not None or eos is not None:
+            template = Template.around(bos, eos)
+        if template is not None:
+            template.check(self._model.specials)
+        return self._with(template=template)
+
+    @property
+    def chat_template(self) -> str | None:
+        """How transformers makes a text of a chat (Jinja): the one that was read or set, or ChatML if there are
+        <|im_start|> and <|im_end|>."""
+        return pretrained.chat_template(self._model)
+
+    def with_chat_template(self, chat_template: str | None) -> Tokenizer:
+        """The same tokenizer with another chat template."""
+        return self._with(chat_template=chat_template)
+
+    def _with(self, **changes: Any) -> Tokenizer:
+        """The same with changes that the C vocabulary does not know of."""
+        tokenizer = Tokenizer.__new__(Tokenizer)
+        tokenizer._set(replace(self._model, **changes), self._vocab)
+        return tokenizer
+
     def with_vocab_size(self, n: int) -> Tokenizer:
         """The tokenizer of the first `n` tokens, equal to one trained with vocab_size=n."""
         return Tokenizer.from_model(self._model.with_size(n))
 
     def get_vocab(self) -> dict[str, int]:
         """Token -> id, spelled as in vocab.json (a space is "Ġ")."""
-        return {name: i for i, name in enumerate(tokenizer_json.token_names(self._model)) if name}
+        return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
     def __repr__(self) -> str:
         return (
             f"Tokenizer(n_vocab={self.n_vocab}, merges={len(self._model.merges)},"
             f" specials={len(self._model.specials)}, pattern={self._model.pattern.name or 'custom'!r})"
         )
-
-
-def _interruptibly(function: Callable[..., Result], piece: _binding.Data, *args: object) -> Result:
-    """function(piece, *args). Ctrl-C is answered at once even if the piece is long."""
-    return run_interruptibly(function, piece, *args) if len(piece) > _LONG_PIECE else function(piece, *args)
 
 
 def _model_of_parts(

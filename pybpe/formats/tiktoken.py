@@ -3,20 +3,24 @@
 Both give each token a rank, which is its id and, at the same time, when it is merged. Which two parts make a
 token they do not say: that is recovered by encoding each token with all tokens of lower rank.
 
-tiktoken joins any two neighbours that spell a token together, and takes a word that is a token as it is.
-Merges give the same ids if every token can be made of tokens of lower rank, as in all that a trainer made.
-A vocabulary with a token of which that is not true is refused, since some ids would differ.
+tiktoken joins any two neighbours that spell a token together, the one of lowest rank first, and takes a word that
+is a token as it is. With one merge for each token, the two parts into which the tokens of lower rank cut it, we do the
+same: two other neighbours that spell it can never meet, since the lower tokens would have cut them as they cut it.
+
+A token that the lower ones cut into more than two parts was added by hand. Parts of it that have a higher rank may
+still meet: it gets a merge for each such pair.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError, LimitError
+from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_specials
 from ..pattern import Pattern
 from ..pretokenize import open_input
@@ -29,7 +33,6 @@ def from_encoding(encoding: Any) -> Model:
 
     Raises:
         ArgumentError: it is no Encoding, or its parts do not fit together.
-        LimitError: a token cannot be made by merges.
     """
     try:
         ranks, specials, regex = encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str
@@ -47,7 +50,7 @@ def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: Pa
         pattern: what the ranks go with. The file does not say.
 
     Raises:
-        FileError, FormatError (names the line), ArgumentError, LimitError.
+        FileError, FormatError (names the line), ArgumentError.
     """
     with open_input(path) as stream:
         data = stream.read()
@@ -86,15 +89,112 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
             raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
         tokens[i] = token
     vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
-    merges = vocab.merges()
-    _refuse_unreachable(ranks, {tokens[left] + tokens[right] for left, right in merges}, name)
-    return Model(tokens, merges, dict(specials), pattern)
+    merges = _with_late_merges(ranks, tokens, vocab.merges(), name)
+    model = Model(tokens, merges, dict(specials), pattern)
+    return replace(model, whole_words=True) if model.unreached() else model
 
 
-def _refuse_unreachable(ranks: Mapping[bytes, int], made: set[bytes], name: str) -> None:
-    missing = [token for token in ranks if len(token) > 1 and token not in made]
-    if missing:
+def _with_late_merges(
+    ranks: Mapping[bytes, int], tokens: Sequence[bytes], merges: list[tuple[int, int]], name: str
+) -> list[tuple[int, int]]:
+    """The merges, and those of tokens that have none, in the order of what they make."""
+    made = {tokens[left] + tokens[right] for left, right in merges}
+    late: list[tuple[int, int]] = []
+    for token in ranks:
+        if len(token) > 1 and token not in made:
+            late += _late_pairs(ranks, token, name)
+    return sorted(merges + late, key=lambda pair: ranks[tokens[pair[0]] + tokens[pair[1]]]) if late else merges
+
+
+def _late_pairs(ranks: Mapping[bytes, int], token: bytes, name: str) -> list[tuple[int, int]]:
+    """The pairs that spell a token and of which one part has a higher rank."""
+    splits = ((ranks.get(token[:at]), ranks.get(token[at:])) for at in range(1, len(token)))
+    pairs = [(x, y) for x, y in splits if x is not None and y is not None and max(x, y) > ranks[token]]
+    lefts, rights = {x for x, y in pairs if x != y}, {y for x, y in pairs if x != y}
+    if lefts & rights:
+        # Of two ways to make the same token that share a part tiktoken takes the left one, we the lower merge.
         raise LimitError(
-            f"{name}: {len(missing)} tokens cannot be made by merging two tokens of lower rank, the first is"
-            f" {missing[0]!r} ({ranks[missing[0]]}); pybpe's ids would differ from tiktoken's"
+            f"{name}: token {ranks[token]}, {token!r}, can be made in two ways that overlap, of parts with higher"
+            " ranks: pybpe's ids could differ from tiktoken's"
         )
+    return pairs
+
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+def to_ranks(model: Model) -> dict[bytes, int]:
+    """token -> rank of the ordinary tokens.
+
+    Raises:
+        UnsupportedError: with these ranks tiktoken would give other ids; it says why.
+    """
+    if model.normalizer is not None:
+        raise UnsupportedError(f"tiktoken has no normalizer; this tokenizer has {model.normalizer}")
+    special_ids = set(model.specials.values())
+    ranks = {token: i for i, token in enumerate(model.tokens) if token and i not in special_ids}
+    if not model.whole_words and (unreached := model.unreached()):
+        i = unreached[0]
+        raise UnsupportedError(
+            f"tiktoken takes a word that is a token as it is; merges do not give token {i}, {model.tokens[i]!r},"
+            f" nor {len(unreached) - 1} others, so ids would differ"
+        )
+    made = [ranks[model.tokens[left] + model.tokens[right]] for left, right in model.merges]
+    for rank, (before, after) in enumerate(zip(made, made[1:])):
+        if after < before:
+            raise UnsupportedError(
+                f"tiktoken merges in the order of ids; merges[{rank + 1}] makes token {after}, and the one before it"
+                f" makes token {before}"
+            )
+    _check_merges(model, ranks)
+    return ranks
+
+
+def _check_merges(model: Model, ranks: Mapping[bytes, int]) -> None:
+    """UnsupportedError unless every merge that ranks imply is one of the model's."""
+    implied = from_ranks(ranks, model.specials, model.pattern, "ranks").merges
+    missing = set(implied).difference(model.merges)
+    if missing:
+        left, right = min(missing, key=lambda pair: ranks[model.tokens[pair[0]] + model.tokens[pair[1]]])
+        raise UnsupportedError(
+            f"tiktoken would merge {model.tokens[left]!r} and {model.tokens[right]!r}, since the result is a token;"
+            " this tokenizer does not"
+        )
+
+
+def format_ranks(model: Model) -> bytes:
+    """The content of a .tiktoken file. It says nothing of pattern and special tokens.
+
+    Raises:
+        UnsupportedError: as `to_ranks`.
+    """
+    lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(to_ranks(model).items(), key=_rank))
+    return b"".join(lines)
+
+
+def _rank(entry: tuple[bytes, int]) -> int:
+    return entry[1]
+
+
+def to_encoding(model: Model, name: str) -> Any:
+    """The tiktoken.Encoding.
+
+    Raises:
+        UnsupportedError: as `to_ranks`; or the pattern is none that is built in: tiktoken's engine may read it
+            differently, and drops text that it does not match.
+        MissingExtraError: tiktoken is not installed.
+    """
+    if model.pattern.is_custom:
+        raise UnsupportedError(
+            f"tiktoken drops what a pattern does not match, and runs it with another engine: {model.pattern.regex!r}"
+            " may give other words there; only built-in patterns can be handed over"
+        )
+    ranks = to_ranks(model)
+    try:
+        import tiktoken
+    except ImportError:
+        raise MissingExtraError("tiktoken is not installed: pip install tiktoken") from None
+    return tiktoken.Encoding(
+        name, pat_str=model.pattern.regex, mergeable_ranks=ranks, special_tokens=dict(model.specials)
+    )

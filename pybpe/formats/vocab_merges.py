@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError
+from ..errors import FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, check_specials
 from ..pattern import Pattern
 from ..pretokenize import open_input
-from .tokenizer_json import build_model, token_names
+from .spelling import read_parts, token_names
 
 
 def read(
@@ -39,7 +39,8 @@ def read(
     specials = {}
     for text in check_specials(special_tokens):
         specials[text] = vocab.setdefault(text, max(vocab.values(), default=-1) + 1)
-    return build_model(vocab, _read_merges(merges_path), specials, pattern, None, {}, name)
+    tokens, merges = read_parts(vocab, _read_merges(merges_path), specials, name)
+    return Model(tokens, merges, specials, pattern)
 
 
 def _read_vocab(path: _binding.PathLike) -> dict[str, int]:
@@ -74,11 +75,16 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
 
 
 def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.PathLike) -> None:
-    """Writes the two files. ArgumentError for a pattern other than gpt2, which they cannot record."""
+    """Writes the two files. UnsupportedError for what they cannot record."""
     if model.pattern != Pattern("gpt2") or model.normalizer is not None:
-        raise ArgumentError(
+        raise UnsupportedError(
             "vocab.json and merges.txt cannot say which pattern or normalizer they need, and readers assume"
             f" gpt2 and none; this tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
+        )
+    if model.whole_words and model.unreached():
+        raise UnsupportedError(
+            "vocab.json and merges.txt cannot say that words are taken whole (ignore_merges), which some tokens of"
+            " this tokenizer need: save a tokenizer.json"
         )
     names = token_names(model)
     vocab = {name: i for i, name in enumerate(names) if name}

@@ -106,7 +106,7 @@ def test_a_special_spelled_like_a_token_is_refused_by_json_and_kept_by_bin(tmp_p
     vocab = {i: bytes([i]) for i in range(256)} | {256: b"ab"}
     tok = pybpe.Tokenizer(vocab, [(b"a", b"b")], ["ab"])
     assert tok.encode("ab") == [257] and tok.encode_ordinary("ab") == [256]
-    with pytest.raises(pybpe.LimitError, match="'ab'"):
+    with pytest.raises(pybpe.UnsupportedError, match="'ab'"):
         tok.save(tmp_path / "t.json")
     tok.save_bin(tmp_path / "t.bin")
     copy = pybpe.Tokenizer.from_file(tmp_path / "t.bin")
@@ -184,5 +184,5 @@ def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
     vocab.write_text("[]")
     with pytest.raises(pybpe.FormatError, match="JSON object"):
         pybpe.Tokenizer.from_files(vocab, merges)
-    with pytest.raises(pybpe.ArgumentError, match="gpt2"):
+    with pytest.raises(pybpe.UnsupportedError, match="gpt2"):
         trained("cl100k").save_files(vocab, merges)

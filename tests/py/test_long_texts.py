@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
+from pybpe import encoding as encoding_module
 from pybpe import ids as ids_module
 from pybpe import pretokenize
 from pybpe import tokenizer as tokenizer_module
@@ -103,7 +104,7 @@ def test_a_batch_is_no_single_text() -> None:
 
 def test_long_texts_in_every_way(long_text: str) -> None:
     data = long_text.encode()
-    expected = [i for piece in text_pieces(data, GPT2._cut, 10_000) for i in GPT2.encode(piece)]
+    expected = [i for piece in text_pieces(data, GPT2._encoder._cut, 10_000) for i in GPT2.encode(piece)]
     assert GPT2.encode(long_text) == GPT2.encode(data) == expected
     for threads in (1, 2, 3, None):
         for text in (long_text, data):
@@ -140,7 +141,7 @@ def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int
     """Each piece begins at a cut, none is lost, and the halves of surrogate pairs stay together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretokenize._StrReader, "_PART", part)
-        pieces = [bytes(piece) for piece in text_pieces(text, GPT2._cut, block)]
+        pieces = [bytes(piece) for piece in text_pieces(text, GPT2._encoder._cut, block)]
     assert b"".join(pieces) == pretokenize.utf8(text)
     assert [i for piece in pieces for i in GPT2.encode(piece)] == GPT2.encode(text)
 
@@ -148,10 +149,10 @@ def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int
 @given(data=st.binary(max_size=300) | st.text("ab .\n中", max_size=300).map(str.encode), step=st.integers(2, 40))
 def test_cuts_are_found_in_steps(data: bytes, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        whole = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._cut, 8)]
+        whole = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._encoder._cut, 8)]
         patch.setattr(pretokenize, "_CUT_STEP", step)
         patch.setattr(pretokenize, "_CUT_WINDOW", 1)
-        stepwise = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._cut, 8)]
+        stepwise = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._encoder._cut, 8)]
     assert b"".join(whole) == b"".join(stepwise) == data
     assert [i for piece in stepwise for i in GPT2.encode(piece)] == GPT2.encode(data)
 
@@ -174,11 +175,11 @@ def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -
     elsewhere: list[int] = []
 
     def record(function, piece, *args):
-        (direct if len(piece) <= tokenizer_module._LONG_PIECE else elsewhere).append(len(piece))
+        (direct if len(piece) <= encoding_module._LONG_PIECE else elsewhere).append(len(piece))
         return real(function, piece, *args)
 
-    real = tokenizer_module._interruptibly
-    monkeypatch.setattr(tokenizer_module, "_interruptibly", record)
+    real = encoding_module._interruptibly
+    monkeypatch.setattr(encoding_module, "_interruptibly", record)
     for text in (long_text, long_text.encode()):
         GPT2.encode(text)
         GPT2.encode_to_numpy(text)
@@ -192,14 +193,14 @@ def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -
 
 def test_encode_iterable_does_not_look_for_a_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
-    cut = GPT2._cut
+    cut = GPT2._encoder._cut
 
     def counting(data, start):
         nonlocal looked_at
         looked_at += len(data) - start
         return cut(data, start)
 
-    monkeypatch.setattr(GPT2, "_cut", counting)
+    monkeypatch.setattr(GPT2._encoder, "_cut", counting)
     text = "a" * 300_000
     assert list(GPT2.encode_iterable(text[i : i + 10] for i in range(0, len(text), 10))) == GPT2.encode(text)
     assert looked_at < 10 * len(text)

@@ -147,11 +147,23 @@ def test_ranks_that_do_not_fit_are_refused(
         pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens=specials)
 
 
-@pytest.mark.parametrize("extra", [{b"abc": 256}, {b"abc": 256, b"ab": 257}])
-def test_a_token_that_no_merge_makes_is_refused(extra: dict[bytes, int]) -> None:
+@pytest.mark.parametrize(
+    "extra", [{b"abc": 256}, {b"abc": 256, b"ab": 257}, {b"abcd" * 20: 256, b"\xc3\xa9\xc3\xa9a": 257}]
+)
+def test_a_token_that_no_merge_makes_is_taken_as_a_whole_word(extra: dict[bytes, int], tmp_path: Path) -> None:
     encoding = tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=BYTES | extra, special_tokens={})
-    with pytest.raises(pybpe.LimitError, match="b'abc'"):
-        pybpe.Tokenizer.from_tiktoken(encoding)
+    custom = pybpe.Tokenizer.from_tiktoken(encoding)
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(rank_lines(BYTES | extra))
+    builtin = pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")
+    gpt2 = tiktoken.Encoding("y", pat_str=gpt2_tiktoken()._pat_str, mergeable_ranks=BYTES | extra, special_tokens={})
+    rng = random.Random(5)
+    for _ in range(300):
+        words = rng.choices(["abc", "ab", "c", "abcd" * 20, "abcabc", "ééa", "xééa", "é"], k=rng.randint(0, 600))
+        text = rng.choice([" ", "  ", "\n", "."]).join(words)
+        assert custom.encode(text) == encoding.encode(text)
+        assert builtin.encode(text) == gpt2.encode(text) == builtin.encode_to_numpy(text).tolist()
+        assert builtin.count(text) == len(gpt2.encode(text))
 
 
 @pytest.mark.parametrize("seed", range(20))

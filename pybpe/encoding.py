@@ -1,0 +1,268 @@
+"""Text to ids for any model: what the methods of Tokenizer share.
+
+A text is cut at its special tokens. What lies between them is normalised, cut into words with the pattern, and
+merged. For a model without a normalizer and with a built-in pattern C does all of it in one call.
+
+Long texts are encoded in pieces, between places where a cut has no influence on any id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _binding
+from .batches import Item, joined, work_items
+from .errors import ArgumentError
+from .model import Model
+from .normalize import normalize
+from .parallel import Result, map_ordered, run_interruptibly
+from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, text_pieces, utf8
+
+if TYPE_CHECKING:
+    import numpy
+
+AllowedSpecial = Literal["all"] | Collection[str]
+
+_ITERABLE_BYTES = 1 << 14  # how much text `iterate` gathers before it encodes
+_SHORT_TEXT = 1 << 18  # characters, or bytes: up to so many are encoded in one call of C
+_LONG_PIECE = 4 * BLOCK_BYTES  # a text without safe cuts makes longer pieces, which take long
+_NORMALIZED_GROWTH = 11  # NFKC makes 33 bytes of the 3 of U+FDFA; nothing grows more
+
+
+class TextEncoder:
+    """Encodes texts with one model. Immutable but for caches; shared by threads.
+
+    Attributes:
+        specials: the matcher of all special tokens, or None.
+    """
+
+    def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
+        self._model = model
+        self._encoder = _binding.Encoder(vocab)
+        self.specials = _binding.Specials(dict(model.specials)) if model.specials else None
+        self._any_cut = cutter(model.pattern, self.specials)
+        self._cut = self._any_cut if model.normalizer is None else self._normalizable_cut
+        self._direct = model.normalizer is None and not model.pattern.is_custom
+        self._growth = 1 if model.normalizer is None else _NORMALIZED_GROWTH
+        self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
+
+    def _normalizable_cut(self, data: _binding.Data, start: int) -> int:
+        """A cut that normalising does not notice: all around it is ASCII, which stays as it is, and joins with
+        nothing before it."""
+        view = memoryview(data)
+        while (at := self._any_cut(data, start)) < len(view):
+            if at > 0 and max(view[at - 1 : at + 2]) < 0x80:
+                break
+            start = at + 1
+        return at
+
+    # ------------------------------------------------------------------------------------------------
+    # One text. `specials` are those that are found in it.
+
+    def encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
+        """The ids of a text."""
+        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short calls come first
+            return self._encoder.encode(utf8(text), specials)
+        ids: list[int] = []
+        for piece in self._pieces(text):
+            ids += self._encode_piece(piece, specials)
+        return ids
+
+    def iterate(self, texts: Iterable[Text], specials: _binding.Specials | None) -> Iterator[int]:
+        """The ids of all texts joined, gathering text only up to the next cut."""
+        pending = bytearray()
+        enough = _ITERABLE_BYTES
+        for text in texts:
+            pending += utf8(text)
+            if len(pending) < enough:
+                continue
+            at = self._cut(pending, max(1, len(pending) // 2))
+            if at < len(pending):
+                yield from self._encode_piece(bytes(pending[:at]), specials)
+                del pending[:at]
+                enough = _ITERABLE_BYTES
+            else:  # there is no cut: looking again after each text would take quadratic time
+                enough = 2 * len(pending)
+        yield from self._encode_piece(bytes(pending), specials)
+
+    def array(
+        self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
+    ) -> numpy.ndarray[Any, Any]:
+        """The ids as an array of shape (tokens,)."""
+        import numpy
+
+        if num_threads == 1 and self._direct and not (isinstance(text, str) and len(text) > BLOCK_BYTES):
+            data = utf8(text)
+            ids = numpy.empty(len(data), dtype=dtype)  # pages that stay untouched cost nothing
+            count = 0
+            for piece in data_pieces(data, self._cut):
+                count += self._encode_into(piece, specials, ids[count:])
+            ids.resize(count, refcheck=False)
+            return ids
+        parts = map_ordered(lambda piece: self._piece_array(piece, specials, dtype), self._pieces(text), num_threads)
+        return joined(list(parts), dtype)
+
+    def count(self, text: Text, specials: _binding.Specials | None) -> int:
+        """How many ids there are."""
+        if not self._direct:
+            return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
+        return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
+
+    def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
+        """What the ids spell: the text, normalised between its special tokens."""
+        data = bytes(utf8(text))
+        if self._model.normalizer is None:
+            return data
+        parts = []
+        for segment, special in segments(data, specials):
+            parts.append(bytes(normalize(segment, self._model.normalizer)))
+            parts.append(self._model.tokens[special] if special is not None else b"")
+        return b"".join(parts)
+
+    def _pieces(self, text: Text) -> Iterator[_binding.Data]:
+        """A text in pieces that can be encoded separately."""
+        return text_pieces(text, self._cut)
+
+    def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
+        if self._direct:
+            return _interruptibly(self._encoder.encode, piece, specials)
+        ids: list[int] = []
+        for segment, special in segments(bytes(piece), specials):
+            data = bytes(normalize(segment, self._model.normalizer))
+            if self._model.pattern.is_custom:
+                ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
+            else:
+                ids += _interruptibly(self._encoder.encode, data, None)
+            if special is not None:
+                ids.append(special)
+        return ids
+
+    def _encode_into(
+        self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
+    ) -> int:
+        """Writes the ids to the start of an array with room for them (see _room); returns how many there are."""
+        if self._direct:
+            return _interruptibly(self._encoder.encode_into, piece, specials, ids)
+        found = self._encode_piece(piece, specials)
+        ids[: len(found)] = found
+        return len(found)
+
+    def _room(self, pieces: Iterable[_binding.Data], dtype: Any) -> numpy.ndarray[Any, Any]:
+        """An array with room for the ids of pieces."""
+        import numpy
+
+        return numpy.empty(self._growth * sum(map(len, pieces)), dtype=dtype)
+
+    def _piece_array(
+        self, piece: _binding.Data, specials: _binding.Specials | None, dtype: Any
+    ) -> numpy.ndarray[Any, Any]:
+        ids = self._room((piece,), dtype)
+        ids.resize(self._encode_into(piece, specials, ids), refcheck=False)
+        return ids
+
+    # ------------------------------------------------------------------------------------------------
+    # Many texts
+
+    def batch(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
+    ) -> list[list[int]]:
+        """The ids of each text, by threads."""
+
+        def encode(item: Item) -> list[tuple[int, list[int]]]:
+            return [(i, self._encode_piece(piece, specials)) for i, piece in item]
+
+        rows: list[list[int]] = [[] for _ in texts]
+        for done in map_ordered(encode, work_items(texts, self._pieces), num_threads):
+            for i, ids in done:
+                rows[i] += ids
+        return rows
+
+    def batch_arrays(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The ids of all texts in one array, and where each text's begin."""
+        import numpy
+
+        def encode(item: Item) -> tuple[numpy.ndarray[Any, Any], list[tuple[int, int]]]:
+            ids = self._room((piece for _, piece in item), dtype)
+            counts = []
+            total = 0
+            for i, piece in item:
+                counts.append((i, self._encode_into(piece, specials, ids[total:])))
+                total += counts[-1][1]
+            ids.resize(total, refcheck=False)
+            return ids, counts
+
+        parts = []
+        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
+        for ids, counts in map_ordered(encode, work_items(texts, self._pieces), num_threads):
+            parts.append(ids)
+            for i, count in counts:
+                row_offsets[i + 1] += count
+        numpy.cumsum(row_offsets, out=row_offsets)
+        return joined(parts, dtype), row_offsets
+
+    # ------------------------------------------------------------------------------------------------
+    # Which specials are found
+
+    def allowed(
+        self, texts: Iterable[Text], allowed: AllowedSpecial, disallowed: AllowedSpecial = ()
+    ) -> _binding.Specials | None:
+        """The matcher of the allowed specials.
+
+        Raises:
+            ArgumentError: a disallowed one occurs in a text, or one of them is no special.
+        """
+        if allowed == "all" and not disallowed:
+            return self.specials
+        allowed = self._special_set(allowed)
+        all_others = disallowed == "all"
+        disallowed = self._special_set(disallowed)
+        forbidden = self._special_subset(disallowed - allowed if all_others else disallowed)
+        if forbidden is not None:
+            for text in texts:
+                self._refuse_specials(text, forbidden)
+        return self._special_subset(allowed)
+
+    def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
+        begin = 0
+        for piece in self._pieces(text):  # no special lies across two of them
+            found = _interruptibly(forbidden.find, piece)
+            if found is not None:
+                special = self._model.tokens[found[2]].decode("utf-8")
+                raise ArgumentError(
+                    f"the text contains the special token {special!r} at byte {begin + found[0]},"
+                    " which is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"
+                )
+            begin += len(piece)
+
+    def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
+        if specials == "all":
+            return frozenset(self._model.specials)
+        if isinstance(specials, str):
+            raise ArgumentError(f"expected 'all' or a set of special tokens, not the string {specials!r}")
+        unknown = set(specials) - set(self._model.specials)
+        if unknown:
+            raise ArgumentError(f"not special tokens of this tokenizer: {sorted(unknown)}")
+        return frozenset(specials)
+
+    def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:
+        if texts not in self._matchers:
+            ids = {text: self._model.specials[text] for text in texts}
+            self._matchers[texts] = _binding.Specials(ids) if ids else None
+        return self._matchers[texts]
+
+
+def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[bytes, int | None]]:
+    """The text between special tokens, each with the id of the special behind it; the last has None."""
+    begin = 0
+    while specials is not None and (found := specials.find(data, begin)) is not None:
+        yield data[begin : found[0]], found[2]
+        begin = found[1]
+    yield data[begin:], None
+
+
+def _interruptibly(function: Callable[..., Result], piece: _binding.Data, *args: object) -> Result:
+    """function(piece, *args). Ctrl-C is answered at once even if the piece is long."""
+    return run_interruptibly(function, piece, *args) if len(piece) > _LONG_PIECE else function(piece, *args)

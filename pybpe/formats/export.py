@@ -1,0 +1,57 @@
+"""Writing a model in any of the formats. What a format cannot hold, and decides ids, is refused."""
+
+from __future__ import annotations
+
+import os
+
+from .. import _binding
+from ..errors import ArgumentError, UnsupportedError
+from ..folders import make_folder
+from ..model import Model
+from . import pretrained, tiktoken, tokenizer_json, vocab_merges
+
+FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
+_ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
+
+
+def format_of(path: _binding.PathLike) -> str:
+    """The format that a path's ending stands for; a folder's is "pretrained"."""
+    ending = os.path.splitext(os.fsdecode(path))[1]
+    if ending and ending not in _ENDINGS:
+        raise ArgumentError(f"{os.fsdecode(path)}: name the format: one of {', '.join(FORMATS)}")
+    return _ENDINGS.get(ending, "pretrained")
+
+
+def export(model: Model, path: _binding.PathLike, format: str | None = None) -> None:
+    """Writes a model. `format` is one of FORMATS; None goes by the path's ending.
+
+    Raises:
+        UnsupportedError: the format cannot hold something that decides ids. LimitError: a token is too long for it.
+        ArgumentError: there is no such format. FileError.
+    """
+    format = format_of(path) if format is None else format
+    if format == "json":
+        _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
+    elif format == "bin":
+        refuse_template(model, "tokenizer.bin")
+        model.to_vocab().save(path, 2)
+    elif format == "files":
+        refuse_template(model, "vocab.json and merges.txt")
+        folder = make_folder(path)
+        vocab_merges.write(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
+    elif format == "tiktoken":
+        refuse_template(model, "a .tiktoken file")
+        _binding.write_file(path, tiktoken.format_ranks(model))
+    elif format == "pretrained":
+        pretrained.write(model, path, {})
+    else:
+        raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+
+
+def refuse_template(model: Model, target: str) -> None:
+    """UnsupportedError if there is a template, which only a tokenizer.json holds."""
+    if model.template is not None:
+        raise UnsupportedError(
+            f"{target} cannot hold the template {str(model.template)!r}; save a tokenizer.json, or export"
+            " tokenizer.with_template(None)"
+        )

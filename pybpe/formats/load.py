@@ -1,0 +1,57 @@
+"""Any tokenizer file or folder: which kind it is shows in its content."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from .. import _binding
+from ..errors import ArgumentError
+from ..model import Model
+from ..pattern import Pattern
+from ..pretokenize import open_input
+from . import pretrained, tiktoken, tokenizer_json
+
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
+
+
+def load(
+    path: _binding.PathLike, pattern: Pattern | None = None, special_tokens: Mapping[str, int] | None = None
+) -> tuple[Model, _binding.Vocab | None]:
+    """The model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder as transformers has it;
+    and its C vocabulary, where that was made anyway.
+
+    Args:
+        pattern: instead of the one that a tokenizer.json names; needed for a .tiktoken file, which names none.
+        special_tokens: text -> id, for a .tiktoken file.
+
+    Raises:
+        FileError, FormatError: with the file, the place and what was expected there.
+        ArgumentError: a pattern is missing, or the file has its own special tokens.
+    """
+    if os.path.isdir(path):
+        _refuse_specials(special_tokens, path)
+        return pretrained.read(os.fsdecode(path), pattern), None
+    with open_input(path) as stream:
+        start = stream.read(512)
+        if os.fsdecode(path).endswith(".tiktoken") or _RANK_LINE.match(start):
+            return _load_ranks(path, pattern, special_tokens), None
+        _refuse_specials(special_tokens, path)
+        if start.lstrip()[:1] == b"{":
+            return tokenizer_json.loads(start + stream.read(), os.fsdecode(path), pattern), None
+    if pattern is not None:
+        raise ArgumentError(f"{os.fsdecode(path)}: a tokenizer.bin has a pattern: leave pattern= out")
+    vocab = _binding.Vocab.load(path)
+    return Model.from_vocab(vocab), vocab
+
+
+def _load_ranks(path: _binding.PathLike, pattern: Pattern | None, special_tokens: Mapping[str, int] | None) -> Model:
+    if pattern is None:
+        raise ArgumentError(f"{os.fsdecode(path)}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'")
+    return tiktoken.read(path, special_tokens or {}, pattern)
+
+
+def _refuse_specials(special_tokens: Mapping[str, int] | None, path: _binding.PathLike) -> None:
+    if special_tokens is not None:
+        raise ArgumentError(f"{os.fsdecode(path)}: it has its own special tokens: leave special_tokens= out")

@@ -1,0 +1,235 @@
+"""The parts of a tokenizer.json around its model, each written and read: added tokens, normalizer, pre-tokenizer,
+post-processor.
+
+What is read means exactly the same here as there, or is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ArgumentError, FormatError
+from ..model import Model
+from ..pattern import Pattern
+from ..template import Piece, Template
+
+JsonObject = dict[str, Any]
+
+NORMALIZERS = ("NFC", "NFKC")
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+
+
+def part(parent: Any, key: str, kind: type, name: str) -> Any:
+    """A member of a JSON object. FormatError unless it is there and of this type."""
+    value = parent.get(key) if isinstance(parent, dict) else None
+    if type(value) is not kind:
+        raise FormatError(f"{name}: not a tokenizer.json: {key!r} is no {kind.__name__}: {value!r:.60}")
+    return value
+
+
+# ----------------------------------------------------------------------------------------------------
+# Added tokens: our specials
+
+
+def write_added_tokens(model: Model) -> list[JsonObject]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    by_id = sorted(model.specials.items(), key=lambda entry: entry[1])
+    return [{"id": i, "content": text, **flags, "special": text not in model.visible} for text, i in by_id]
+
+
+def read_added_tokens(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
+    """All added tokens, text -> id, and those that are not "special"."""
+    specials: dict[str, int] = {}
+    visible, normalized = set(), set()
+    for entry in data.get("added_tokens") or []:
+        text, number = part(entry, "content", str, name), part(entry, "id", int, name)
+        for flag in ("single_word", "lstrip", "rstrip"):
+            if entry.get(flag):
+                raise FormatError(f"{name}: the added token {text!r} has {flag} on, which pybpe does not do")
+        if specials.setdefault(text, number) != number:
+            raise FormatError(f"{name}: the added token {text!r} has two ids, {specials[text]} and {number}")
+        if not entry.get("special", False):
+            visible.add(text)
+        if entry.get("normalized", False):
+            normalized.add(text)
+    _refuse_normalized(normalized, set(specials) - normalized, normalizer, name)
+    return specials, frozenset(visible)
+
+
+def _refuse_normalized(normalized: set[str], raw: set[str], normalizer: str | None, name: str) -> None:
+    """Hugging Face looks for added tokens in the text as it is, then for the "normalized" ones in the normalised
+    text; we look for all at once, in the text as it is. Refuses those for which that makes a difference."""
+    for text in sorted(normalized):
+        # Under NFC, ASCII white space comes of nothing else, and joins with nothing.
+        if normalizer is not None and not (normalizer == "NFC" and not text.strip(" \t\r\n")):
+            raise FormatError(
+                f"{name}: the added token {text!r} has normalized on, and there is a normalizer: pybpe looks for"
+                " special tokens in the text as it is"
+            )
+        clash = next((other for other in sorted(raw) if _overlap(text, other)), None)
+        if clash is not None:
+            raise FormatError(
+                f"{name}: the added tokens {text!r} and {clash!r} overlap, and normalized is on for one of them only:"
+                " pybpe looks for all at once"
+            )
+
+
+def _overlap(a: str, b: str) -> bool:
+    """Whether a text can hold both in places that share characters."""
+    if a in b or b in a:
+        return True
+    return any(a.endswith(b[:n]) or b.endswith(a[:n]) for n in range(1, min(len(a), len(b))))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Normalizer
+
+
+def write_normalizer(normalizer: str | None) -> JsonObject | None:
+    return {"type": normalizer} if normalizer is not None else None
+
+
+def read_normalizer(normalizer: Any, name: str) -> str | None:
+    if normalizer is None:
+        return None
+    kind = normalizer.get("type") if isinstance(normalizer, dict) else normalizer
+    if kind == "Sequence" and isinstance(normalizer.get("normalizers"), list) and len(normalizer["normalizers"]) < 2:
+        return read_normalizer(next(iter(normalizer["normalizers"]), None), name)
+    if kind not in NORMALIZERS:
+        raise FormatError(f"{name}: the normalizer is {kind!r}; pybpe has NFC and NFKC")
+    return str(kind)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Pre-tokenizer: our pattern
+
+
+def write_pre_tokenizer(pattern: Pattern) -> JsonObject:
+    if pattern == Pattern("gpt2"):
+        return {**_BYTE_LEVEL, "use_regex": True}
+    split = {"type": "Split", "pattern": {"Regex": pattern.regex}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, {**_BYTE_LEVEL, "use_regex": False}]}
+
+
+def write_decoder() -> JsonObject:
+    return {**_BYTE_LEVEL, "use_regex": True}
+
+
+def read_pattern(pre_tokenizer: Any, is_ours: bool, name: str) -> Pattern:
+    """The pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel.
+
+    A regular expression that is none of the built-in patterns' is only taken from a file of ours: Hugging Face's
+    engine (Oniguruma) reads some of them differently.
+    """
+    nested = None
+    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
+        nested = pre_tokenizer.get("pretokenizers")
+    steps: list[Any] = nested if isinstance(nested, list) else [pre_tokenizer]
+    kinds = [step.get("type") if isinstance(step, dict) else None for step in steps]
+    if kinds in (["ByteLevel"], ["Split", "ByteLevel"]):
+        if steps[-1].get("add_prefix_space"):
+            raise FormatError(f"{name}: the pre_tokenizer's ByteLevel has add_prefix_space on, which pybpe does not do")
+        if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
+            return Pattern("gpt2")
+        if len(kinds) == 2 and not steps[1].get("use_regex", True):
+            return _read_split(steps[0], is_ours, name)
+    shown = [f"{kind} (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
+             for kind, step in zip(kinds, steps)]  # fmt: skip
+    raise FormatError(
+        f"{name}: the pre_tokenizer is {shown}; pybpe reads ByteLevel with use_regex, and Split followed by ByteLevel"
+        " without; pass pattern= if you know a pattern that gives the same words"
+    )
+
+
+def _read_split(split: JsonObject, is_ours: bool, name: str) -> Pattern:
+    given = split.get("pattern")
+    regex = given.get("Regex") if isinstance(given, dict) else None
+    if not isinstance(regex, str):
+        raise FormatError(f"{name}: the pre_tokenizer splits at {given!r:.80}, which is not a Regex")
+    pattern = Pattern.builtin(regex)
+    if pattern is None and is_ours:
+        pattern = Pattern(regex)
+    if pattern is None:
+        raise FormatError(
+            f"{name}: the pre_tokenizer splits with a pattern that pybpe does not know: {regex!r}; pass pattern= if"
+            " you know one that gives the same words (a regular expression is run by Python's regex package)"
+        )
+    # What is not matched is kept by Isolated, and dropped by Removed inverted; built-in patterns match all.
+    how = (split.get("behavior"), bool(split.get("invert")))
+    if how != ("Isolated", False) and (how != ("Removed", True) or pattern.is_custom):
+        raise FormatError(
+            f"{name}: the pre_tokenizer's Split has behavior {how[0]!r} and invert {how[1]}; pybpe reads Isolated"
+        )
+    return pattern
+
+
+def check_decoder(decoder: Any, name: str) -> None:
+    """FormatError for a decoder that is not that of byte-level tokens."""
+    kind = decoder.get("type") if isinstance(decoder, dict) else decoder
+    if kind not in (None, "ByteLevel"):
+        raise FormatError(f"{name}: the decoder is {kind!r}; pybpe has ByteLevel")
+
+
+# ----------------------------------------------------------------------------------------------------
+# Post-processor: our template
+
+
+def write_post_processor(template: Template | None, specials: Mapping[str, int]) -> JsonObject | None:
+    if template is None:
+        return None
+    return {
+        "type": "TemplateProcessing",
+        "single": [_write_piece(piece) for piece in template.single],
+        "pair": [_write_piece(piece) for piece in template.pair],
+        "special_tokens": {
+            text: {"id": text, "ids": [specials[text]], "tokens": [text]} for text in template.special_tokens
+        },
+    }
+
+
+def _write_piece(piece: Piece) -> JsonObject:
+    kind = "Sequence" if piece.is_sequence else "SpecialToken"
+    return {kind: {"id": piece.text, "type_id": piece.type_id}}
+
+
+def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) -> Template | None:
+    """The template. ByteLevel only trims offsets, so it is passed over."""
+    if processor is None:
+        return None
+    kind = processor.get("type") if isinstance(processor, dict) else processor
+    steps = processor.get("processors") if kind == "Sequence" else [processor]
+    others = [step for step in steps or [] if not (isinstance(step, dict) and step.get("type") == "ByteLevel")]
+    if not others:
+        return None
+    kinds = [step.get("type") if isinstance(step, dict) else step for step in others]
+    if kinds != ["TemplateProcessing"]:
+        raise FormatError(f"{name}: the post_processor is {kinds}; pybpe has ByteLevel and one TemplateProcessing")
+    return _read_template(others[0], specials, name)
+
+
+def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str) -> Template:
+    name = f"{name}: post_processor"
+    try:
+        template = Template(
+            tuple(_read_piece(piece, name) for piece in part(processor, "single", list, name)),
+            tuple(_read_piece(piece, name) for piece in part(processor, "pair", list, name)),
+        )
+        template.check(specials)
+    except ArgumentError as error:
+        raise FormatError(f"{name}: {error}") from None
+    given = part(processor, "special_tokens", dict, name)
+    for text in template.special_tokens:
+        ids = part(given.get(text), "ids", list, name)
+        if ids != [specials[text]]:
+            raise FormatError(f"{name}: {text!r} stands for the ids {ids}; pybpe takes its own id, {specials[text]}")
+    return template
+
+
+def _read_piece(piece: Any, name: str) -> Piece:
+    for kind in ("Sequence", "SpecialToken"):
+        if isinstance(piece, dict) and kind in piece:
+            inner = piece[kind]
+            text, type_id = part(inner, "id", str, name), part(inner, "type_id", int, name)
+            return Piece(text, kind == "Sequence", type_id)
+    raise FormatError(f"{name}: expected a Sequence or a SpecialToken, found {piece!r:.80}")

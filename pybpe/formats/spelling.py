@@ -1,0 +1,74 @@
+"""Vocabularies spelled as in vocab.json and tokenizer.json: tokens as printable text (byte_level.py), specials as they
+are, merges as pairs of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import FormatError, UnsupportedError
+from ..model import Model
+from . import byte_level
+
+_ID_LIMIT = 1 << 24
+
+
+def token_names(model: Model) -> list[str]:
+    """Every token as vocab.json spells it; "" for an unused id.
+
+    Raises:
+        UnsupportedError: a special is spelled as an ordinary token is, which these formats cannot tell apart.
+    """
+    names = [byte_level.to_text(token) for token in model.tokens]
+    for text, i in model.specials.items():
+        names[i] = text
+    owners: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name and owners.setdefault(name, i) != i:
+            raise UnsupportedError(
+                f"tokens {owners[name]} and {i}, one of them special, are both spelled {name!r}: tokenizer.json"
+                " cannot tell them apart; choose another special token, or save as tokenizer.bin"
+            )
+    return names
+
+
+def read_parts(
+    vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], specials: Mapping[str, int], name: str
+) -> tuple[list[bytes], list[tuple[int, int]]]:
+    """Tokens by id and merges as pairs of ids. `vocab` holds the specials too.
+
+    Raises:
+        FormatError: they do not fit together; `name` is what it calls the file.
+    """
+    if any(type(i) is not int or not 0 <= i < _ID_LIMIT for i in vocab.values()):
+        raise FormatError(f"{name}: vocab: every id must be an integer from 0 to {_ID_LIMIT - 1}")
+    tokens = [b""] * (max(vocab.values(), default=-1) + 1)
+    for text, i in vocab.items():
+        if tokens[i]:
+            raise FormatError(f"{name}: vocab: id {i} is given twice, the second time to {text!r}")
+        tokens[i] = text.encode("utf-8") if text in specials else _token_bytes(text, i, name)
+    for text, i in specials.items():
+        if vocab[text] != i:
+            raise FormatError(f"{name}: the added token {text!r} has id {i}; the vocabulary gives it {vocab[text]}")
+    pairs = []
+    seen = set()
+    for rank, (left, right) in enumerate(merges):
+        if left not in vocab or right not in vocab:
+            raise FormatError(f"{name}: merges[{rank}]: {left!r} + {right!r}: both must be in the vocabulary")
+        if left in specials or right in specials or left + right in specials:
+            raise FormatError(f"{name}: merges[{rank}]: {left!r} + {right!r}: an added token takes part in a merge")
+        if (left, right) in seen:
+            raise FormatError(f"{name}: merges[{rank}]: {left!r} + {right!r} was merged before")
+        seen.add((left, right))
+        pairs.append((vocab[left], vocab[right]))
+    return tokens, pairs
+
+
+def _token_bytes(text: str, i: int, name: str) -> bytes:
+    try:
+        return byte_level.to_bytes(text)
+    except KeyError as error:
+        raise FormatError(
+            f"{name}: vocab: token {i}, {text!r}, has {error} which stands for no byte: it is not a byte-level"
+            " vocabulary, or a special token that is not listed as one"
+        ) from None

@@ -1,0 +1,127 @@
+"""Templates: the special tokens that stand around an encoded text, or around a pair of texts.
+
+This is Hugging Face's TemplateProcessing: the same spelling, the same ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a template.
+
+    Attributes:
+        text: "A" or "B" for the first or the second text, else a special token.
+        is_sequence: whether it is one of the texts.
+        type_id: Hugging Face's token type; kept for files, without influence on ids.
+    """
+
+    text: str
+    is_sequence: bool
+    type_id: int = 0
+
+    @classmethod
+    def parse(cls, spelled: str) -> Piece:
+        """The piece that is spelled "$A", "$B:1", "<s>" or "<s>:1"."""
+        body, colon, number = spelled.rpartition(":")
+        if not colon or not body or not number.isdecimal():
+            body, number = spelled, "0"
+        if not body.startswith("$"):
+            return cls(body, False, int(number))
+        name = body[1:] or "A"
+        if name.isdecimal():  # "$1" is the first text with type 1
+            name, number = "A", name
+        if name.upper() not in ("A", "B"):
+            raise ArgumentError(f"a template's texts are $A and $B, not {spelled!r}")
+        return cls(name.upper(), True, int(number))
+
+    def __str__(self) -> str:
+        body = f"${self.text}" if self.is_sequence else self.text
+        return f"{body}:{self.type_id}" if self.type_id else body
+
+
+@dataclass(frozen=True)
+class Template:
+    """What `Tokenizer.encode(..., add_special_tokens=True)` puts around texts.
+
+    Attributes:
+        single: the pieces for one text.
+        pair: the pieces for two texts.
+
+    >>> template = Template.parse("<s> $A </s>", "<s> $A </s> $B:1 </s>:1")
+    >>> template.apply({"<s>": 1, "</s>": 2}, [10, 11])
+    [1, 10, 11, 2]
+    >>> template.apply({"<s>": 1, "</s>": 2}, [10], [20])
+    [1, 10, 2, 20, 2]
+    >>> print(Template.around(eos="</s>"))
+    $A </s> | $A </s> $B:1 </s>:1
+    """
+
+    single: tuple[Piece, ...]
+    pair: tuple[Piece, ...] = (Piece("A", True), Piece("B", True, 1))
+
+    def __post_init__(self) -> None:
+        if [piece.text for piece in self.single if piece.is_sequence] != ["A"]:
+            raise ArgumentError(f"a template for one text holds $A, once, and no $B: {_join(self.single)!r}")
+        if sorted(p.text for p in self.pair if p.is_sequence) != ["A", "B"]:
+            raise ArgumentError(f"a template for two texts holds $A and $B, each once: {_join(self.pair)!r}")
+
+    @classmethod
+    def parse(cls, single: str | Sequence[str], pair: str | Sequence[str] = "$A $B:1") -> Template:
+        """From Hugging Face's spelling: $A and $B are the texts, all else is special tokens; ":1" sets the type.
+
+        Args:
+            single, pair: pieces with blanks between, or a list of pieces (if a special holds a blank).
+
+        Raises:
+            ArgumentError: $A, or in a pair $B, is missing or repeated.
+        """
+        return cls(_split(single), _split(pair))
+
+    @classmethod
+    def around(cls, bos: str | None = None, eos: str | None = None) -> Template:
+        """`bos` before and `eos` behind each text. Raises ArgumentError if both are None."""
+        if bos is None and eos is None:
+            raise ArgumentError("name bos, eos, or both")
+
+        def one(text: str, type_id: int) -> tuple[Piece, ...]:
+            before = (Piece(bos, False, type_id),) if bos is not None else ()
+            behind = (Piece(eos, False, type_id),) if eos is not None else ()
+            return (*before, Piece(text, True, type_id), *behind)
+
+        return cls(one("A", 0), one("A", 0) + one("B", 1))
+
+    @property
+    def special_tokens(self) -> list[str]:
+        """The special tokens in it, in order, each once."""
+        return list(dict.fromkeys(p.text for p in (*self.single, *self.pair) if not p.is_sequence))
+
+    def check(self, specials: Mapping[str, int]) -> None:
+        """ArgumentError unless its special tokens are all among `specials` (text -> id)."""
+        for text in self.special_tokens:
+            if text not in specials:
+                raise ArgumentError(f"the template's {text!r} is no special token of this tokenizer")
+
+    def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:
+        """The ids of the whole. `specials` is text -> id."""
+        texts = {"A": first, "B": second or []}
+        ids: list[int] = []
+        for piece in self.single if second is None else self.pair:
+            ids += texts[piece.text] if piece.is_sequence else [specials[piece.text]]
+        return ids
+
+    def __str__(self) -> str:
+        return f"{_join(self.single)} | {_join(self.pair)}"
+
+
+def _split(spelled: str | Sequence[str]) -> tuple[Piece, ...]:
+    return tuple(map(Piece.parse, spelled.split() if isinstance(spelled, str) else spelled))
+
+
+def _join(pieces: Sequence[Piece]) -> str:
+    return " ".join(map(str, pieces))

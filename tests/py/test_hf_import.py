@@ -1,0 +1,229 @@
+"""tokenizer.json files as the families of GPT-2, Llama 3 and Qwen have them, and objects of tokenizers."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from gpt2 import gpt2_tokens_and_merges
+from texts import CORNER_TEXTS, chinese, english, mixed
+
+import pybpe
+from pybpe.formats import tokenizer_json
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+# As these families' files spell them.
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+QWEN2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+
+
+def split(regex: str, behavior: str = "Isolated", invert: bool = False) -> dict[str, Any]:
+    step = {"type": "Split", "pattern": {"Regex": regex}, "behavior": behavior, "invert": invert}
+    return {"type": "Sequence", "pretokenizers": [step, {**BYTE_LEVEL, "use_regex": False}]}
+
+
+def added(i: int, text: str, special: bool = True, normalized: bool = False) -> dict[str, Any]:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    return {"id": i, "content": text, **flags, "normalized": normalized, "special": special}
+
+
+def base(pattern: str) -> dict[str, Any]:
+    """A trained vocabulary as JSON, its specials left out."""
+    tok = pybpe.train(
+        iter([english()[:60_000], chinese()[:10_000], mixed()[:20_000]]), vocab_size=1500, pattern=pattern
+    )
+    data = tokenizer_json.to_object(tok.model)
+    del data["model"]["pybpe"]
+    return data
+
+
+def gpt2_family() -> dict[str, Any]:
+    data = base("gpt2")
+    data["added_tokens"] = [added(1500, "<|endoftext|>", normalized=True)]
+    data["model"].update({"vocab": {**data["model"]["vocab"], "<|endoftext|>": 1500}, "unk_token": "<|endoftext|>"})
+    data["model"].update({"continuing_subword_prefix": "", "end_of_word_suffix": ""})
+    del data["model"]["ignore_merges"], data["model"]["byte_fallback"]
+    data["post_processor"] = {**BYTE_LEVEL, "use_regex": True}
+    return data
+
+
+def llama3_family() -> dict[str, Any]:
+    """Merges by all splits in the order of what they make, some tokens that no merge reaches, a template with bos."""
+    data = base("llama3")
+    vocab = data["model"]["vocab"]
+    for token in ("Ġunreachable", "xyzzyx", "ä¸Ńæĸĩä¸Ń"):
+        vocab[token] = len(vocab)
+    merges = []
+    for token, i in vocab.items():
+        halves = ((token[:at], token[at:]) for at in range(1, len(token)))
+        merges += sorted((i, vocab[a], vocab[b], a, b) for a, b in halves if a in vocab and b in vocab)
+    data["model"].update({"merges": [[a, b] for *_, a, b in sorted(merges)], "ignore_merges": True})
+    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|eot_id|>"]
+    data["added_tokens"] = [added(len(vocab) + i, name) for i, name in enumerate(names)]
+    data["pre_tokenizer"] = split(LLAMA3)
+    bos = {"SpecialToken": {"id": names[0], "type_id": 0}}
+    template = {
+        "type": "TemplateProcessing",
+        "single": [bos, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [
+            bos,
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": names[0], "type_id": 1}},
+            {"Sequence": {"id": "B", "type_id": 1}},
+        ],
+        "special_tokens": {names[0]: {"id": names[0], "ids": [len(vocab)], "tokens": [names[0]]}},
+    }
+    data["post_processor"] = {"type": "Sequence", "processors": [{**BYTE_LEVEL, "use_regex": True}, template]}
+    return data
+
+
+def qwen_family() -> dict[str, Any]:
+    data = base("qwen2")
+    names = [("<|endoftext|>", True), ("<|im_start|>", True), ("<|im_end|>", True), ("<tool_call>", False)]
+    data["added_tokens"] = [added(1500 + i, name, special) for i, (name, special) in enumerate(names)]
+    data["normalizer"] = {"type": "NFC"}
+    data["pre_tokenizer"] = split(QWEN2)
+    data["post_processor"] = {**BYTE_LEVEL, "use_regex": False}
+    return data
+
+
+FAMILIES = {"gpt2": gpt2_family, "llama3": llama3_family, "qwen2": qwen_family}
+
+
+def hostile(specials: list[str], seed: int, count: int = 300) -> list[str]:
+    """Short texts of everything that has broken a tokenizer, and of specials whole, cut and with combining marks."""
+    rng = random.Random(seed)
+    pieces = [
+        *specials, *(text[:-1] for text in specials), *(text + "\u0338" for text in specials), "\u0338", "\u0301",
+        *("e\u0301", "\u1e9b\u0323", "\uac00\u11a8", "ﬁ", "\ufdfa", "①", "Å", " ", "  ", "\n", "\r\n", "\u3000"),
+        *("xyzzyx", " unreachable", "中文中", "中文", "don't", "I'LL", "12345", "a", "\x00", "👩\u200d👧", "<|", "|>"),
+        *("\u00a0", "\u2028", "\t", "ſ", "'ſ", "ǆ", "३", "²", "_", "'s", "’s", "\u200b", "\ufeff"),
+    ]  # fmt: skip
+    return ["".join(rng.choices(pieces, k=rng.randint(0, 40))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ids_are_those_of_hugging_face(family: str, tmp_path: Path) -> None:
+    data = FAMILIES[family]()
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(data))
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
+    for ours in (pybpe.Tokenizer.from_file(path), pybpe.Tokenizer.from_hf(theirs)):
+        assert ours.pattern == pybpe.Tokenizer.from_model(ours.model).pattern
+        assert ours.pattern.name is not None and ours.n_vocab == theirs.get_vocab_size()
+        texts = [*CORNER_TEXTS, english()[:20_000], chinese()[:3000], mixed()[:20_000]]
+        for text in [*texts, *hostile(sorted(ours.special_tokens), seed=1)]:
+            expected = theirs.encode(text, add_special_tokens=False).ids
+            assert ours.encode(text) == expected, text[:60]
+            assert ours.encode_to_numpy(text).tolist() == expected
+            assert ours.count(text) == len(expected)
+            assert list(ours.encode_iterable([text])) == expected
+            assert ours.encode(text, add_special_tokens=True) == theirs.encode(text).ids
+            pair = ours.encode(text, "B side", add_special_tokens=True)
+            assert pair == theirs.encode(text, "B side").ids
+            assert ours.decode(expected) == theirs.decode(expected, skip_special_tokens=False)
+            assert ours.decode(expected, skip_special_tokens=True) == theirs.decode(expected)
+
+
+def test_what_the_families_are(tmp_path: Path) -> None:
+    llama = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(llama3_family())))
+    assert llama.model.whole_words and llama.eot_token == llama.special_tokens["<|end_of_text|>"]
+    assert str(llama.template) == "<|begin_of_text|> $A | <|begin_of_text|> $A <|begin_of_text|>:1 $B:1"
+    whole = llama.token_to_id(" unreachable")
+    assert llama.encode("an unreachable") == [*llama.encode("an"), whole]
+    assert whole not in llama.encode(" unreachables")
+    qwen = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(qwen_family())))
+    assert qwen.normalizer == "NFC" and qwen.pattern == pybpe.Tokenizer.from_model(qwen.model).pattern
+    assert qwen.model.visible == {"<tool_call>"}
+    # A file with pattern and specials in raw text: a mark behind a special joins with nothing.
+    assert qwen.encode("<|im_end|>\u0338")[0] == qwen.special_tokens["<|im_end|>"]
+
+
+def test_long_texts_with_a_normalizer_are_read_in_parts() -> None:
+    qwen = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(qwen_family())))
+    text = "".join(hostile(sorted(qwen.special_tokens), seed=2, count=3000))
+    lines = text.splitlines(keepends=True)
+    assert list(qwen.encode_iterable(lines)) == qwen.encode(text)
+
+
+def test_the_vocabulary_of_gpt2() -> None:
+    tokens, merges = gpt2_tokens_and_merges()
+    ours = pybpe.Tokenizer(dict(enumerate(tokens)), merges, ["<|endoftext|>"])
+    again = pybpe.Tokenizer.from_hf(ours.to_hf())
+    assert again.model.fingerprint() == ours.model.fingerprint()
+
+
+def changed(**changes: Any) -> str:
+    data = qwen_family()
+    data["normalizer"] = None
+    for key, value in changes.items():
+        if key == "model":
+            data["model"].update(value)
+        else:
+            data[key] = value
+    return json.dumps(data)
+
+
+ROBERTA = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
+TWO_IDS = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "x", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+    "special_tokens": {"x": {"id": "x", "ids": [1], "tokens": ["x"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed(pre_tokenizer=split(r"\w+|\W+")), r"\\w\+"),
+        (changed(pre_tokenizer=split(QWEN2, "MergedWithNext")), "MergedWithNext"),
+        (changed(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL]}), "Digits"),
+        (changed(pre_tokenizer={"type": "Metaspace"}), "Metaspace"),
+        (changed(decoder={"type": "Metaspace"}), "Metaspace"),
+        (changed(post_processor=ROBERTA), "RobertaProcessing"),
+        (changed(post_processor=TWO_IDS), "no special token"),
+        (changed(truncation={"max_length": 5}), "truncation"),
+        (changed(model={"byte_fallback": True}), "byte_fallback"),
+        (changed(model={"dropout": 0.1}), "dropout"),
+        (changed(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}), "Sequence"),
+        (changed(added_tokens=[added(0, "<a>"), added(1, "<a>")]), "two ids"),
+        (changed(added_tokens=[added(1500, "<a>"), added(1501, "a>b", normalized=True)]), "overlap"),
+        (changed(added_tokens=[added(1500, "<a>", normalized=True)], normalizer={"type": "NFKC"}), "normalized"),
+        (changed(added_tokens=[added(300, "Ġt")]), "id"),
+    ],
+)
+def test_what_would_give_other_ids_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(pybpe.FormatError, match=message) as caught:
+        pybpe.Tokenizer.from_file(path)
+    assert "t.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(changed(pre_tokenizer=split(r"\s+|\w+|[^\s\w]+")))
+    theirs = tokenizers.Tokenizer.from_file(str(path))
+    ours = pybpe.Tokenizer.from_file(path, pattern=r"\s+|\w+|[^\s\w]+")
+    assert ours.encode(english()[:5000]) == theirs.encode(english()[:5000], add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("thing", [None, 3, "tok.json", object()])
+def test_other_objects_are_refused(thing: object) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="tokenizers"):
+        pybpe.Tokenizer.from_hf(thing)
+
+
+def test_matches_only_is_as_isolated_for_a_pattern_that_matches_all(tmp_path: Path) -> None:
+    data = changed(pre_tokenizer=split(QWEN2, "Removed", True))
+    ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(data))
+    assert ours.pattern.name is not None
