@@ -8,6 +8,7 @@
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
+# make bench-pathology   texts that break tokenizers: speed, and how the work grows
 #
 # Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
 
@@ -28,10 +29,11 @@ HEADERS := $(wildcard csrc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
-C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] llmc_compat/include/llmc/*.h))
+C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] \
+    benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test test-extras ctest sanitize llmc-test fuzz replay pytest parity lint format clean force
-.PHONY: bench-train bench-encode bench-binarize bench-merge amalgamation install-llmc uninstall-llmc
+.PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology amalgamation install-llmc uninstall-llmc
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -212,6 +214,13 @@ bench-binarize: build/bench/stamp $(BENCH_CORPUS)
 
 bench-merge: build/bench/stamp
 	$(BENCH)/python benchmarks/merge_loop.py
+
+bench-pathology: build/extension.stamp build/benchmarks/encode_file
+	$(VENV)/python benchmarks/pathology.py build/benchmarks/encode_file $(BENCH_FLAGS)
+
+build/benchmarks/%: benchmarks/%.c build/libpybpe.a
+	@mkdir -p $(@D)
+	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 clean:
 	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
