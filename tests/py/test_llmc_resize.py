@@ -76,6 +76,18 @@ def test_rows_follow_their_tokens(
     assert mean[new.special_tokens[" the"]]  # a special is not the ordinary token of the same text
 
 
+def test_an_ordinary_token_is_not_the_special_of_the_same_text(
+    tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer
+) -> None:
+    before = model(tmp_path, new, "fp32")["wte"]
+    resize_checkpoint(tmp_path / "old.bin", new, old, tmp_path / "new.bin")
+    the = old.token_to_id(" the")
+    assert the is not None and " the" in new.special_tokens
+    row = read_checkpoint(tmp_path / "new.bin")[1]["wte"][the]
+    assert numpy.array_equal(row, numpy.float32(reference_row(the, old, new, before)))
+    assert not numpy.array_equal(row, before[new.special_tokens[" the"]])
+
+
 def test_the_same_tokenizer_changes_only_the_padding(tmp_path: Path, old: pybpe.Tokenizer) -> None:
     before = model(tmp_path, old, "fp32")
     resized = resize_checkpoint(tmp_path / "old.bin", old, old, tmp_path / "new.bin", pad=64)
