@@ -181,7 +181,9 @@ def _id_faults(
             if found >= model.config.vocab_size:
                 fault = f"has the id {found}, and {other} has V {model.config.vocab_size}"
                 effect = "aborts at the batch that has it"
-                yield Finding(path, fault, effect, "write the checkpoint for the tokenizer of this file")
+                yield Finding(
+                    path, fault, effect, "pybpe llmc checkpoint new or resize, for the tokenizer of this file"
+                )
 
 
 def _vocabulary_faults(tokenizers: dict[str, TokenizerFacts], models: dict[str, ModelFacts]) -> Iterator[Finding]:
@@ -193,7 +195,7 @@ def _vocabulary_faults(tokenizers: dict[str, TokenizerFacts], models: dict[str, 
                 more = "samples ids that the tokenizer lacks: 'invalid token id'"
                 effect = more if V > tokenizer.vocab_size else "aborts at the first id that the model lacks"
                 fault = f"V is {V}, and {other} has {tokenizer.vocab_size} tokens"
-                yield Finding(path, fault, effect, "write the checkpoint for this tokenizer")
+                yield Finding(path, fault, effect, "pybpe llmc checkpoint new or resize, for this tokenizer")
 
 
 def _order_faults(shards: Iterable[str]) -> Iterator[Finding]:

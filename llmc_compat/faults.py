@@ -202,14 +202,17 @@ def model_faults(path: str, facts: ModelFacts, batch: Batch) -> Iterator[Finding
     if Vp <= V or Vp % 8:
         effect = "reads unaligned rows on CUDA, and crashes"
         yield Finding(
-            path, f"Vp is {Vp} for V {V}, not above it and a multiple of 8", effect, "write it with --pad 128"
+            path,
+            f"Vp is {Vp} for V {V}, not above it and a multiple of 8",
+            effect,
+            "pybpe llmc checkpoint resize --pad 128",
         )
     if facts.padding_is_used:
         yield Finding(
             path,
             f"rows {V} to {Vp} of wte are not zero",
             "takes their logits for gradients on CUDA, whose norm explodes",
-            "write the checkpoint again with pybpe",
+            "pybpe llmc checkpoint resize zeroes them",
         )
 
 
