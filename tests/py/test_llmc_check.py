@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, str, str, str]] = {
     "uint32 shard": (
         lambda work: write_shard(work / TRAIN, numpy.ones(300, dtype=numpy.uint32)), TRAIN, "uint32 tokens",
         "aborts with 'Bad magic'", "at most 65536"),
-    "id beyond V": (patch(TRAIN, 1024, V, size=2), TRAIN, "has the id 400, and .*124M.bin has V 400", ABORTS, "write"),
+    "id beyond V": (patch(TRAIN, 1024, V, size=2), TRAIN, "has the id 400, and .*124M.bin has V 400", ABORTS, "checkpoint new"),
     "id beyond the tokenizer": (
         patch(TRAIN, 1024, V, size=2), TRAIN, "400 tokens: they do not belong together", "cannot decode", "encode"),
     "names out of order": (
@@ -146,7 +146,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, str, str, str]] = {
     "no padding": (model(padded=V), MODEL, "Vp is 400 for V 400", "CUDA", "--pad 128"),
     "odd padding": (model(padded=V + 3), MODEL, "Vp is 403 for V 400", "CUDA", "--pad 128"),
     "padding in use": (
-        patch(MODEL, 1024 + 4 * 8 * V, 1), MODEL, "rows 400 to 512 of wte are not zero", "norm explodes", "write"),
+        patch(MODEL, 1024 + 4 * 8 * V, 1), MODEL, "rows 400 to 512 of wte are not zero", "norm explodes", "resize"),
     "V below the tokenizer's": (model(V - 1), MODEL, "V is 399, and .*has 400 tokens", ABORTS, "for this tokenizer"),
     "V above the tokenizer's": (model(V + 1), MODEL, "V is 401, and .*has 400", "invalid token id", "this tokenizer"),
     "eval magic": (patch(EVALS, 0, 9), EVALS, "magic 9", "'Bad magic'", "write it again"),
