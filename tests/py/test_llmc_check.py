@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, str, str, str]] = {
     "uint32 shard": (
         lambda work: write_shard(work / TRAIN, numpy.ones(300, dtype=numpy.uint32)), TRAIN, "uint32 tokens",
         "aborts with 'Bad magic'", "at most 65536"),
-    "id beyond V": (patch(TRAIN, 1024, V, size=2), TRAIN, "has the id 400, and .*124M.bin has V 400", ABORTS, "checkpoint new"),
+    "id beyond V": (patch(TRAIN, 1024, V, size=2), TRAIN, "has the id 400, and .*124M.bin has V 400", ABORTS, "new"),
     "id beyond the tokenizer": (
         patch(TRAIN, 1024, V, size=2), TRAIN, "400 tokens: they do not belong together", "cannot decode", "encode"),
     "names out of order": (
