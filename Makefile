@@ -1,7 +1,7 @@
 # make            the Python package, the C library and the C programs
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
-# make fuzz       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
+# make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
@@ -32,8 +32,9 @@ SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize llmc-test fuzz replay pytest parity lint format clean force
-.PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology amalgamation install-llmc uninstall-llmc
+.PHONY: all demo test test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
+.PHONY: fuzz fuzz-python amalgamation install-llmc uninstall-llmc
+.PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -146,6 +147,12 @@ fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%) build/fuzz/seeds.stamp
 	        $(wildcard tests/fuzz/findings) > build/fuzz/$$target.log 2>&1 || { tail -30 build/fuzz/$$target.log; exit 1; }; \
 	    grep -E "^stat::number_of_executed_units" build/fuzz/$$target.log; \
 	done
+
+fuzz-python: build/fuzz/seeds.stamp
+	$(VENV)/python -m pip install --quiet atheris==3.0.0
+	@mkdir -p build/fuzz/corpus/python
+	$(VENV)/python tests/fuzz/fuzz_python.py -max_total_time=$(or $(seconds),60) -max_len=8192 \
+	    -artifact_prefix=build/fuzz/python- build/fuzz/corpus/python build/fuzz/seeds/python
 
 replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 	@for target in $(FUZZ_TARGETS); do \

@@ -7,6 +7,7 @@ Findings are kept in tests/fuzz/findings/TARGET/, one file each; `make test` rep
 
 from __future__ import annotations
 
+import base64
 import random
 import struct
 import sys
@@ -57,11 +58,32 @@ def text_seeds() -> dict[str, bytes]:
     return {f"{i}": choice + samples[i % 3][:400] for i, choice in enumerate(choices)}
 
 
+def python_seeds() -> dict[str, bytes]:
+    """Files for fuzz_python.py, behind the byte that chooses their reader."""
+    tok = pybpe.train(iter([TEXT]), vocab_size=300, special_tokens=["<|endoftext|>"], progress=False)
+    tok.save("seed.json")
+    pybpe.count_words(iter([TEXT])).save("seed.counts")
+    ranks = "".join(f"{base64.b64encode(token).decode()} {i}\n" for i, token in tok.vocab.items())
+    seeds = {
+        "tokenizer.json": b"\0" + Path("seed.json").read_bytes(),
+        "ranks.tiktoken": b"\1" + ranks.encode(),
+        "words.counts": b"\2" + Path("seed.counts").read_bytes(),
+        "texts.jsonl": b'\4{"text": "a \\u00e9 \\ud83d\\ude00"}\n\n{"text": ""}\n',
+        "words": b"\5" + TEXT.encode(),
+    }
+    for kind, more in (("vocab", vocab_seeds()), ("shard", shard_seeds())):
+        seeds |= {f"{kind}_{name}": b"\3" + data for name, data in more.items()}
+    Path("seed.json").unlink()
+    Path("seed.counts").unlink()
+    return seeds
+
+
 def main() -> None:
     """Writes all seeds."""
     folder = Path(sys.argv[1])
     texts = text_seeds()
-    every = {"vocab": vocab_seeds(), "shard": shard_seeds(), "encode": texts, "pretok": texts, "train": texts}
+    every = {"vocab": vocab_seeds(), "shard": shard_seeds(), "python": python_seeds()}
+    every |= dict.fromkeys(("encode", "pretok", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():
