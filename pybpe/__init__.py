@@ -65,4 +65,8 @@ def __getattr__(name: str) -> Any:
         from . import dataset
 
         return getattr(dataset, name)
+    if name == "viz":
+        from importlib import import_module
+
+        return import_module(".viz", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

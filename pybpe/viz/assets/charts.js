@@ -1,6 +1,6 @@
 // Charts, drawn as SVG; the numbers behind each stand in a table below it.
 
-const CHART = { width: 520, height: 300, left: 56, right: 14, top: 14, bottom: 44 };
+const CHART = { width: 400, height: 260, left: 50, right: 16, top: 12, bottom: 46 };
 
 const identity = (value) => value;
 
@@ -148,7 +148,7 @@ function compressionChart(tokenizers, bytes) {
     label: "Bytes of the text a token stands for, by the size of the vocabulary",
     xLabel: "size of the vocabulary",
     yLabel: "bytes a token",
-    xTicks: ticks.length > 9 ? ticks.filter((_, i) => i % 2 === 0) : ticks,
+    xTicks: ticks.length > 7 ? ticks.filter((_, i) => i % 2 === 0) : ticks,
     xRange: [ticks[0], ticks.at(-1)],
     yTicks: linearTicks(Math.max(...points.map(([, ratio]) => ratio))),
     xLog: true,

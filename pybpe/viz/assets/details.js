@@ -1,6 +1,7 @@
 // What there is to know of one token: its bytes, how it is merged, and what is merged from it.
 
-const TREE_MAX_BYTES = 48; // a wider tree helps nobody; the steps are listed for any token
+const TREE_MAX_BYTES = 48; // a wider tree helps nobody
+const STEPS_MAX_BYTES = 300;
 const LIST_MAX = 24;
 
 const LEAF_WIDTH = 40;
@@ -24,8 +25,12 @@ function mergeTree(tokenizer, id) {
 
 /** The merges of a tree, in the order of their ranks. */
 function mergeSteps(tree) {
-  if (tree.parts.length === 0) return [];
-  const steps = [...tree.parts.flatMap(mergeSteps), tree];
+  const steps = [];
+  const collect = (node) => {
+    node.parts.forEach(collect);
+    if (node.parts.length) steps.push(node);
+  };
+  collect(tree);
   return steps.sort((a, b) => a.rank - b.rank);
 }
 
@@ -102,7 +107,7 @@ class Details {
     const heading = element("h2", { tabindex: "-1", id: "details-heading" }, `Token ${id}`);
     const close = element("button", { type: "button", class: "close", onclick: () => this.close() }, "Close");
     this.dialog.replaceChildren(
-      element("header", {}, heading, close),
+      element("div", { class: "details-head" }, heading, close),
       element("p", { class: "specimen" }, element("span", { class: "token c0 lines" }, ...this.specimen(tokenizer, id))),
       this.facts(tokenizer, id, counts),
       ...this.origin(tokenizer, id, onOpen),
@@ -138,9 +143,10 @@ class Details {
   }
 
   origin(tokenizer, id, onOpen) {
-    if (tokenizer.specialIds.has(id)) return [];
+    if (!tokenizer.madeBy.has(id)) return [];
+    const heading = element("h3", {}, "How it is merged");
+    if (tokenizer.tokens[id].length > STEPS_MAX_BYTES) return [heading, element("p", {}, "In too many steps to list.")];
     const tree = mergeTree(tokenizer, id);
-    if (tree.parts.length === 0) return [];
     const button = (part) => tokenButton(tokenizer, part.id, onOpen);
     const steps = mergeSteps(tree).map((step) =>
       element(
@@ -156,7 +162,7 @@ class Details {
     );
     const drawn = tokenizer.tokens[id].length <= TREE_MAX_BYTES;
     return [
-      element("h3", {}, "How it is merged"),
+      heading,
       ...(drawn ? [drawTree(tokenizer, tree, onOpen)] : []),
       element("ol", { class: "steps" }, ...steps),
     ];

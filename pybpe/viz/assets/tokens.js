@@ -1,5 +1,6 @@
 // A text in coloured tokens: hover or focus tells what a token is, Enter or a click opens its details.
 
+const BLOCK_TOKENS = 400;
 const COLOURS = 6; // of the style sheet's classes c0, c1, ...
 
 /** The one box that tells what the token under the pointer, or in focus, is. */
@@ -72,8 +73,22 @@ class TokenView {
     for (const id of ids) this.counts.set(id, (this.counts.get(id) ?? 0) + 1);
     this.spans = ids.map((id, i) => this.span(id, i));
     this.spans[0]?.setAttribute("tabindex", "0"); // Tab reaches the group, arrow keys what is in it
-    // A line ends behind a token, not in it: its box would go on, empty, in the next line.
-    this.flow.replaceChildren(...this.spans.flatMap((span) => (span.endsLine ? [span, "\n"] : [span])));
+    this.flow.replaceChildren(...this.blocks());
+  }
+
+  /** Blocks of whole lines, of which the browser lays out only those in sight. */
+  blocks() {
+    const blocks = [];
+    let full = true;
+    for (const span of this.spans) {
+      if (full) blocks.push(element("div", { class: "block" }));
+      const block = blocks.at(-1);
+      block.append(span);
+      // A line ends behind a token, not in it: its box would go on, empty, in the next line.
+      if (span.endsLine) block.append("\n");
+      full = span.endsLine && block.childElementCount >= BLOCK_TOKENS;
+    }
+    return blocks;
   }
 
   span(id, i) {
@@ -84,7 +99,9 @@ class TokenView {
     const endsLine = bytes.endsWith("\n");
     if (endsLine) nodes.at(-1).textContent = "";
     const lines = bytes.slice(0, -1).includes("\n") ? " lines" : "";
-    const span = element("span", { class: `token ${kind}${lines}`, role: "button", tabindex: "-1" }, ...nodes);
+    const label = /^\s+$/.test(bytes) ? `white space ${tokenText(bytes)}` : null;
+    const properties = { class: `token ${kind}${lines}`, role: "button", tabindex: "-1", "aria-label": label };
+    const span = element("span", properties, ...nodes);
     span.dataset.index = i;
     span.endsLine = endsLine;
     return span;
@@ -92,6 +109,7 @@ class TokenView {
 
   /** Marks the tokens that another view cuts differently. */
   markDifferences(other) {
+    if (!this.hasTextOf(other)) return;
     const cuts = new Set(other.starts);
     this.spans.forEach((span, i) => {
       let same = cuts.has(this.starts[i]) && cuts.has(this.starts[i + 1]);
@@ -112,7 +130,7 @@ class TokenView {
     this.marked = [];
     hint.hide();
     if (index < 0) return;
-    for (const peer of this.peers) {
+    for (const peer of this.peers.filter((view) => this.hasTextOf(view))) {
       this.marked.push(...peer.overlapping(this.starts[index], this.starts[index + 1]));
     }
     for (const span of this.marked) span.classList.add("peer");
@@ -129,6 +147,11 @@ class TokenView {
       [element("code", {}, shown), ` ${plural(bytes.length, "byte")}`],
       [times === 1 ? "once in this text" : `${number(times)} times in this text`],
     ];
+  }
+
+  /** Whether bytes stand at the same places in another view: another normalisation makes another text. */
+  hasTextOf(other) {
+    return other.tokenizer.data.normalizer === this.tokenizer.data.normalizer;
   }
 
   /** The tokens that have some byte of start..end. */

@@ -1,0 +1,230 @@
+"""The page of pybpe viz in Chromium: it encodes as Python does, can be used with mouse, keyboard and phone, breaks no rule
+of accessibility that a program can check, and asks the network for nothing.
+
+PYBPE_SCREENSHOTS=folder keeps screenshots to look at.
+"""
+
+import base64
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+from test_viz import HOSTILE, PATTERNS, hostile_texts, tokenizer  # noqa: E402
+
+from pybpe.viz import SAMPLE, write_page  # noqa: E402
+from pybpe.viz.data import packed_classes, tokenizer_data  # noqa: E402
+from pybpe.viz.page import encoder_script  # noqa: E402
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page in a browser tab, with all that it complained of and asked for."""
+
+    def __init__(self, browser: Any, folder: Path, text: str | bytes, tokenizers: Any, **settings: Any) -> None:
+        path = folder / "page.html"
+        write_page(path, text, tokenizers, source="test", max_bytes=settings.pop("max_bytes", 100_000))
+        self.tab = browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **settings})
+        self.url = path.as_uri()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.tab.on("console", lambda message: self.complaints.append(message.text))
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("dialog", lambda dialog: self.complaints.append("a dialog"))
+        self.tab.on("request", lambda request: self.requests.append(request.url))
+        self.tab.goto(self.url)
+        self.tab.wait_for_selector("body.ready", state="attached")
+
+    def ids(self, panel: int = 0) -> list[int]:
+        """The ids that the live box shows."""
+        return [int(i) for i in self.tab.locator("#live .ids").nth(panel).inner_text().split()]
+
+    def type(self, text: str) -> None:
+        self.tab.locator("#typed").fill(text)
+        self.tab.wait_for_timeout(250)
+
+    def close(self) -> None:
+        assert self.complaints == []
+        assert self.requests == [self.url]
+        self.tab.close()
+
+
+@pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
+def test_the_browser_encodes_as_python_does(browser: Any, pattern: str, digits: int | None) -> None:
+    tok = tokenizer(pattern, digits)
+    texts = hostile_texts()
+    tab = browser.new_page()
+    script = f"""(input) => {{
+      "use strict";
+      {encoder_script()}
+      const tokenizer = new Tokenizer(input.tokenizer, readShadows(input.classes));
+      return input.data.map((data) => tokenizer.encode(decodeUtf8(atob(data))).join(" "));
+    }}"""
+    given = {"classes": packed_classes(), "tokenizer": tokenizer_data("t", tok, b"")}
+    got = tab.evaluate(script, {**given, "data": [base64.b64encode(text).decode() for text in texts]})
+    tab.close()
+    for text, ids in zip(texts, got):
+        assert ids == " ".join(map(str, tok.encode(text))), text
+
+
+def test_the_text_and_what_is_typed(browser: Any, tmp_path: Path) -> None:
+    tokenizers = {"one": tokenizer("cl100k"), "two": tokenizer("o200k")}
+    page = Opened(browser, tmp_path, SAMPLE, tokenizers)
+    for i, tok in enumerate(tokenizers.values()):
+        panel = page.tab.locator("#text .panel").nth(i)
+        assert panel.locator(".token").count() == tok.count(SAMPLE)
+        assert panel.locator(".flow").evaluate("flow => flow.textContent") != ""
+    for text in ("it's 'LL \U0001f600\u00a0\u3000\ufeff12345", "</script><img src=x onerror=alert(1)>", "<|end|>a", ""):
+        page.type(text)
+        assert [page.ids(i) for i in range(2)] == [tok.encode(text) for tok in tokenizers.values()]
+    page.close()
+
+
+def test_marks_leave_the_text_as_it_is(browser: Any, tmp_path: Path) -> None:
+    text = "def f():\n\treturn 1  # x\n\n\nend\n"
+    page = Opened(browser, tmp_path, text, tokenizer())
+    flow = page.tab.locator("#text .flow")
+    assert flow.evaluate("flow => flow.textContent") == text
+    mark = "getComputedStyle(document.querySelector('#text .space'), '::before').content"
+    assert page.tab.evaluate(mark) == '"·"'
+    page.tab.locator("#whitespace").uncheck()
+    assert page.tab.evaluate(mark) == "none"
+    page.close()
+
+
+def test_hostile_text_stays_text(browser: Any, tmp_path: Path) -> None:
+    page = Opened(
+        browser, tmp_path, HOSTILE * 3, {"<img src=x onerror=alert(1)>": tokenizer(), "b": tokenizer("qwen2")}
+    )
+    assert page.tab.locator("img").count() == 0 and page.tab.locator("script").count() == 2
+    assert "</script><script>alert(1)" in page.tab.locator("#text .flow").first.evaluate("flow => flow.textContent")
+    page.tab.locator("#query").fill("<script")
+    page.close()
+
+
+def test_keyboard(browser: Any, tmp_path: Path) -> None:
+    tok = tokenizer()
+    page = Opened(browser, tmp_path, "some tokens in a row\n" * 30, tok)
+    tab = page.tab
+    tokens = tab.locator("#text .token")
+    focused = "Number(document.activeElement.dataset.index)"
+    tokens.first.focus()
+    assert tab.locator("#hint").is_visible()
+    assert str(tok.encode("some")[0]) in tab.locator("#hint").inner_text()
+    for key, index in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("ArrowLeft", 1),
+        ("Home", 0),
+        ("End", tokens.count() - 1),
+    ):
+        tab.keyboard.press(key)
+        assert tab.evaluate(focused) == index
+    tab.keyboard.press("Home")
+    tab.keyboard.press("ArrowDown")
+    assert tab.evaluate(focused) == len(tok.encode("some tokens in a row\n"))
+    tab.keyboard.press("ArrowUp")
+    assert tab.evaluate(focused) == 0
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#hint").is_visible()
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "details-heading"
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#details").is_visible() and tab.evaluate(focused) == 0
+    tab.keyboard.press("Tab")  # the group is one stop
+    assert tab.evaluate("document.activeElement.id") == "typed"
+    page.close()
+
+
+def test_hover_search_and_merge_tree(browser: Any, tmp_path: Path) -> None:
+    tok = tokenizer()
+    page = Opened(browser, tmp_path, " the cat", {"a": tok, "b": tokenizer("llama3")})
+    tab = page.tab
+    tab.locator("#text .panel").first.locator(".token").first.hover()
+    assert "once in this text" in tab.locator("#hint").inner_text()
+    assert tab.locator(".token.peer").count() >= 1
+    word = max(tok.vocab, key=lambda i: (i not in tok.special_tokens.values()) * len(tok.vocab[i]))
+    tab.locator("#query").fill(f"#{word}")
+    assert tab.locator("#found").inner_text() == "1 token found, 1 shown"
+    tab.locator("#entries button").click()
+    details = tab.locator("#details")
+    assert details.locator("h2").inner_text() == f"Token {word}"
+    merges = len(tok.vocab[word]) - 1
+    assert details.locator(".steps li").count() == merges
+    assert details.locator(".tree .leaf").count() in (0, merges + 1)
+    details.locator(".steps button").first.click()
+    assert details.locator("h2").inner_text() != f"Token {word}"
+    details.locator(".close").click()
+    tab.locator("#query").fill("0x20 74")
+    wanted = sum(1 for token in tok.vocab.values() if b" t" in token)
+    assert tab.locator("#found").inner_text().startswith(f"{wanted} tokens found")
+    tab.locator("#query").fill("")
+    tab.locator("#more").click()
+    assert tab.locator("#entries li").count() == 192
+    assert tab.evaluate("document.activeElement.tagName") == "BUTTON"
+    page.close()
+
+
+def test_what_cannot_be_done_is_said(browser: Any, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path, "word " * 100, {"a": tokenizer(r"\b\w+|\W|\w"), "b": tokenizer()}, max_bytes=100)
+    assert "first 100 of 500 bytes" in page.tab.locator("#cut").inner_text()
+    panels = page.tab.locator("#live .panel")
+    assert "cannot be run in a browser" in panels.first.locator(".warning").inner_text()
+    page.type("word")
+    assert page.ids(0) == [] and page.ids(1) == tokenizer().encode("word")
+    page.close()
+    path = tmp_path / "page.html"
+    without = browser.new_page(java_script_enabled=False)
+    without.goto(path.as_uri())
+    assert "JavaScript" in without.locator("noscript").inner_text()
+    without.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"), [("light", 1280, "light"), ("dark", 1280, "dark"), ("phone", 360, "light")]
+)
+def test_looks(browser: Any, tmp_path: Path, name: str, width: int, scheme: str) -> None:
+    settings = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    page = Opened(browser, tmp_path, SAMPLE, {"gpt2.json": tokenizer(), "mine.json": tokenizer("o200k")}, **settings)
+    tab = page.tab
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    brightness = tab.evaluate("Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])")
+    assert (brightness < 60) == (scheme == "dark")
+    for state in ("page", "details"):
+        if state == "details":
+            tab.locator("#text .token").nth(3).click()
+            assert tab.locator("#details").bounding_box()["width"] <= width
+        found = axe.Axe().run(tab)
+        assert found.violations_count == 0, found.generate_report()
+        folder = Path(os.environ.get("PYBPE_SCREENSHOTS", tmp_path))
+        shot = tab.screenshot(path=folder / f"{name}-{state}.png", full_page=state == "page")
+        assert len(shot) > 10_000
+    page.close()
+
+
+def test_a_large_text(browser: Any, tmp_path: Path) -> None:
+    text = "the quick brown fox, 12 lazy dogs. " * 2800
+    page = Opened(browser, tmp_path, text, tokenizer())
+    assert page.tab.locator("#text .token").count() == tokenizer().count(text)
+    page.close()
