@@ -3,6 +3,7 @@
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
+# make exhaustive    the patterns on every code point in every context, and 100,000 random texts
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
@@ -32,7 +33,7 @@ SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
+.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
 .PHONY: fuzz fuzz-python amalgamation install-llmc uninstall-llmc
 .PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
@@ -162,6 +163,9 @@ replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 
 pytest: all
 	$(VENV)/python -m pytest
+
+exhaustive: all
+	PYBPE_EXHAUSTIVE=1 $(VENV)/python -m pytest tests/py/test_pretok.py
 
 test-extras: all .venv/extras-stamp
 	$(VENV)/python -m pytest tests/py/extras

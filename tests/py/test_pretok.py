@@ -1,5 +1,6 @@
 """The splitters against the `regex` package, and the safe cuts."""
 
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pybpe._core import ffi, lib
 NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2"]
 DIGITS1 = lib.PYBPE_PATTERN_DIGITS1
 SIMD = ["swar", "avx2", "avx512"]
+# `make exhaustive`: every code point in every context, and 100,000 random texts; some minutes.
+EXHAUSTIVE = bool(os.environ.get("PYBPE_EXHAUSTIVE"))
 UNICODE = ffi.string(lib.pybpe_unicode_version()).decode()
 
 
@@ -169,6 +172,12 @@ def code_points(stop: int, step: int = 1) -> Iterator[str]:
     return (chr(c) for c in range(0, stop, step) if not 0xD800 <= c < 0xE000)
 
 
+def some_points() -> list[str]:
+    if EXHAUSTIVE:
+        return list(code_points(0x110000))
+    return [*code_points(0x3400), *code_points(0x20000, 17), *code_points(0x110000, 997)]
+
+
 @same_unicode
 def test_every_code_point_between_letters(splitters: list[tuple[int, Splitter]]) -> None:
     check(splitters, "".join(code_points(0x110000)).encode())
@@ -187,8 +196,15 @@ def test_every_code_point_between_letters(splitters: list[tuple[int, Splitter]])
 )
 def test_many_code_points_in_context(splitters: list[tuple[int, Splitter]], context: str) -> None:
     """The context of one is the neighbour of the next, so nothing separates and hides."""
-    points = [*code_points(0x3400), *code_points(0x20000, 17), *code_points(0x110000, 997)]
-    check(splitters, "".join(context.format(c) for c in points).encode())
+    check(splitters, "".join(context.format(c) for c in some_points()).encode())
+
+
+@same_unicode
+@pytest.mark.parametrize("context", ["{0}", "{0}{0}", "a{0}a", " {0} ", "\n{0}\n", "'{0}'", "'{0}s"])
+def test_code_points_in_texts_of_their_own(splitters: list[tuple[int, Splitter]], context: str) -> None:
+    points = some_points() if EXHAUSTIVE else [*code_points(0x250), *code_points(0x30000, 131)]
+    for c in points:
+        check(splitters, context.format(c).encode(), cap=64)
 
 
 PIECES: list[bytes] = [piece if isinstance(piece, bytes) else piece.encode() for piece in [
@@ -210,12 +226,12 @@ def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
 
 @same_unicode
 def test_hostile_texts(splitters: list[tuple[int, Splitter]]) -> None:
-    for i, data in enumerate(hostile_texts(seed=3, count=18_000)):
+    for i, data in enumerate(hostile_texts(seed=3, count=100_000 if EXHAUSTIVE else 15_000)):
         check(splitters, data, cap=[64, 65, 100, 4096][i % 4])
 
 
 @same_unicode
-@settings(max_examples=1500)
+@settings(max_examples=20_000 if EXHAUSTIVE else 1000)
 @given(data=st.lists(st.sampled_from(PIECES)).map(b"".join))
 def test_hostile_texts_of_hypothesis(splitters: list[tuple[int, Splitter]], data: bytes) -> None:
     check(splitters, data)
@@ -265,7 +281,7 @@ def test_long_texts_take_linear_time(splitters: list[tuple[int, Splitter]], unit
 def test_cuts_give_the_words_of_the_whole(splitters: list[tuple[int, Splitter]]) -> None:
     rng = random.Random(4)
     some = 0
-    for data in hostile_texts(seed=5, count=4000):
+    for data in hostile_texts(seed=5, count=40_000 if EXHAUSTIVE else 4000):
         cuts = splitters[0][1].cuts(data)
         some += len(cuts)
         chosen = sorted(rng.sample(cuts, rng.randint(0, len(cuts))))
