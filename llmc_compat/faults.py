@@ -133,11 +133,6 @@ def read_shard_facts(path: str) -> ShardFacts:
     return ShardFacts(len(shard), shard.id_bytes, highest)
 
 
-def too_small(tokens: int, batch: Batch) -> str:
-    """The fault of a shard with fewer tokens than one batch, with the largest B and T that fit."""
-    return f"{tokens} tokens, but {batch.needs()} are needed: llm.c aborts; {batch.largest_fit(tokens)}"
-
-
 def shard_faults(path: str, facts: ShardFacts, batch: Batch) -> Iterator[Finding]:
     """What is wrong with a shard."""
     size = os.path.getsize(path)

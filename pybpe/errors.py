@@ -34,6 +34,17 @@ class UnsupportedError(Error, ValueError):
     """A target format or library cannot hold something of this tokenizer; the message says what."""
 
 
+class ShardTooSmallError(LimitError):
+    """A split of a corpus has too few tokens for one shard: `tokens`, at `path`."""
+
+    def __init__(self, message: str, path: str, tokens: int) -> None:
+        super().__init__(message, path, tokens)
+        self.path, self.tokens = path, tokens
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class OutOfMemoryError(Error, MemoryError):
     """An allocation failed."""
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from ..model import CONTROL_TOKENS
-from .common import add_command, add_common, parse_numbers, progress, report
+from .common import add_command, add_common, parse_amount, parse_numbers, progress, report
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
@@ -50,6 +50,7 @@ def _add_workspace(commands: Any) -> None:
     add_model_options(parser)
     parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
     parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
+    parser.add_argument("--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="default: 100M")
     add_common(parser)
     parser.set_defaults(run=_run_workspace)
 
@@ -74,6 +75,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         seed=args.seed,
         splits=parse_numbers("--splits", args.splits),
         split_by=args.split_by,
+        shard_tokens=args.shard_tokens,
         workers=args.workers,
         progress=progress(args),
     )

@@ -166,7 +166,7 @@ def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
     if given["format"] not in FORMATS:
         raise ArgumentError(f"format must be one of {', '.join(FORMATS)}, not {given['format']!r}")
     form = FORMATS[given["format"]]
-    settings = {**given, "splits": list(given["splits"]), "dtype": _dtype(tok, form, given["dtype"])}
+    settings = {**given, "splits": list(map(float, given["splits"])), "dtype": _dtype(tok, form, given["dtype"])}
     for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
         if settings[what] is None:
             settings[what] = default

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
-from ..errors import LimitError
+from ..errors import ShardTooSmallError
 from .manifest import ShardRecord, record_shard
 
 if TYPE_CHECKING:
@@ -60,16 +60,18 @@ class SplitWriter:
         """Closes the last shard.
 
         Raises:
-            LimitError: the split has fewer than min_tokens tokens.
+            ShardTooSmallError: the split has fewer than min_tokens tokens.
         """
         held = self._take_held()
         if len(held):
             self._append(held)
         if self._written < self._min_tokens:
-            raise LimitError(
+            raise ShardTooSmallError(
                 f"{self._shard_path()}: would have {self._written} tokens, and llm.c needs at least"
                 f" {self._min_tokens} in every shard; give more text or another split, or allow it with"
-                " min_shard_tokens=0"
+                " min_shard_tokens=0",
+                self._shard_path(),
+                self._written,
             )
         if self._written or not self.records:
             self._close()

@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LimitError
+from ..errors import ShardTooSmallError
 from .encoding import Segment
 from .eot import EotPlacer
 from .manifest import ShardRecord, file_sha256
@@ -217,7 +217,7 @@ class SplitWriter:
         """Closes the last shard.
 
         Raises:
-            LimitError: the split has fewer than min_shard_tokens tokens.
+            ShardTooSmallError: the split has fewer than min_shard_tokens tokens.
         """
         state, layout = self._state, self._layout
         for source in state.beyond.sources:
@@ -226,10 +226,13 @@ class SplitWriter:
             setattr(state.open, name, getattr(state.open, name) + getattr(state.beyond, name))
         state.beyond = Facts()
         if state.open.tokens < layout.min_shard_tokens:
-            raise LimitError(
-                f"{layout.path(self._split, self._index)}: would have {state.open.tokens} tokens, and llm.c needs at"
+            path = layout.path(self._split, self._index)
+            raise ShardTooSmallError(
+                f"{path}: would have {state.open.tokens} tokens, and llm.c needs at"
                 f" least {layout.min_shard_tokens} in every shard; give more text or another split, or allow it with"
-                " min_shard_tokens=0"
+                " min_shard_tokens=0",
+                path,
+                state.open.tokens,
             )
         if state.open.tokens or not self._index:
             state.closed.append(state.open)

@@ -1,0 +1,114 @@
+"""The README.md of a workspace: the commands that train in it, computed for its data."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+from .batch import CPU_BATCH, Batch
+from .evals import COMPLETIONS, LLMC_PATH
+
+if TYPE_CHECKING:
+    from .workspace import Workspace
+
+_T_STEP = 64  # CUDA wants T in steps of 4, and its kernels are made for more
+_DEFAULT_B = 4  # train_gpt2.cu's
+
+
+def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
+    """A batch that every shard can serve: T as long as the model and the shards allow, in steps of 64, and
+    train_gpt2.cu's own B, 4 for all processes together, or what fits."""
+    room = (_smallest_shard(workspace) - 1) // processes
+    T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
+    return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
+
+
+def _smallest_shard(workspace: Workspace) -> int:
+    shards = workspace.manifest.shards
+    return min(record.tokens for split in ("train", "val") for record in shards[split])
+
+
+def readme(workspace: Workspace) -> str:
+    """The whole text."""
+    parts = (_head(workspace), _cpu(workspace), _gpu(workspace), _gpus(workspace), _flags(workspace))
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(workspace: Workspace) -> str:
+    config, manifest = workspace.config, workspace.manifest
+    tokens = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
+    return f"""# A llm.c workspace, made by pybpe
+
+- tokenizer: {config.vocab_size} tokens, padded to {config.padded_vocab_size} in the model; end of text is id \
+{workspace.tokenizer.eot_token}
+- tokens: {tokens}
+- model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
+{config.num_heads} heads, {config.channels} channels, context {config.max_seq_len}
+
+Run everything from this folder; `LLMC` is the folder where llm.c was built."""
+
+
+def _cpu(workspace: Workspace) -> str:
+    if workspace.dtype != "fp32":
+        return "## CPU\n\nThe CPU trainer reads fp32 only: make the workspace with `--dtype fp32`."
+    shards = workspace.manifest.shards["train"]
+    samples = (shards[0].tokens - 1) // (CPU_BATCH.B * CPU_BATCH.T)
+    first = f" of the first of {len(shards)} shards, the only one that it reads" if len(shards) > 1 else ""
+    V = workspace.config.vocab_size
+    return f"""## CPU
+
+```sh
+OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
+```
+
+B is 4 and T 64, compiled in: {samples} steps are one epoch{first}; it does 40. The first loss is near \
+ln({V}) = {log(V):.2f}."""
+
+
+def _train_command(workspace: Workspace, batch: Batch) -> str:
+    train, val = workspace.shards("train"), workspace.shards("val")
+    return f"$LLMC/train_gpt2cu -i '{train}' -j '{val}' -e {workspace.model_name} -b {batch.B} -t {batch.T} -h 0"
+
+
+def _steps(workspace: Workspace, batch: Batch) -> int:
+    """As train_gpt2.cu computes an epoch."""
+    return workspace.manifest.split_tokens("train") // (batch.processes * batch.B * batch.T)
+
+
+def _gpu(workspace: Workspace) -> str:
+    batch = gpu_batch(workspace)
+    build = "make train_gpt2cu" + (" PRECISION=FP32" if workspace.dtype == "fp32" else "")
+    return f"""## One GPU
+
+```sh
+{_train_command(workspace, batch)}    # built with: {build}
+```
+
+{_steps(workspace, batch)} steps are one epoch, after which it ends. With T {batch.T}, the shards allow B up to \
+{(_smallest_shard(workspace) - 1) // batch.T}; raise `-b` as far as the GPU's memory does."""
+
+
+def _gpus(workspace: Workspace) -> str:
+    batch = gpu_batch(workspace, processes=2)
+    return f"""## Several GPUs
+
+Built in the same way where MPI and NCCL are installed; for two:
+
+```sh
+mpirun -np 2 {_train_command(workspace, batch)}
+```
+
+{_steps(workspace, batch)} steps are one epoch. Every shard must hold processes x B x T + 1 tokens, here \
+{batch.needs()}."""
+
+
+def _flags(workspace: Workspace) -> str:
+    return f"""## Flags
+
+- `-h 0`: no HellaSwag, whose file is made for GPT-2's own vocabulary. To evaluate with `-h 1` and `-b` {COMPLETIONS} or
+  more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
+- `-v` is how often the validation loss is computed. It is not the vocabulary: that comes from the header of
+  {workspace.model_name}, and no flag sets it.
+- `-e` names the model to start from; a descriptor such as `d12` would make one with GPT-2's vocabulary.
+
+`pybpe llmc check . -b B -t T -n PROCESSES` tells whether these files serve another batch."""

@@ -1,0 +1,268 @@
+"""workspace: a corpus becomes a folder in which llm.c starts, and a README whose numbers are right."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from texts import chinese, english
+
+import pybpe
+from llmc_compat.batch import Batch
+from llmc_compat.check import check
+from llmc_compat.checkpoint import read_checkpoint
+from llmc_compat.shards import DataLoader, read_shard
+from llmc_compat.workspace import Workspace, make_workspace
+from pybpe.errors import ArgumentError, FileMissingError, LimitError
+from pybpe.model import CONTROL_TOKENS
+
+SMALL: dict[str, Any] = {"vocab_size": 500, "layers": 1, "heads": 2, "channels": 8, "progress": False}
+
+NAMES = {  # where llm.c's trainers look
+    "README.md",
+    "gpt2_124M.bin",
+    "gpt2_tokenizer.bin",
+    "dev/data/tinyshakespeare/tiny_shakespeare_train.bin",
+    "dev/data/tinyshakespeare/tiny_shakespeare_val.bin",
+    *(f"data/corpus_{split}_000000.bin" for split in ("train", "val", "test")),
+    *(f"data/{name}" for name in ("tokenizer.json", "tokenizer.bin", "manifest.json")),
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "novel.txt"
+    path.write_text(english()[:150_000], encoding="utf-8", newline="")
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(corpus, tmp_path_factory.mktemp("workspace") / "work", **SMALL)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# ------------------------------------------------------------------------------------------------------
+# The files
+
+
+def test_everything_is_where_llm_c_looks(made: Workspace) -> None:
+    folder = Path(made.folder)
+    files = files_of(folder)
+    assert set(files) == NAMES
+    assert numpy.frombuffer(files["gpt2_tokenizer.bin"], "<i4", 4).tolist() == [20240328, 2, 500, 0]
+    assert numpy.frombuffer(files["gpt2_124M.bin"], "<i4", 8).tolist() == [20240326, 3, 1024, 500, 1, 2, 8, 512]
+    for split in ("train", "val"):
+        link = folder / f"dev/data/tinyshakespeare/tiny_shakespeare_{split}.bin"
+        assert link.is_symlink() and link.resolve() == (folder / f"data/corpus_{split}_000000.bin").resolve()
+        assert not os.path.isabs(os.readlink(link))
+    assert check([folder])[1] == []
+
+
+def test_the_folder_can_be_moved(corpus: Path, tmp_path: Path) -> None:
+    make_workspace(corpus, tmp_path / "a", **SMALL)
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert check([tmp_path / "b"])[1] == []
+
+
+def test_the_tokenizer_has_seen_the_train_split_only(made: Workspace, corpus: Path) -> None:
+    tok = made.tokenizer
+    texts = {s: tok.decode(read_shard(Path(made.folder) / f"data/corpus_{s}_000000.bin")[1:]) for s in ("train", "val")}
+    assert texts["train"] + texts["val"] == corpus.read_text(encoding="utf-8")[: len("".join(texts.values()))]
+    again = pybpe.train(iter([texts["train"]]), vocab_size=500, special_tokens=CONTROL_TOKENS, min_frequency=2)
+    everything = pybpe.train(corpus, vocab_size=500, special_tokens=CONTROL_TOKENS, min_frequency=2)
+    assert again.merges == tok.merges != everything.merges
+    assert tok.special_tokens == {text: i for i, text in enumerate(CONTROL_TOKENS)}
+
+
+def test_the_model_is_gpt2s_initialisation_for_this_vocabulary(made: Workspace) -> None:
+    config, tensors = read_checkpoint(Path(made.folder) / "gpt2_124M.bin")
+    assert config == made.config
+    wte = tensors["wte"]
+    assert wte.shape == (512, 8) and not wte[500:].any() and abs(wte[:500].std() - 0.02) < 0.001
+    assert (tensors["lnfw"] == 1).all() and not tensors["fcb"].any()
+
+
+def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_path: Path) -> None:
+    expected = files_of(Path(made.folder))
+    for workers in (1, 3):
+        make_workspace(corpus, tmp_path / "again", workers=workers, **SMALL)
+        assert files_of(tmp_path / "again") == expected
+    other = make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
+    changed = {name for name, data in files_of(Path(other.folder)).items() if data != expected[name]}
+    assert changed == {"gpt2_124M.bin"}
+
+
+def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path: Path) -> None:
+    make_workspace(corpus, tmp_path / "[work]", shard_tokens=5000, **SMALL)
+    assert len(list((tmp_path / "[work]" / "data").glob("corpus_train_*.bin"))) > 5
+    (tmp_path / "[work]" / "data" / "mine.bin.txt").write_text("kept")
+    made = make_workspace(corpus, tmp_path / "[work]", shard_tokens=20_000, **SMALL)
+    names = {p.name for p in (tmp_path / "[work]" / "data").iterdir()}
+    shards = {record.file for records in made.manifest.shards.values() for record in records}
+    assert names == shards | {"tokenizer.json", "tokenizer.bin", "manifest.json", "mine.bin.txt"}
+    loader = DataLoader(f"{tmp_path}/[[]work]/data/corpus_train_*.bin", 4, 64)
+    assert loader.num_tokens == made.manifest.split_tokens("train")
+
+
+def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Path) -> None:
+    tokens = make_workspace(corpus, tmp_path / "a", **SMALL).manifest.split_tokens("train")
+    made = make_workspace(corpus, tmp_path / "a", shard_tokens=tokens - 100, **SMALL)
+    assert [record.tokens for record in made.manifest.shards["train"]] == [tokens]
+
+
+def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None:
+    made = make_workspace(
+        corpus, tmp_path / "work", vocab_size=300, depth=6, context=64, dtype="bf16", pad=64, progress=False
+    )
+    shape = made.config
+    assert (shape.num_layers, shape.num_heads, shape.channels, shape.padded_vocab_size) == (6, 6, 384, 320)
+    raw = (tmp_path / "work" / "gpt2_124M_bf16.bin").read_bytes()
+    assert numpy.frombuffer(raw, "<i4", 8).tolist() == [20240326, 5, 64, 300, 6, 6, 384, 320]
+    text = (tmp_path / "work" / "README.md").read_text()
+    assert "-e gpt2_124M_bf16.bin" in text and "PRECISION" not in text
+    assert "OMP_NUM_THREADS" not in text and "--dtype fp32" in text
+
+
+def test_chinese_and_documents(tmp_path: Path) -> None:
+    path = tmp_path / "zh.txt"
+    path.write_text("<|endoftext|>".join(chinese()[i : i + 300] for i in range(0, len(chinese()), 300)))
+    made = make_workspace(path, tmp_path / "work", **SMALL)
+    assert min(made.manifest.split_tokens(split) for split in ("train", "val", "test")) > 257
+    for path in (tmp_path / "work" / "data").glob("corpus_*.bin"):
+        assert read_shard(path)[0] == made.tokenizer.eot_token == 0
+
+
+# ------------------------------------------------------------------------------------------------------
+# The README
+
+
+def command(text: str, heading: str) -> str:
+    section = text[text.index(f"## {heading}\n") :]
+    match = re.search(r"```sh\n(.*?)\n```", section, re.DOTALL)
+    assert match
+    return match[1]
+
+
+@pytest.mark.parametrize(
+    ("size", "context", "shard_tokens"), [(150_000, 1024, 10**8), (150_000, 100, 9000), (6000, 1024, 10**8)]
+)
+def test_the_commands_serve_batches(tmp_path: Path, size: int, context: int, shard_tokens: int) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(english()[:size])
+    made = make_workspace(path, tmp_path / "work", context=context, shard_tokens=shard_tokens, splits=(5, 3), **SMALL)
+    text = (tmp_path / "work" / "README.md").read_text()
+    for heading, processes in (("One GPU", 1), ("Several GPUs", 2)):
+        line = command(text, heading)
+        assert ("mpirun -np 2" in line) == (processes == 2)
+        flags = dict(re.findall(r" -(\w) '?([^ ']+)'?", line))
+        assert (flags["e"], flags["h"]) == ("gpt2_124M.bin", "0") and "v" not in flags
+        B, T = int(flags["b"]), int(flags["t"])
+        assert 64 <= T <= context and T % 64 == 0 and 1 <= B <= 4
+        for flag, split in (("i", "train"), ("j", "val")):
+            loader = DataLoader(str(tmp_path / "work" / flags[flag]), B, T, processes - 1, processes)
+            assert loader.num_tokens == made.manifest.split_tokens(split)
+            loader.next_batch()
+        steps = made.manifest.split_tokens("train") // (processes * B * T)
+        assert f"\n{steps} steps are one epoch" in text[text.index(heading) :]
+        assert check([tmp_path / "work"], Batch(B, T, processes))[1] == []
+    first = made.manifest.shards["train"][0].tokens
+    assert f"compiled in: {(first - 1) // 256} steps are one epoch" in text
+    assert ("of the first of" in text) == (shard_tokens == 9000)
+    V = made.config.vocab_size
+    assert f"ln({V}) = {math.log(V):.2f}" in text and f"{made.config.num_parameters} random parameters" in text
+    assert "`-h 0`" in text and "`-v`" in text
+
+
+def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None:
+    match = re.search(r"With T (\d+), the shards allow B up to (\d+)", (Path(made.folder) / "README.md").read_text())
+    assert match
+    T, B = map(int, match.groups())
+    shards = [Path(made.folder) / f"data/corpus_{split}_000000.bin" for split in ("train", "val")]
+    assert check(shards, Batch(B, T))[1] == [] != check(shards, Batch(B + 1, T))[1]
+
+
+# ------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"context": 63}, "context must be at least 64"),
+        ({"dtype": "fp16"}, "fp32 or bf16"),
+        ({"depth": 7}, "depth must be one of"),
+        ({"heads": 3}, "multiple of num_heads"),
+        ({"pad": 4}, "pad must be a multiple of 8"),
+        ({"pad": 0}, "pad must be a multiple of 8"),
+        ({"vocab_size": 65537}, "at most 65536"),
+        ({"special_tokens": ["<|user|>"]}, "special_tokens must have"),
+        ({"splits": (1,)}, "val split"),
+        ({"splits": (1, 0, 1)}, "val split"),
+    ],
+)
+def test_bad_arguments_leave_nothing(corpus: Path, tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make_workspace(corpus, tmp_path / "work", **{**SMALL, **settings})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(english()[:1500])
+    with pytest.raises(LimitError) as caught:
+        make_workspace(path, tmp_path / "work", **{**SMALL, "vocab_size": 300})
+    match = re.fullmatch(
+        r".*/corpus_val_000000.bin: (\d+) tokens, and 1 x B 4 x T 64 \+ 1 = 257 are needed; llm.c aborts;"
+        r" the largest that fit are B (\d+) with T (\d+)",
+        str(caught.value),
+    )
+    assert match
+    tokens, B, T = map(int, match.groups())
+    assert (B, T) == (max(1, (tokens - 1) // 64), min(64, tokens - 1)) and not (
+        tmp_path / "work" / "README.md"
+    ).exists()
+    path.write_text("")
+    with pytest.raises(LimitError, match="no B and T fit: give more text"):
+        make_workspace(path, tmp_path / "work", **SMALL)
+    with pytest.raises(FileMissingError):
+        make_workspace(tmp_path / "none.txt", tmp_path / "work", **SMALL)
+
+
+def test_a_folder_with_something_else_that_llm_c_would_trip_over(corpus: Path, tmp_path: Path) -> None:
+    make_workspace(corpus, tmp_path / "work", dtype="bf16", **SMALL)
+    with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, and .*tokenizer.bin has 400"):
+        make_workspace(corpus, tmp_path / "work", **{**SMALL, "vocab_size": 400})
+
+
+# ------------------------------------------------------------------------------------------------------
+# The command
+
+
+def run(*args: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    full = [sys.executable, "-m", "pybpe", "llmc", "workspace", *map(str, args)]
+    result = subprocess.run(full, capture_output=True, text=True, check=False)
+    assert result.returncode == code, result.stderr
+    return result
+
+
+def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path: Path) -> None:
+    shape = ("--vocab-size", 500, "--layers", 1, "--heads", 2, "--channels", 8)
+    result = run(corpus, "-o", tmp_path / "work", *shape, "--json")
+    facts = json.loads(result.stdout)
+    assert facts["parameters"] == made.config.num_parameters and facts["padded_vocab_size"] == 512
+    assert files_of(tmp_path / "work") == files_of(Path(made.folder))
+    text = run(corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--context", 64, "--dtype", "bf16")
+    assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
+    for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--context", "1")):
+        result = run(corpus, "-o", tmp_path / "bad", *bad, code=2)
+        assert result.stderr.count("\n") == 1 and not (tmp_path / "bad").exists()
