@@ -15,9 +15,9 @@ from ..errors import ArgumentError, FileError, FormatError, LimitError, file_err
 from ..progress import Progress
 from ..tokenizer import Tokenizer
 from .encoding import TaskEncoder
-from .folders import remove_file
+from .folders import remove_file, write_through
 from .journal import Journal
-from .manifest import FileRecord, Manifest, ShardRecord, record_file
+from .manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, record_file
 from .planning import Plan
 from .running import Result, run_by_executor, run_local
 from .split_writer import Layout, SplitWriter
@@ -141,7 +141,7 @@ class Conversion:
             self._companions(tok, records),
         )
         self._remove_older(manifest)
-        manifest.save(self._layout.folder)
+        self._write(FILE_NAME, manifest.to_json())
         self._journal.remove()
         return manifest
 
@@ -152,8 +152,13 @@ class Conversion:
             for record in (record for split in records.values() for record in split):
                 found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
         if form.name == "raw":
-            found.append(record_file(raw.write_meta(tok, folder)))
+            found.append(record_file(self._write(raw.META_NAME, raw.meta(tok))))
         return found
+
+    def _write(self, name: str, data: bytes) -> str:
+        path = os.path.join(self._layout.folder, name)
+        write_through(os.path.join(self._layout.unfinished, name), path, data)
+        return path
 
     def _remove_older(self, manifest: Manifest) -> None:
         """Shards of an older run that this one has not replaced would be read with this one's."""

@@ -23,6 +23,12 @@ def give_name(temporary: str, path: str) -> None:
         raise file_error(error.errno or 0, f"{path}: cannot be written: {error.strerror}") from None
 
 
+def write_through(temporary: str, path: str, data: bytes) -> None:
+    """Writes a file atomically, by way of another place on the same disk: a kill leaves nothing beside it."""
+    _binding.write_file(temporary, data)
+    give_name(temporary, path)
+
+
 def remove_file(path: str) -> None:
     """Removes a file, if it is there."""
     try:

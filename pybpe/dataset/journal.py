@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 
 from .. import _binding
@@ -25,6 +24,7 @@ from .folders import make_folder
 from .split_writer import SplitState
 
 FOLDER = ".pybpe-unfinished"
+NAME = "journal.json"
 
 
 class Journal:
@@ -43,7 +43,7 @@ class Journal:
 
     def __init__(self, folder: str, identity: str, splits: int, resume: bool) -> None:
         self.folder = os.path.join(folder, FOLDER)
-        self._path = os.path.join(self.folder, "journal.json")
+        self._path = os.path.join(self.folder, NAME)
         self._identity = identity
         self.tasks = 0
         self.states = [SplitState() for _ in range(splits)]
@@ -68,8 +68,10 @@ class Journal:
         _binding.write_file(self._path, json.dumps(data).encode())
 
     def remove(self) -> None:
-        """The run is done, or is not to go on."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """The run is done, or is not to go on. The journal goes last: a kill in between changes nothing."""
+        for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
+            os.unlink(os.path.join(self.folder, name))
+        os.rmdir(self.folder)
 
     def _clean(self) -> None:
         """Removes what a run left, except staged inputs, which are this run's."""

@@ -91,10 +91,10 @@ class Manifest:
         shards = [record.file for records in self.shards.values() for record in records]
         return shards + [record.file for record in self.files]
 
-    def save(self, folder: str) -> None:
-        """Writes manifest.json into a folder, atomically."""
+    def to_json(self) -> bytes:
+        """The content of manifest.json."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
-        _binding.write_file(os.path.join(folder, FILE_NAME), text.encode("utf-8", "surrogateescape"))
+        return text.encode("utf-8", "surrogateescape")
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:

@@ -96,6 +96,7 @@ class SplitState:
         beyond: facts of the tokens that the open shard has beyond its size.
         documents_before: how many documents began before the open shard.
         in_document: see EotPlacer.is_open.
+        finished: whether the last shard is closed.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -104,6 +105,7 @@ class SplitState:
     beyond: Facts = field(default_factory=Facts)
     documents_before: int = 0
     in_document: bool = False
+    finished: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -214,12 +216,14 @@ class SplitWriter:
     # Checkpoints
 
     def finish(self) -> None:
-        """Closes the last shard.
+        """Closes the last shard, unless that is done.
 
         Raises:
             ShardTooSmallError: the split has fewer than min_shard_tokens tokens.
         """
         state, layout = self._state, self._layout
+        if state.finished:
+            return
         for source in state.beyond.sources:
             state.open.add(0, 0, 0, (source[0], source[1], source[2]))
         for name in ("tokens", "documents", "text_bytes"):
@@ -240,6 +244,7 @@ class SplitWriter:
             state.open = Facts()
             self._spool.sync()
             self._spool.close()
+        state.finished = True
 
     def sync(self) -> SplitState:
         """All tokens so far are on disk. Returns the state that goes with them."""

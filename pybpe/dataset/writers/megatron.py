@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._binding import Output
 from ...errors import LimitError
+from ..folders import give_name
 from .base import Finished, Format, id_bytes, read_flat
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def _write_index(finished: Finished, path: str) -> None:
     import numpy
 
     count = finished.documents
-    with Output(index_name(path)) as output:
+    unfinished = finished.base + ".idx"
+    with Output(unfinished) as output:
         output.write(MAGIC + struct.pack("<QBQQ", 1, _TYPES[finished.dtype], count, count + 1))
         for starts in _starts(finished):
             lengths = numpy.diff(starts)
@@ -47,6 +49,7 @@ def _write_index(finished: Finished, path: str) -> None:
             output.write((starts[:-1] * id_bytes(finished.dtype)).astype("<i8"))
         for at in range(0, count + 1, _BLOCK):
             output.write(numpy.arange(at, min(at + _BLOCK, count + 1), dtype="<i8"))
+    give_name(unfinished, index_name(path))
 
 
 def _starts(finished: Finished) -> Iterator[Array]:

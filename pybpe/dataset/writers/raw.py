@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 
-from ... import _binding
 from ...tokenizer import Tokenizer
 from .base import Format, read_flat
 
@@ -14,15 +12,12 @@ META_NAME = "meta.pkl"
 FORMAT = Format(name="raw", file="{split}.bin", read=read_flat, header=lambda tokens, dtype: b"")
 
 
-def write_meta(tok: Tokenizer, folder: str) -> str:
-    """Writes meta.pkl as nanoGPT's data/shakespeare_char/prepare.py does: vocab_size, itos and stoi.
+def meta(tok: Tokenizer) -> bytes:
+    """meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
 
     nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token
     that is not valid UTF-8 by itself shows as U+FFFD there, and is not in stoi.
     """
     texts = {i: token.decode("utf-8", "replace") for i, token in tok.vocab.items()}
     exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.vocab[i]}
-    path = os.path.join(folder, META_NAME)
-    meta = {"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}
-    _binding.write_file(path, pickle.dumps(meta, protocol=4))
-    return path
+    return pickle.dumps({"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}, protocol=4)

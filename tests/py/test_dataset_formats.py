@@ -1,0 +1,119 @@
+"""The formats that binarize writes, read by readers that are written out here."""
+
+import pickle
+import struct
+from pathlib import Path
+
+import numpy
+import pytest
+from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of
+
+import pybpe
+from pybpe.dataset import planning
+from pybpe.dataset.writers import FORMATS
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(EOT.join(documents(300)).encode())
+    return path
+
+
+def read_megatron(base: Path) -> tuple[numpy.ndarray, list[numpy.ndarray], list[int]]:
+    """All ids, the sequences and the document borders, by the layout that Megatron-LM's reader expects."""
+    index = base.with_suffix(".idx").read_bytes()
+    assert index[:9] == b"MMIDIDX\x00\x00"
+    version, code, sequences, borders = struct.unpack_from("<QBQQ", index, 9)
+    assert version == 1
+    dtype = {8: numpy.dtype("<u2"), 4: numpy.dtype("<i4")}[code]
+    at = 9 + 25
+    lengths = numpy.frombuffer(index, "<i4", sequences, at)
+    pointers = numpy.frombuffer(index, "<i8", sequences, at + 4 * sequences)
+    documents = numpy.frombuffer(index, "<i8", borders, at + 12 * sequences)
+    assert at + 12 * sequences + 8 * borders == len(index)
+    data = base.with_suffix(".bin").read_bytes()
+    found = [numpy.frombuffer(data, dtype, length, pointer) for length, pointer in zip(lengths, pointers)]
+    return numpy.frombuffer(data, dtype), found, documents.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
+def test_megatron(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, dtype: str, eot: str) -> None:
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="megatron", eot=eot, dtype=dtype)
+    pybpe.binarize(tok, corpus, tmp_path / "llmc", eot=eot)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "manifest.json",
+        *(f"corpus_{split}.{ending}" for split in SPLITS for ending in ("bin", "idx")),
+    }
+    found = []
+    for split in SPLITS:
+        ids, sequences, borders = read_megatron(tmp_path / "out" / f"corpus_{split}")
+        assert ids.tolist() == tokens_of(tmp_path / "llmc", split)
+        assert numpy.concatenate(sequences).tolist() == ids.tolist()
+        assert borders == list(range(len(sequences) + 1))
+        assert len(sequences) == manifest.split_documents(split)
+        found += [tok.decode(ids).replace(EOT, "") for ids in sequences]
+    assert sorted(found) == sorted(documents(300))
+    assert {record.file for record in manifest.files} == {f"corpus_{split}.idx" for split in SPLITS}
+
+
+def test_megatron_takes_its_own_bound_for_uint16(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    tokens = {i: tok.token_bytes(i) for i in range(tok.n_vocab) if i != tok.eot_token}
+    tokens |= {i: b"padding %d" % i for i in range(1000, 65500)}
+    large = pybpe.Tokenizer(tokens, tok.merges, [EOT])
+    assert large.n_vocab == 65501 and large.dtype == numpy.uint16
+    pybpe.binarize(large, corpus, tmp_path / "out", format="megatron")
+    assert read_megatron(tmp_path / "out" / "corpus_val")[0].dtype == numpy.dtype("<i4")
+
+
+def test_npy(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out", format="npy", shard_tokens=10_000, eot="prepend")
+    pybpe.binarize(tok, corpus, tmp_path / "llmc", shard_tokens=10_000)
+    for split in SPLITS:
+        shards = [numpy.load(path) for path in sorted((tmp_path / "out").glob(f"corpus_{split}_*.npy"))]
+        assert all(shard.dtype == numpy.uint16 and shard.ndim == 1 for shard in shards)
+        assert numpy.concatenate(shards).tolist() == tokens_of(tmp_path / "llmc", split)
+    assert len(list((tmp_path / "out").glob("corpus_train_*.npy"))) > 1
+
+
+def test_raw_has_nanogpts_meta(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "out", format="raw")
+    meta = pickle.loads((tmp_path / "out" / "meta.pkl").read_bytes())
+    assert set(meta) == {"vocab_size", "itos", "stoi"} and meta["vocab_size"] == 1000
+    ids = numpy.memmap(tmp_path / "out" / "val.bin", dtype=numpy.uint16, mode="r")  # as nanoGPT's train.py does
+    assert [meta["itos"][i] for i in ids] == [tok.id_to_token(int(i)) for i in ids]
+    assert [meta["stoi"][c] for c in "To be"] == [tok.token_to_id(c) for c in "To be"]
+    assert [record.file for record in manifest.files] == ["meta.pkl"]
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_files_are_read_back(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, format: str, dtype: str) -> None:
+    manifest = pybpe.binarize(
+        tok, corpus, tmp_path / "out", format=format, dtype=dtype, shard_tokens=9000, eot="prepend", sequence_length=100
+    )
+    pybpe.binarize(tok, corpus, tmp_path / "llmc")
+    for split, records in manifest.shards.items():
+        ids: list[int] = []
+        for record in records:
+            blocks = list(FORMATS[format].read(str(tmp_path / "out" / record.file), dtype))
+            assert sum(map(len, blocks)) == record.tokens
+            ids += [int(i) for block in blocks for i in block]
+        assert ids == tokens_of(tmp_path / "llmc", split)
+
+
+def test_files_of_an_older_run_do_not_stay(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pybpe.binarize(tok, corpus, out, shard_tokens=5000)
+    (out / "notes.txt").write_text("mine")
+    many = len(list(out.iterdir()))
+    manifest = pybpe.binarize(tok, corpus, out)
+    assert {path.name for path in out.iterdir()} == {"notes.txt", "manifest.json", *manifest.file_names}
+    assert many > 5

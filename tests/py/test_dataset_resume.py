@@ -1,0 +1,251 @@
+"""A run of binarize that dies anywhere goes on to the same bytes, and keeps what it had finished."""
+
+import errno
+import gzip
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import EOT, documents, jsonl, small_tokenizer
+from texts import english
+
+import pybpe
+from pybpe import _binding
+from pybpe.dataset import conversion, planning, spool
+from pybpe.dataset.journal import FOLDER
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Files of several kinds, cut into many tasks, with a checkpoint after each."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(conversion, "CHECKPOINT_SECONDS", 0.0)
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(EOT.join(documents(80)).encode())
+    (folder / "b.jsonl").write_bytes(jsonl(documents(160)[80:]))
+    (folder / "c.txt.gz").write_bytes(gzip.compress(english()[300_000:330_000].encode()))
+    return sorted(folder.iterdir())
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# ------------------------------------------------------------------------------------------------------
+# Killed
+
+
+def die_at(point: int) -> None:
+    """Has this process kill itself when it is about to touch the disk for the point-th time."""
+    left = iter(range(point, -1, -1))
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **keywords: Any) -> Any:
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **keywords)
+
+        return call
+
+    os.replace, os.unlink, os.fsync = counted(os.replace), counted(os.unlink), counted(os.fsync)
+    spool._write = counted(spool._write)
+    _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
+
+
+def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether binarize was killed at a point, in a process of its own."""
+
+    def work() -> None:
+        die_at(point)
+        pybpe.binarize(*arguments, **keywords)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+def test_killed_anywhere_it_goes_on(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str) -> None:
+    keywords = {"format": format, "shard_tokens": 7000, "sequence_length": 200, "workers": 1, "progress": False}
+    pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
+    expected = content(tmp_path / "undisturbed")
+    rng = random.Random(format)
+    deaths = 0
+    for first in range(rng.randrange(20), 140, 15 if format == "llmc" else 40):  # a run has some 100 points
+        out = tmp_path / f"out{first}"
+        finished: dict[str, int] = {}
+        points = iter([first, rng.randrange(100), rng.randrange(100)])
+        while run_and_die(next(points, 10**6), (tok, corpus, out), keywords):
+            deaths += 1
+            now = {path.name: path.stat().st_ino for path in out.glob("corpus_*") if path.is_file()}
+            kept = {name: inode for name, inode in finished.items() if not name.endswith(".idx")}
+            assert kept.items() <= now.items()  # a finished shard is not made again
+            finished = {} if (out / "manifest.json").exists() else now
+        assert content(out) == expected
+        assert not (out / FOLDER).exists()
+    assert deaths > 3
+
+
+def test_what_changed_begins_anew(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    def die(text: list[Path], **keywords: Any) -> None:
+        assert run_and_die(40, (tok, text, tmp_path / "out"), {"workers": 1, "progress": False, **keywords})
+        assert (tmp_path / "out" / FOLDER).exists()
+
+    for change in ({"splits": (1,)}, {"eot": "append"}, {"resume": False}, {}):
+        die(corpus)
+        pybpe.binarize(tok, corpus, tmp_path / "out", **change)
+        pybpe.binarize(tok, corpus, tmp_path / f"fresh{len(change)}", **change)
+        assert content(tmp_path / "out") == content(tmp_path / f"fresh{len(change)}")
+        for path in (tmp_path / f"fresh{len(change)}").iterdir():
+            path.unlink()
+    die(corpus)
+    corpus[0].write_bytes(corpus[0].read_bytes().replace(b"the", b"thy"))
+    pybpe.binarize(tok, corpus, tmp_path / "out")
+    pybpe.binarize(tok, corpus, tmp_path / "fresh")
+    assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+def test_a_journal_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "fresh")
+    for nonsense in (b"", b"[]", b'{"identity": 1}', b"\xff"):
+        (tmp_path / "out" / FOLDER).mkdir(parents=True)
+        (tmp_path / "out" / FOLDER / "journal.json").write_bytes(nonsense)
+        (tmp_path / "out" / FOLDER / "train-000000.tokens").write_bytes(b"left behind")
+        pybpe.binarize(tok, corpus, tmp_path / "out")
+        assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Disk full
+
+
+def test_a_full_disk_says_how_much_is_missing(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keywords = {"shard_tokens": 7000, "workers": 2}
+    texts = corpus[:2]  # of known size
+    pybpe.binarize(tok, texts, tmp_path / "undisturbed", **keywords)
+    left = [40]
+    write = spool._write
+
+    def full(stream: Any, data: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            stream.write(bytes(100))  # a part of it finds room
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(stream, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spool, "_write", full)
+        with pytest.raises(pybpe.FileError, match=r"the disk is full; about \d+ MB more are needed. Finished") as error:
+            pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
+        assert error.value.errno == errno.ENOSPC
+    finished = {path: path.stat().st_ino for path in (tmp_path / "out").glob("*.bin")}
+    assert finished
+    pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
+    assert all(path.stat().st_ino == inode for path, inode in finished.items())
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Executors
+
+
+class Shuffled(Executor):
+    """Does what is submitted in another order."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        executor = self
+
+        class Lazy(Future[Any]):
+            def result(self, timeout: float | None = None) -> Any:
+                while not self.done():
+                    waiting = executor._waiting
+                    future, work, arguments = waiting.pop(executor._rng.randrange(len(waiting)))
+                    future.set_result(work(*arguments))
+                return super().result(timeout)
+
+        future = Lazy()
+        self._waiting.append((future, function, args))
+        return future
+
+
+@pytest.mark.parametrize("split_by", ["hash", "document", "token"])
+def test_any_executor_gives_the_same_bytes(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, split_by: str
+) -> None:
+    keywords = {"shard_tokens": 7000, "split_by": split_by}
+    pybpe.binarize(tok, corpus, tmp_path / "local", **keywords)
+    expected = content(tmp_path / "local")
+    with ThreadPoolExecutor(3) as threads:
+        pybpe.binarize(tok, corpus, tmp_path / "threads", executor=threads, **keywords)
+    pybpe.binarize(tok, corpus, tmp_path / "shuffled", executor=Shuffled(5), workers=4, **keywords)
+    assert content(tmp_path / "threads") == content(tmp_path / "shuffled") == expected
+    if split_by == "hash":
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
+            pybpe.binarize(tok, corpus, tmp_path / "processes", executor=processes, **keywords)
+        assert content(tmp_path / "processes") == expected
+
+
+class Dying(Executor):
+    """A pool whose process dies after some tasks."""
+
+    def __init__(self, tasks: int) -> None:
+        self._left = tasks
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._left -= 1
+        if self._left < 0:
+            from concurrent.futures.process import BrokenProcessPool
+
+            future.set_exception(BrokenProcessPool("a process in the pool was terminated abruptly"))
+        else:
+            future.set_result(function(*args))
+        return future
+
+
+def test_a_dead_worker_is_an_error_from_which_to_go_on(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "local")
+    with pytest.raises(pybpe.WorkerError, match="a worker process died"):
+        pybpe.binarize(tok, corpus, tmp_path / "out", executor=Dying(2), workers=1)
+    read: list[Any] = []
+
+    class Recording(ThreadPoolExecutor):
+        def submit(self, function: Any, /, *args: Any, **_: Any) -> Any:
+            read.append(args)
+            return super().submit(function, *args)
+
+    with Recording(2) as executor:
+        pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
+    assert content(tmp_path / "out") == content(tmp_path / "local")
+    with Recording(2) as executor:
+        before = len(read)
+        pybpe.binarize(tok, corpus, tmp_path / "all", executor=executor)
+    assert before < len(read) - before  # some tasks were done already
+
+
+def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    corpus[1].write_bytes(corpus[1].read_bytes() + b"\n{\n")
+    with ProcessPoolExecutor(1) as executor, pytest.raises(pybpe.FormatError, match="b.jsonl: the line at byte"):
+        pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
