@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.folders import make_folder
 from pybpe.dataset.shards import SplitWriter
 from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
 from pybpe.errors import ArgumentError, FormatError
+from pybpe.folders import make_folder
 from pybpe.model import END_OF_TEXT
 from pybpe.pretokenize import open_input
 

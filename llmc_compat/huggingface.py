@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybpe import Tokenizer, _binding
-from pybpe.dataset.folders import make_folder
 from pybpe.errors import ArgumentError, FormatError
+from pybpe.folders import make_folder
 from pybpe.model import CONTROL_TOKENS
 from pybpe.pretokenize import open_input
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset.folders import make_folder, remove_file
 from pybpe.dataset.splits import check_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError
+from pybpe.folders import make_folder, remove_file
 from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
 from pybpe.pretokenize import Inputs
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, LimitError
+from ..folders import make_folder
 from ..inputs import is_packed
 from ..model import END_OF_TEXT
 from ..pretokenize import Inputs, path_list
@@ -20,7 +21,6 @@ from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
 from .eot import EOT_MODES
-from .folders import make_folder
 from .journal import FOLDER
 from .kinds import Kinds
 from .manifest import Manifest

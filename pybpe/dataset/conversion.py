@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Any
 
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
+from ..folders import remove_file, write_through
 from ..progress import Progress
 from ..tokenizer import Tokenizer
 from .encoding import TaskEncoder
-from .folders import remove_file, write_through
 from .journal import Journal
 from .manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, record_file
 from .planning import Plan

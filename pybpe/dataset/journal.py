@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from .. import _binding
 from ..errors import file_error
-from .folders import make_folder
+from ..folders import make_folder
 from .split_writer import SplitState
 
 FOLDER = ".pybpe-unfinished"

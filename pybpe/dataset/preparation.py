@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from .. import _binding
+from ..folders import make_folder
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
 from ..pretokenize import Inputs
@@ -17,7 +18,6 @@ from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_inputs, check_settings, name_of, run
 from .encoding import divide
-from .folders import make_folder
 from .kinds import Kinds
 from .manifest import Manifest
 from .planning import Cutting, Plan

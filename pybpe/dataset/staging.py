@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import file_error
+from ..folders import make_folder
 from ..inputs import input_files
 from ..pretokenize import BLOCK_BYTES, open_input
-from .folders import make_folder
 from .journal import FOLDER
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import file_error
-from ..folders import give_name, remove_file
+from ...folders import give_name, remove_file
 from ..spool import read_starts
 
 if TYPE_CHECKING:
