@@ -107,13 +107,13 @@ sanitize: $(SANITIZED_TESTS)
 
 # The drop-in headers for llm.c against its own batches: as C, and as C++17 where $(CC) has it.
 LLMC_WALKS := build/sanitize/tests/llmc_walk \
-              $(shell echo | $(CC) -x c++ -fsyntax-only - 2>/dev/null && echo build/sanitize/tests/llmc_walk_cpp)
+              $(shell echo 'int main() {}' | $(CC) -x c++ - -lstdc++ -o /dev/null 2>/dev/null && echo build/sanitize/tests/llmc_walk_cpp)
 llmc-test: $(LLMC_WALKS)
 	@for program in $^; do echo "$$program"; $$program tests/vectors/loader_llmc.json || exit 1; done
 
 build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a
 	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
-	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
+	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS) -lstdc++
 
 # Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers.
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
