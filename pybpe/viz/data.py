@@ -62,6 +62,7 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
         "merges": merges,
         "specials": list(tok.special_tokens.items()),
         "normalizer": tok.normalizer,
+        "whole_words": tok.model.whole_words,
         "pattern": pattern_data(tok.pattern),
         "ids": ids.base64(),
         "curve": compression_curve(tok, text),

@@ -47,9 +47,9 @@ class Tokenizer {
     this.specials = new Map(data.specials);
     this.specialIds = new Set(this.specials.values());
     this.unpackVocabulary(data);
-    this.byteIds = new Array(256);
+    this.ordinaryIds = new Map();
     this.tokens.forEach((bytes, id) => {
-      if (bytes.length === 1 && !this.specialIds.has(id)) this.byteIds[bytes.charCodeAt(0)] = id;
+      if (bytes && !this.specialIds.has(id)) this.ordinaryIds.set(bytes, id);
     });
     this.whyNotLive = data.pattern.why;
     if (data.pattern.javascript !== null) this.preparePattern(data, shadows);
@@ -118,8 +118,9 @@ class Tokenizer {
 
   /** Starts from the bytes, and merges the pair of the lowest rank, of several the leftmost, until there is none. */
   encodeWord(bytes) {
+    if (this.data.whole_words && this.ordinaryIds.has(bytes)) return [this.ordinaryIds.get(bytes)];
     const end = bytes.length;
-    const ids = Array.from(bytes, (byte) => this.byteIds[byte.charCodeAt(0)]);
+    const ids = Array.from(bytes, (byte) => this.ordinaryIds.get(byte));
     const next = ids.map((_, i) => i + 1);
     const before = ids.map((_, i) => i - 1);
     const rankAt = (i) => (next[i] < end ? this.ranks.get(ids[i] * this.data.size + ids[next[i]]) : undefined);
