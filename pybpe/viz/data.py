@@ -120,8 +120,10 @@ def pattern_data(pattern: Pattern) -> dict[str, Any]:
 
 
 def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
-    """(size of the vocabulary, tokens that the text would have), for the tokenizer's size, halves of it, and its
-    size without merges."""
+    """(size of the vocabulary, tokens that the text would have): without merges, for powers of two, and whole.
+    Nothing for an empty text."""
+    if not text:
+        return []
     made = {tok.model.tokens[left] + tok.model.tokens[right] for left, right in tok.model.merges}
     specials = set(tok.special_tokens.values())
     least = sum(1 for i, token in tok.vocab.items() if i in specials or token not in made)

@@ -13,7 +13,7 @@ from importlib import resources
 
 from .. import _binding
 from .._version import __version__
-from ..pretokenize import Text
+from ..pretokenize import Text, utf8
 from ..tokenizer import Tokenizer
 from .data import page_data
 
@@ -63,9 +63,10 @@ def make_page(
     style = _asset("page.css")
     script = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
     script = f'(() => {{\n"use strict";\n\n{script}}})();\n'
+    title = " · ".join([*filter(None, [source]), *tokenizers])
     parts = {
         "policy": _policy(style, script),
-        "title": html.escape(" · ".join([*filter(None, [source]), *tokenizers])),
+        "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may hold what UTF-8 cannot
         "version": html.escape(__version__),
         "style": style,
         "data": _json_in_html(data),

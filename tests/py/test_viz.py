@@ -151,6 +151,11 @@ def test_a_long_text_is_cut_between_characters() -> None:
     assert cut_text("é".encode(), 1) == b"\xc3"
 
 
+def test_a_file_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", "x", {"tok": tokenizer()}, source="\udcff.txt")
+    assert Reader((tmp_path / "page.html").read_text(encoding="utf-8")).texts["title"] == ["\ufffd.txt · tok"]
+
+
 @pytest.mark.parametrize("text", ["", b"\x00", "a"])
 def test_short_texts(text: str | bytes) -> None:
     assert unpack(page_data(make_page(text, tokenizer()))["tokenizers"][0]["ids"]) == tokenizer().encode(text)
