@@ -131,6 +131,7 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
     top = {name.partition("/")[0] for name in names}
     assert top == {"pybpe", "llmc_compat", f"pybpe-{pybpe.__version__}.dist-info"}
     assert "pybpe/py.typed" in names and "llmc_compat/py.typed" in names
+    assert "pybpe/viz/assets/page.html" in names
     assert not any(name.endswith((".c", ".pyc")) for name in names)
     metadata = tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info"
     assert "pybpe = pybpe.cli:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
