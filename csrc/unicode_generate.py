@@ -36,7 +36,9 @@ CLASSES = (
 
 def unicode_version() -> str:
     """The Unicode version of the installed `regex`, from its documentation."""
-    found = re.search(r"This module supports Unicode ([\d.]+\d)", metadata.metadata("regex").get_payload())
+    found = re.search(
+        r"This module supports Unicode ([\d.]+\d)", metadata.distribution("regex").read_text("METADATA") or ""
+    )
     if found is None:
         raise SystemExit("the documentation of `regex` no longer names its Unicode version: see unicode_version")
     return found[1]
