@@ -38,6 +38,7 @@ from pybpe.dataset.shards import SplitWriter
 from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.folders import make_folder
+from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.pretokenize import open_input
 
@@ -52,27 +53,9 @@ MASK_VERSION = 1
 MASK_HEADER_BYTES = 1024
 TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a tokenizer's folder
 
-CHAT_TEMPLATE = (
-    "<|endoftext|>"
-    "{%- for message in messages -%}"
-    "{%- if message['role'] not in ['system', 'user', 'assistant'] -%}"
-    "{{- raise_exception('unknown role: ' + message['role']) -}}"
-    "{%- endif -%}"
-    "{{- '<|im_start|><|' + message['role'] + '|>' -}}"
-    "{%- if message['thought'] is defined and message['thought'] is not none -%}"
-    "{%- if message['role'] != 'assistant' -%}"
-    "{{- raise_exception('only the assistant has a thought') -}}"
-    "{%- endif -%}"
-    "{{- '<|thought|>' + message['thought'] + '<|/thought|>' -}}"
-    "{%- endif -%}"
-    "{{- message['content'] + '<|im_end|>' -}}"
-    "{%- endfor -%}"
-    "{%- if add_generation_prompt -%}"
-    "{{- '<|im_start|><|assistant|>' -}}"
-    "{%- endif -%}"
-)
-"""The same as text, for Hugging Face's `apply_chat_template`. Recognising the control tokens in it gives the tokens of
-this module, unless a message spells one: in text it cannot be told from a real one."""
+# The same as text, for Hugging Face's `apply_chat_template`. Recognising the control tokens in it gives the tokens of
+# this module, unless a message spells one: in text it cannot be told from a real one.
+CHAT_TEMPLATE = CONTROL_TOKENS_TEMPLATE
 
 _READ_TOKENS = 1 << 20
 

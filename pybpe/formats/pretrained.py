@@ -19,6 +19,7 @@ from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import tokenizer_json, vocab_merges
+from .chat_templates import default_template
 
 TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
@@ -27,20 +28,10 @@ CHAT_TEMPLATE = "chat_template.jinja"
 
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
-# ChatML, for tokenizers that have its two tokens. https://github.com/openai/openai-python/blob/v0.28.1/chatml.md
-CHATML = (
-    "{% for message in messages %}"
-    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-
 
 def chat_template(model: Model) -> str | None:
-    """The model's chat template, else ChatML if it has the tokens for that."""
-    if model.chat_template is None and {"<|im_start|>", "<|im_end|>"} <= model.specials.keys():
-        return CHATML
-    return model.chat_template
+    """The model's chat template, else the one that its special tokens ask for."""
+    return default_template(model.specials) if model.chat_template is None else model.chat_template
 
 
 def roles(model: Model) -> dict[str, str]:

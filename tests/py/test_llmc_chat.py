@@ -117,6 +117,13 @@ def test_the_template_renders_and_refuses(tok: pybpe.Tokenizer) -> None:
         render([{"role": "user", "content": "x", "thought": "y"}])
 
 
+def test_a_saved_tokenizer_carries_the_template(tok: pybpe.Tokenizer) -> None:
+    assert tok.chat_template == chat.CHAT_TEMPLATE
+    chatml = pybpe.train(iter(["ab"]), vocab_size=258, special_tokens=["<|im_start|>", "<|im_end|>"]).chat_template
+    assert chatml is not None and chatml != chat.CHAT_TEMPLATE
+    assert pybpe.train(iter(["ab"]), vocab_size=256).chat_template is None
+
+
 def mask_by_rule(ids: list[int]) -> list[int]:
     """The rule of the module, token by token."""
     mask, learning = [], False
