@@ -569,8 +569,8 @@ class Tokenizer:
 
     @property
     def chat_template(self) -> str | None:
-        """How transformers makes a text of a chat (Jinja): the one that was read or set, or ChatML if there are
-        <|im_start|> and <|im_end|>."""
+        """How transformers makes a text of a chat (Jinja): what was read or set, else what goes with the special
+        tokens, such as ChatML with <|im_start|> and <|im_end|>; None if nothing does."""
         return pretrained.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:

@@ -1,0 +1,90 @@
+"""Folders of save_pretrained in transformers: the same ids, the right end of text, the chat template."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("jinja2")
+
+import pybpe  # noqa: E402
+from pybpe.model import CONTROL_TOKENS  # noqa: E402
+
+TEXTS = ["", "Hello, world! 12345", "  two  spaces\n\n", "naïve 中文 👍<|endoftext|>x", "a , b .", "\x00"]
+CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi <3"}]
+
+
+def load(tok: pybpe.Tokenizer, folder: Path):
+    tok.save_pretrained(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def train(specials: list[str], **options: object) -> pybpe.Tokenizer:
+    return pybpe.train(
+        iter(["Hello world, hello two spaces. " * 20]), vocab_size=320, special_tokens=specials, **options
+    )
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+def test_auto_tokenizer(tmp_path: Path, pattern: str, normalizer: str | None) -> None:
+    tok = train(list(CONTROL_TOKENS), pattern=pattern, normalizer=normalizer)
+    theirs = load(tok, tmp_path)
+    for text in TEXTS:
+        assert theirs(text)["input_ids"] == tok.encode(text) == theirs.encode(text)
+        assert theirs.decode(tok.encode(text)) == tok.decode(tok.encode(text))
+        assert theirs.decode(tok.encode(text), skip_special_tokens=True) == tok.decode(
+            tok.encode(text), skip_special_tokens=True
+        )
+    assert len(theirs) == tok.n_vocab
+    assert theirs.eos_token == "<|endoftext|>" and theirs.eos_token_id == tok.eot_token == 0
+    assert theirs.bos_token_id == 0 and theirs.pad_token == "<|padding|>"
+    back = pybpe.Tokenizer.from_hf(theirs)
+    assert back.model.fingerprint() == tok.model.fingerprint() and back.eot_token == 0
+    theirs.save_pretrained(tmp_path / "theirs")
+    again = pybpe.Tokenizer.from_file(tmp_path / "theirs")
+    assert again.model.fingerprint() == tok.model.fingerprint() and again.chat_template == tok.chat_template
+
+
+def test_chat_of_the_control_tokens(tmp_path: Path) -> None:
+    tok = train(list(CONTROL_TOKENS))
+    theirs = load(tok, tmp_path)
+    text = theirs.apply_chat_template(CHAT, tokenize=False, add_generation_prompt=True)
+    assert text == (
+        "<|endoftext|><|im_start|><|system|>Be brief.<|im_end|><|im_start|><|user|>Hi <3<|im_end|>"
+        "<|im_start|><|assistant|>"
+    )
+    ids = theirs.apply_chat_template(CHAT, add_generation_prompt=True, return_dict=False)
+    assert ids == tok.encode(text)
+
+
+def test_chatml_where_there_are_its_tokens(tmp_path: Path) -> None:
+    theirs = load(train(["<|im_start|>", "<|im_end|>"]), tmp_path)
+    text = theirs.apply_chat_template(CHAT, tokenize=False, add_generation_prompt=True)
+    assert text == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <3<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert theirs.eos_token is None
+
+
+def test_templates_and_other_roles(tmp_path: Path) -> None:
+    tok = train(["<s>", "</s>", "<unk>"]).with_template("<s> $A </s>", "<s> $A </s> $B:1 </s>:1")
+    tok.save_pretrained(tmp_path, eos_token="</s>", unk_token="<unk>")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs("a")["input_ids"] == tok.encode("a", add_special_tokens=True)
+    assert theirs("a", "b")["input_ids"] == tok.encode("a", "b", add_special_tokens=True)
+    assert (theirs.bos_token, theirs.eos_token, theirs.unk_token) == ("<s>", "</s>", "<unk>")
+    back = pybpe.Tokenizer.from_file(tmp_path)
+    assert back.eot_token == tok.special_tokens["</s>"] and back.template == tok.template
+    with pytest.raises(pybpe.ArgumentError, match="'<nope>'"):
+        tok.save_pretrained(tmp_path, eos_token="<nope>")
+
+
+def test_a_chat_template_of_ones_own(tmp_path: Path) -> None:
+    tok = train(["<|endoftext|>"]).with_chat_template("{{ messages[0]['content'] }}")
+    theirs = load(tok, tmp_path)
+    assert theirs.apply_chat_template(CHAT, tokenize=False) == "Be brief."
+    assert pybpe.Tokenizer.from_hf(theirs).chat_template == tok.chat_template

@@ -1,0 +1,215 @@
+"""Every format to every other: the same ids on hostile text; what a target cannot hold is refused with the reason."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from gpt2 import gpt2_files
+from openai_ranks import cl100k
+from test_hf_import import hostile
+from texts import CORNER_TEXTS, chinese, english, mixed
+
+import pybpe
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+
+@cache
+def texts() -> list[str]:
+    return [*CORNER_TEXTS, *hostile(SPECIALS, seed=7), english()[:5000], chinese()[:2000], mixed()[:5000]]
+
+
+@cache
+def trained() -> pybpe.Tokenizer:
+    corpus = [english()[:60_000], chinese()[:10_000], mixed()[:20_000]]
+    return pybpe.train(iter(corpus), vocab_size=1200, special_tokens=SPECIALS, special_ids="after_bytes")
+
+
+def json(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "tokenizer.json")
+    return pybpe.Tokenizer.from_file(folder / "tokenizer.json")
+
+
+def bin2(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "tokenizer.bin")
+    return pybpe.Tokenizer.from_file(folder / "tokenizer.bin")
+
+
+def bin1(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    with pytest.warns(UserWarning, match="50257"):
+        tok.save_bin(folder / "tokenizer.bin", version=1)
+    return pybpe.Tokenizer.from_file(folder / "tokenizer.bin")
+
+
+def files(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "gpt2", "files")
+    return pybpe.Tokenizer.from_files(folder / "gpt2/vocab.json", folder / "gpt2/merges.txt", SPECIALS)
+
+
+def ranks(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "t.tiktoken")
+    return pybpe.Tokenizer.from_file(folder / "t.tiktoken", pattern=tok.pattern.name, special_tokens=tok.special_tokens)
+
+
+def pretrained(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "hub")
+    return pybpe.Tokenizer.from_file(folder / "hub")
+
+
+def hf(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer.from_hf(tok.to_hf())
+
+
+def tiktoken(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    return pybpe.Tokenizer.from_tiktoken(tok.to_tiktoken())
+
+
+WAYS: list[Callable[[pybpe.Tokenizer, Path], pybpe.Tokenizer]]
+WAYS = [json, bin2, bin1, files, ranks, pretrained, hf, tiktoken]
+
+
+@pytest.mark.parametrize("second", WAYS)
+@pytest.mark.parametrize("first", WAYS)
+def test_each_to_each(tmp_path: Path, first: Callable, second: Callable) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    tok = trained()
+    copy = second(first(tok, tmp_path / "1"), tmp_path / "2")
+    assert copy.special_tokens == tok.special_tokens and copy.vocab == tok.vocab
+    assert copy.model.fingerprint() == tok.model.fingerprint()
+    for text in texts():
+        assert copy.encode(text) == tok.encode(text)
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+def test_other_libraries_give_these_ids(pattern: str) -> None:
+    tok = pybpe.train(iter([english()[:60_000], chinese()[:5000]]), vocab_size=700, special_tokens=SPECIALS,
+                      pattern=pattern)  # fmt: skip
+    theirs, openai = tok.to_hf(), tok.to_tiktoken()
+    for text in texts():
+        expected = tok.encode(text)
+        assert theirs.encode(text).ids == expected
+        assert openai.encode(text, allowed_special="all") == expected
+        assert openai.encode_ordinary(text) == tok.encode_ordinary(text)
+    assert openai.n_vocab == tok.n_vocab
+
+
+def test_gpt2_and_cl100k(tmp_path: Path) -> None:
+    gpt2 = pybpe.Tokenizer.from_files(*gpt2_files())
+    for way in (json, ranks, pretrained, hf, tiktoken):
+        assert way(gpt2, tmp_path).model.fingerprint() == gpt2.model.fingerprint()
+    large = pybpe.Tokenizer.from_tiktoken(cl100k())
+    for way in (json, ranks, hf, tiktoken):
+        copy = way(large, tmp_path)
+        assert copy.model.fingerprint() == large.model.fingerprint()
+    with pytest.raises(pybpe.LimitError, match="unused"):
+        large.export(tmp_path / "t.bin")
+
+
+def test_whole_words_survive_where_they_can(tmp_path: Path) -> None:
+    merges = [(b"a", b"b")]
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"ab", 257: b"xyz"}
+    plain = pybpe.Tokenizer(vocab, merges, ["<s>"])
+    assert plain.encode("xyz") == [120, 121, 122]
+    for target in (lambda: plain.to_tiktoken(), lambda: plain.export(tmp_path / "t.tiktoken")):
+        with pytest.raises(pybpe.UnsupportedError, match="token 257, b'xyz'"):
+            target()
+    whole = pybpe.Tokenizer.from_tiktoken(_whole_words(vocab))
+    assert whole.encode("xyz xyz abxyz") == [257, 32, 120, 121, 122, 32, 256, 120, 121, 122]
+    for way in (json, bin2, ranks, pretrained, hf, tiktoken):
+        copy = way(whole, tmp_path)
+        assert copy.model.whole_words, way
+        for text in ("xyz", "xyz xyz abxyz", "aab xyz.xyz"):
+            assert copy.encode(text) == whole.encode(text), way
+    with pytest.raises(pybpe.UnsupportedError, match="ignore_merges"):
+        whole.export(tmp_path / "f", "files")
+
+
+def _whole_words(vocab: dict[int, bytes]):
+    import tiktoken as library
+
+    ranks = {token: i for i, token in vocab.items()}
+    regex = pybpe.Tokenizer(vocab, []).pattern.regex
+    return library.Encoding("x", pat_str=regex, mergeable_ranks=ranks, special_tokens={"<s>": 258})
+
+
+# ------------------------------------------------------------------------------------------------------
+# Templates and chat templates
+
+
+def test_a_template_is_applied_and_survives(tmp_path: Path) -> None:
+    tok = trained().with_template("<|im_start|> $A <|im_end|>", "<|im_start|> $A <|im_end|> $B:1 <|im_end|>:1")
+    start, end = tok.special_tokens["<|im_start|>"], tok.special_tokens["<|im_end|>"]
+    assert tok.encode("a") == trained().encode("a")
+    assert tok.encode("a", add_special_tokens=True) == [start, *tok.encode("a"), end]
+    assert tok.encode_batch(["a", "b"], add_special_tokens=True)[1] == [start, *tok.encode("b"), end]
+    pair = [start, *tok.encode("a"), end, *tok.encode("b"), end]
+    assert tok.encode("a", "b", add_special_tokens=True) == pair
+    assert tok.encode("a", "b") == tok.encode("a") + tok.encode("b")
+    theirs = tok.to_hf()
+    assert theirs.encode("a", "b").ids == pair and theirs.encode("a", "b").type_ids == [0] * 3 + [1] * 2
+    for way in (json, pretrained, hf):
+        assert way(tok, tmp_path).template == tok.template
+    assert tok.with_template().template is None
+
+
+@pytest.mark.parametrize(
+    ("single", "pair", "message"),
+    [
+        ("<|im_start|>", "$A $B", r"\$A, once"),
+        ("$A $A", "$A $B", r"\$A, once"),
+        ("$B", "$A $B", r"\$A, once"),
+        ("$A", "$A", r"\$A and \$B"),
+        ("$A <nope>", "$A $B", "<nope>"),
+        ("$C", "$A $B", r"\$C"),
+    ],
+)
+def test_templates_that_make_no_sense(single: str, pair: str, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        trained().with_template(single, pair)
+
+
+def test_what_targets_cannot_hold_is_refused(tmp_path: Path) -> None:
+    tok = trained().with_template(bos="<|endoftext|>")
+    for name, format in (("t.bin", None), ("t.tiktoken", None), ("f", "files")):
+        with pytest.raises(pybpe.UnsupportedError, match="template"):
+            tok.export(tmp_path / name, format)
+    with pytest.raises(pybpe.UnsupportedError, match="template"):
+        tok.to_tiktoken()
+    assert not list(tmp_path.iterdir())
+    normalizing = pybpe.train(iter(["aa bb"]), vocab_size=258, normalizer="NFC")
+    for target in (normalizing.to_tiktoken, lambda: normalizing.export(tmp_path / "f", "files")):
+        with pytest.raises(pybpe.UnsupportedError, match="normalizer"):
+            target()
+    custom = pybpe.train(iter(["aa bb"]), vocab_size=258, pattern=r"\w+$|\W+")
+    with pytest.raises(pybpe.UnsupportedError, match="another engine"):
+        custom.to_tiktoken()
+    with pytest.raises(pybpe.UnsupportedError, match=r"'\$' at character 3"):
+        custom.to_hf()
+    assert pybpe.train(iter(["aa bb"]), vocab_size=258, pattern=r"\w+|[^\w]+").to_hf().encode("aa!").ids
+    with pytest.raises(pybpe.ArgumentError, match="no format 'xml'"):
+        trained().export(tmp_path / "t", "xml")
+    with pytest.raises(pybpe.ArgumentError, match="name the format"):
+        trained().export(tmp_path / "t.xml")
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ([(b"b", b"c"), (b"a", b"b")], "order of ids"),  # ab is 256, bc is 257
+        ([(b"a", b"b")], "merges do not give token 257"),
+    ],
+)
+def test_merges_that_ranks_cannot_say(merges: list[tuple[bytes, bytes]], message: str) -> None:
+    vocab = {i: bytes([i]) for i in range(256)} | {256: b"ab", 257: b"bc"}
+    with pytest.raises(pybpe.UnsupportedError, match=message):
+        pybpe.Tokenizer(vocab, merges).to_tiktoken()
+
+
+def test_chat_templates(tmp_path: Path) -> None:
+    assert "'<|im_start|>'" in (trained().chat_template or "")
+    tok = trained().with_chat_template("{{ messages }}")
+    for way in (json, pretrained):
+        assert way(tok, tmp_path).chat_template == "{{ messages }}"
+    assert pybpe.train(iter(["aa"]), vocab_size=257).chat_template is None
