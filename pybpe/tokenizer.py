@@ -135,7 +135,6 @@ class Tokenizer:
         Raises:
             ArgumentError: a file without a pattern, or an Encoding with one.
             FileError, FormatError: the file, with the line.
-            LimitError: a hand-made vocabulary with a token that parts can make in ways that overlap.
         """
         if isinstance(source, (str, bytes, os.PathLike)):
             return cls.from_file(source, pattern=pattern, special_tokens=special_tokens or {})

@@ -4,11 +4,10 @@ Both give each token a rank, which is its id and, at the same time, when it is m
 token they do not say: that is recovered by encoding each token with all tokens of lower rank.
 
 tiktoken joins any two neighbours that spell a token together, the one of lowest rank first, and takes a word that
-is a token as it is. With one merge for each token, the two parts into which the tokens of lower rank cut it, we do the
-same: two other neighbours that spell it can never meet, since the lower tokens would have cut them as they cut it.
-
-A token that the lower ones cut into more than two parts was added by hand. Parts of it that have a higher rank may
-still meet: it gets a merge for each such pair.
+is a token as it is. One merge for each token does the same: what happens between two places where parts end does not
+depend on what is outside, so before any token is made, its bytes are in the two parts that merging them alone leaves.
+For most tokens these are found with the tokens of lower rank (in C). Some were added to a vocabulary by hand, as in
+Llama 3's, and need parts of higher rank, or cannot be made at all, only taken as words: from there on, Python looks.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from ..pattern import Pattern
 from ..pretokenize import open_input
 
 ID_LIMIT = 1 << 24
+_LATE_BYTES = 256  # tokens that were added by hand are merged here, in quadratic time
 
 
 def from_encoding(encoding: Any) -> Model:
@@ -89,35 +89,41 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
             raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
         tokens[i] = token
     vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
-    merges = _with_late_merges(ranks, tokens, vocab.merges(), name)
+    merges = _with_late_merges(ranks, tokens, vocab.merges())
     model = Model(tokens, merges, dict(specials), pattern)
     return replace(model, whole_words=True) if model.unreached() else model
 
 
 def _with_late_merges(
-    ranks: Mapping[bytes, int], tokens: Sequence[bytes], merges: list[tuple[int, int]], name: str
+    ranks: Mapping[bytes, int], tokens: Sequence[bytes], merges: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """The merges, and those of tokens that have none, in the order of what they make."""
+    """The merges, in the order of what they make, with those of tokens that need parts of higher rank. Tokens behind
+    the first such token may hold it, so they are looked at again."""
     made = {tokens[left] + tokens[right] for left, right in merges}
-    late: list[tuple[int, int]] = []
-    for token in ranks:
-        if len(token) > 1 and token not in made:
-            late += _late_pairs(ranks, token, name)
-    return sorted(merges + late, key=lambda pair: ranks[tokens[pair[0]] + tokens[pair[1]]]) if late else merges
+    late = min((i for token, i in ranks.items() if len(token) > 1 and token not in made), default=ID_LIMIT)
+    early = [pair for pair in merges if ranks[tokens[pair[0]] + tokens[pair[1]]] < late]
+    again = [_last_pair(ranks, tokens[i]) for i in sorted(ranks.values()) if i >= late and len(tokens[i]) > 1]
+    return early + [pair for pair in again if pair is not None]
 
 
-def _late_pairs(ranks: Mapping[bytes, int], token: bytes, name: str) -> list[tuple[int, int]]:
-    """The pairs that spell a token and of which one part has a higher rank."""
-    splits = ((ranks.get(token[:at]), ranks.get(token[at:])) for at in range(1, len(token)))
-    pairs = [(x, y) for x, y in splits if x is not None and y is not None and max(x, y) > ranks[token]]
-    lefts, rights = {x for x, y in pairs if x != y}, {y for x, y in pairs if x != y}
-    if lefts & rights:
-        # Of two ways to make the same token that share a part tiktoken takes the left one, we the lower merge.
+def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | None:
+    """The two parts that are left when tiktoken merges the bytes of a token; None if more are left.
+
+    Raises:
+        LimitError: the token is long.
+    """
+    if len(token) > _LATE_BYTES:
         raise LimitError(
-            f"{name}: token {ranks[token]}, {token!r}, can be made in two ways that overlap, of parts with higher"
-            " ranks: pybpe's ids could differ from tiktoken's"
+            f"token {ranks[token]} of {len(token)} bytes stands behind one that no tokens of lower rank make; there"
+            f" pybpe takes tokens of up to {_LATE_BYTES} bytes"
         )
-    return pairs
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while len(parts) > 2:
+        best = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], ID_LIMIT))
+        if parts[best] + parts[best + 1] not in ranks:
+            return None
+        parts[best : best + 2] = [parts[best] + parts[best + 1]]
+    return ranks[parts[0]], ranks[parts[1]]
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import base64
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,30 @@ def test_a_token_that_no_merge_makes_is_taken_as_a_whole_word(extra: dict[bytes,
         assert custom.encode(text) == encoding.encode(text)
         assert builtin.encode(text) == gpt2.encode(text) == builtin.encode_to_numpy(text).tolist()
         assert builtin.count(text) == len(gpt2.encode(text))
+
+
+def test_a_long_token_that_no_merge_makes_is_refused() -> None:
+    long = bytes(range(256)) * 2
+    encoding = tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=BYTES | {long: 256}, special_tokens={})
+    with pytest.raises(pybpe.LimitError, match="token 256 of 512 bytes"):
+        pybpe.Tokenizer.from_tiktoken(encoding)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_ranks_of_no_trainer(seed: int) -> None:
+    """Tokens in any order, with ranks that no trainer would give: tiktoken's ids all the same."""
+    rng = random.Random(seed)
+    tokens = {"".join(rng.choices("ab", k=rng.randint(2, 7))).encode() for _ in range(25)}
+    order = rng.sample(sorted(tokens), len(tokens))
+    ranks = BYTES | {token: 256 + i for i, token in enumerate(order)}
+    encoding = tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={})
+    tokenizer = pybpe.Tokenizer.from_tiktoken(encoding)
+    for _ in range(200):
+        text = "".join(rng.choices("ab ", weights=[5, 5, 1], k=rng.randint(0, 120)))
+        assert tokenizer.encode(text) == encoding.encode(text)
+    builtin = pybpe.Tokenizer.from_model(replace(tokenizer.model, pattern=Pattern("gpt2")))
+    back = builtin.to_tiktoken()
+    assert back._mergeable_ranks == ranks
 
 
 @pytest.mark.parametrize("seed", range(20))
