@@ -68,6 +68,15 @@ static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1
 static inline uint32_t load_u32(const uint8_t *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
+/* 8 bytes at once, the first in the low bits. */
+static inline uint64_t load_u64(const uint8_t *p) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    return x;
+}
 static inline void store_u32(uint8_t *p, uint32_t x) {
     for (int i = 0; i < 4; i++) {
         p[i] = (uint8_t)(x >> (8 * i));

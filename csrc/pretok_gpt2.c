@@ -223,15 +223,6 @@ Any machine: 8 bytes at a time in a 64-bit integer ("SIMD within a register")
 
 #define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
 
-static inline uint64_t load8(const uint8_t *p) {
-    uint64_t x;
-    memcpy(&x, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
-    return x;
-}
-
 /* The top bit of every byte that lies in low..high; all bytes of x are below 0x80, and 1 <= low. */
 static inline uint64_t bytes_in(uint64_t x, unsigned low, unsigned high) {
     return (x + EACH_BYTE(0x80 - low)) & ~(x + EACH_BYTE(0x7F - high)) & EACH_BYTE(0x80);
@@ -244,7 +235,7 @@ static inline uint64_t gather(uint64_t top_bits, unsigned at) {
 
 static void swar_classify(block *b, const uint8_t *p) {
     for (unsigned i = 0; i < BLOCK; i += 8) {
-        uint64_t x = load8(p + i);
+        uint64_t x = load_u64(p + i);
         uint64_t low = x & EACH_BYTE(0x7F);
         uint64_t blank = bytes_in(low, ' ', ' ');
         b->high |= gather(x & EACH_BYTE(0x80), i);
@@ -259,7 +250,7 @@ static void swar_classify(block *b, const uint8_t *p) {
 static han_bytes swar_han(const uint8_t *p) {
     han_bytes h = {0};
     for (unsigned i = 0; i < BLOCK; i += 8) {
-        uint64_t x = load8(p + i);
+        uint64_t x = load_u64(p + i);
         uint64_t low = x & EACH_BYTE(0x7F);
         h.lead |= gather(bytes_in(low, 0x64, 0x69) & x, i);
         h.lead_e4 |= gather(bytes_in(low, 0x64, 0x64) & x, i);

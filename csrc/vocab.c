@@ -514,17 +514,15 @@ static uint64_t checksum(const uint8_t *data, size_t n) {
     uint64_t h = UINT64_C(0xCBF29CE484222325);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        h = (h ^ word_load8(data + i)) * UINT64_C(0x100000001B3);
+        h = (h ^ load_u64(data + i)) * UINT64_C(0x100000001B3);
     }
     if (i < n) {
         uint8_t last[8] = {0};
         memcpy(last, data + i, n - i);
-        h = (h ^ word_load8(last)) * UINT64_C(0x100000001B3);
+        h = (h ^ load_u64(last)) * UINT64_C(0x100000001B3);
     }
     return h;
 }
-
-static uint64_t load_u64(const uint8_t *p) { return word_load8(p); }
 
 static void store_u64(uint8_t *p, uint64_t x) {
     store_u32(p, (uint32_t)x);

@@ -21,22 +21,12 @@ typedef struct word_key {
     uint64_t hi; /* bytes 8-14, and the length in the top byte */
 } word_key;
 
-/* Little-endian load of 8 bytes; a single instruction where the machine is little-endian. */
-static inline uint64_t word_load8(const uint8_t *p) {
-    uint64_t x;
-    memcpy(&x, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
-    return x;
-}
-
 /* The key of w[0..len), 1 <= len <= 15, byte by byte: for the last bytes of a buffer. */
 static inline word_key word_key_careful(const uint8_t *w, size_t len) {
     uint8_t bytes[16] = {0};
     memcpy(bytes, w, len);
     bytes[15] = (uint8_t)len;
-    return (word_key){word_load8(bytes), word_load8(bytes + 8)};
+    return (word_key){load_u64(bytes), load_u64(bytes + 8)};
 }
 
 /* The key of w[0..len), 1 <= len <= 15, where w[0..16) may be read. Which bytes belong to the word is read
@@ -45,8 +35,8 @@ static inline word_key word_key_fast(const uint8_t *w, size_t len) {
     static const _Alignas(32) uint8_t window[] = "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
                                                  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     const uint8_t *mask = window + WORD_INLINE_MAX - len; /* len times 0xFF, then zeros */
-    uint64_t lo = word_load8(w) & word_load8(mask);
-    uint64_t hi = word_load8(w + 8) & word_load8(mask + 8);
+    uint64_t lo = load_u64(w) & load_u64(mask);
+    uint64_t hi = load_u64(w + 8) & load_u64(mask + 8);
     return (word_key){lo, hi | (uint64_t)len << 56};
 }
 
@@ -71,9 +61,9 @@ static inline uint64_t word_key_hash(word_key k, hash_seed seed) { return hash_m
 static inline uint64_t word_hash_long(const uint8_t *w, size_t len, hash_seed seed) {
     uint64_t h = seed.a ^ (uint64_t)len;
     for (size_t i = 0; i + 16 <= len; i += 16) {
-        h = hash_mix(word_load8(w + i) ^ h, word_load8(w + i + 8) ^ seed.b);
+        h = hash_mix(load_u64(w + i) ^ h, load_u64(w + i + 8) ^ seed.b);
     }
-    return hash_mix(word_load8(w + len - 16) ^ h, word_load8(w + len - 8) ^ seed.b);
+    return hash_mix(load_u64(w + len - 16) ^ h, load_u64(w + len - 8) ^ seed.b);
 }
 
 #endif

@@ -2,6 +2,7 @@
 Counting words: by hand, against a naive table, growth, merging, overflow, failing memory.
 */
 #include "check.h"
+#include "random_state.h"
 #include "small_vocab.h"
 
 /* The counts of a counter, copied out. */
@@ -81,15 +82,6 @@ static void test_by_hand(void) {
     pybpe_counter_free(c);
     pybpe_specials_free(s);
     pybpe_pretok_free(p);
-}
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state % n);
 }
 
 enum { LENGTHS = 40, KINDS = 8 };

@@ -2,6 +2,7 @@
 Special tokens: by hand, against a naive search, hostile sets, failing memory.
 */
 #include "check.h"
+#include "random_state.h"
 #include "small_vocab.h"
 #include "special.h"
 
@@ -98,15 +99,6 @@ static void test_refused(void) {
 /* ---------------------------------------------------------------------------------------------------
 Against a naive search
 */
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state % n);
-}
 
 static int occurs_at(const string_list *l, size_t i, const uint8_t *text, size_t n, size_t at) {
     size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);

@@ -3,6 +3,7 @@ Training: worked examples, hostile words, and random ones against the definition
 */
 #include "check.h"
 #include "naive_train.h"
+#include "random_state.h"
 #include "small_vocab.h"
 
 static pybpe_train_config config_of(uint32_t vocab_size) {
@@ -166,15 +167,6 @@ static void test_refused(void) {
 /* ---------------------------------------------------------------------------------------------------
 Against the definition: count all pairs, merge the best, again
 */
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state % n);
-}
 
 static void random_corpus(corpus *c) {
     corpus_start(c);
