@@ -77,18 +77,19 @@ def open_text(path: str) -> BinaryIO:
     if path.endswith(".gz"):
         return _Unpacked(path, stream, gzip.GzipFile(fileobj=stream))  # type: ignore[return-value]
     if path.endswith(".zst"):
-        return _Unpacked(path, stream, _zstd(path).ZstdFile(stream))  # type: ignore[return-value]
+        return _Unpacked(path, stream, zstd_module(path).ZstdFile(stream))  # type: ignore[return-value]
     return stream
 
 
-def _zstd(path: str) -> Any:
+def zstd_module(path: str) -> Any:
+    """The module for *.zst files; MissingExtraError says what to install."""
     try:
         if sys.version_info >= (3, 14):
             from compression import zstd
         else:
             from backports import zstd
     except ImportError:
-        raise MissingExtraError(f"{path}: reading .zst needs a package: pip install 'pybpe[zstd]'") from None
+        raise MissingExtraError(f"{path}: .zst files need a package: pip install 'pybpe[zstd]'") from None
     return zstd
 
 
@@ -143,9 +144,15 @@ def line_cut(data: _binding.Data, start: int) -> int:
 
 def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[bytes]:
     """The texts of JSON lines, which begin at byte `offset` of a file. Blank lines are skipped."""
+    for record in records(lines, text_key, path, offset):
+        yield utf8(record[text_key])
+
+
+def records(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[dict[str, Any]]:
+    """The same with all that the records hold; each has a string at `text_key`."""
     for line in bytes(lines).split(b"\n"):
         if line and not line.isspace():
-            yield utf8(_record_text(line, text_key, path, offset))
+            yield _record(line, text_key, path, offset)
         offset += len(line) + 1
 
 
@@ -156,15 +163,14 @@ def _loads(line: bytes) -> Any:
         return json.loads(line)
 
 
-def _record_text(line: bytes, text_key: str, path: str, offset: int) -> str:
+def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any]:
     try:
         record = _loads(line)
     except (ValueError, RecursionError) as error:
         problem = f"not JSON ({error})"
     else:
-        text = record.get(text_key) if isinstance(record, dict) else None
-        if isinstance(text, str):
-            return text
+        if isinstance(record, dict) and isinstance(record.get(text_key), str):
+            return record
         problem = f"expected an object with a string {text_key!r}"
     raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)
 

@@ -20,5 +20,9 @@ def normalize(data: Data, normalizer: str | None) -> Data:
     if normalizer is None:
         return data
     text = bytes(data).decode("utf-8", "surrogateescape")
-    form = cast(Literal["NFC", "NFKC"], normalizer)
-    return unicodedata.normalize(form, text).encode("utf-8", "surrogateescape")
+    return normalize_text(text, normalizer).encode("utf-8", "surrogateescape")
+
+
+def normalize_text(text: str, normalizer: str | None) -> str:
+    """The same for a str."""
+    return text if normalizer is None else unicodedata.normalize(cast(Literal["NFC", "NFKC"], normalizer), text)

@@ -1,4 +1,4 @@
-"""Threads over C calls, which release the GIL.
+"""Threads over C calls, which release the GIL; and any executor, for work that keeps it.
 
 `map_ordered` is the main thing: work items go to threads, results come back in the order of the items, and
 only a few items are under way at once, so memory stays bounded however long the input is. Ctrl-C is
@@ -11,10 +11,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from .errors import ArgumentError
+from .errors import ArgumentError, WorkerError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,6 +51,42 @@ def map_ordered(
             yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def map_by_executor(
+    function: Callable[[Item], Result], items: Iterable[Item], executor: Executor, pending_items: int
+) -> Iterator[Result]:
+    """Yields function(item) for each item, in order, computed by an executor's workers, which have `pending_items`
+    at once.
+
+    Raises:
+        WorkerError: a worker died, and the executor cannot go on. What `function` raises is raised here.
+    """
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            pending.append(executor.submit(function, item))
+            if len(pending) >= pending_items:
+                yield _outcome(pending.popleft())
+        while pending:
+            yield _outcome(pending.popleft())
+    except BrokenExecutor as error:
+        raise WorkerError(f"a worker process died: {error}; run the same again, it goes on where it was") from None
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _outcome(future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise WorkerError(f"the executor gave a task up: {error}") from None
+    except Exception as error:
+        # Dask's own complaints (KilledWorker and the like) are plain Exceptions of its module.
+        if type(error).__module__.partition(".")[0] in ("distributed", "dask"):
+            raise WorkerError(f"the cluster could not do a task: {' '.join(str(error).split())}") from None
+        raise
 
 
 def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:

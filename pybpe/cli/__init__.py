@@ -15,6 +15,7 @@ from .._version import __version__
 from ..errors import Error, file_error
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
+from .corpus import add_corpus
 from .counts import add_counts
 from .inspect import add_inspect
 from .llmc import add_llmc
@@ -38,6 +39,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_count,
     add_binarize,
     add_prepare,
+    add_corpus,
     add_inspect,
     add_viz,
     add_llmc,

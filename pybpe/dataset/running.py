@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from functools import lru_cache
+from concurrent.futures import Executor
+from functools import lru_cache, partial
 from typing import NamedTuple
 
-from ..errors import ArgumentError, WorkerError
-from ..parallel import map_ordered
+from ..errors import ArgumentError
+from ..parallel import map_by_executor, map_ordered
 from ..pretokenize import BLOCK_BYTES
 from .encoding import Segment, TaskEncoder
 from .planning import Task
@@ -75,20 +74,7 @@ def run_by_executor(
     if workers is not None and workers < 1:
         raise ArgumentError(f"workers must be at least 1, not {workers}")
     limit = PENDING if workers is None else 2 * workers
-    pickled = pickle.dumps(encoder)
-    pending: deque[Future[Result]] = deque()
-    try:
-        for task in tasks:
-            pending.append(executor.submit(run_task, pickled, task))
-            if len(pending) >= limit:
-                yield _outcome(pending.popleft())
-        while pending:
-            yield _outcome(pending.popleft())
-    except BrokenExecutor as error:
-        raise WorkerError(f"a worker process died: {error}; run the same again, it goes on where it was") from None
-    finally:
-        for future in pending:
-            future.cancel()
+    return map_by_executor(partial(run_task, pickle.dumps(encoder)), tasks, executor, limit)
 
 
 def run_task(pickled: bytes, task: Task) -> Result:
@@ -106,15 +92,3 @@ def run_task(pickled: bytes, task: Task) -> Result:
 def _encoder(pickled: bytes) -> TaskEncoder:
     """A worker makes its tokenizer once, not for each task."""
     return pickle.loads(pickled)  # type: ignore[no-any-return]
-
-
-def _outcome(future: Future[Result]) -> Result:
-    try:
-        return future.result()
-    except CancelledError as error:
-        raise WorkerError(f"the executor gave a task up: {error}") from None
-    except Exception as error:
-        # Dask's own complaints (KilledWorker and the like) are plain Exceptions of its module.
-        if type(error).__module__.partition(".")[0] in ("distributed", "dask"):
-            raise WorkerError(f"the cluster could not do a task: {' '.join(str(error).split())}") from None
-        raise

@@ -1,0 +1,207 @@
+"""pybpe corpus."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from .common import add_command, add_common, check_writable, parse_amount, progress
+
+if TYPE_CHECKING:
+    from ..corpus import Filters, Report
+
+_COUNTS = {  # limits of Filters that are numbers
+    "chars": "min max",
+    "words": "min max",
+    "distinct-words": "min",
+}
+_RATIOS = {
+    "mean-word-length": "min max",
+    "symbol-ratio": "max",
+    "digit-ratio": "max",
+    "hashes-per-word": "max",
+    "alphabetic-words": "min",
+    "repeated-words": "max",
+    "repeated-lines": "max",
+    "repeated-line-chars": "max",
+    "repeated-paragraphs": "max",
+    "repeated-paragraph-chars": "max",
+    "bullet-lines": "max",
+    "ellipsis-lines": "max",
+    "short-lines": "max",
+    "terminal-lines": "min",
+}
+_NGRAMS = ("max-top-ngrams", "max-repeated-ngrams")
+
+
+def add_corpus(commands: Any) -> None:
+    """Adds the command."""
+    parser = add_command(
+        commands,
+        "corpus",
+        "filter, scrub and deduplicate texts",
+        "Cleans a corpus before a tokenizer is trained on it. Does the steps that are asked for, in this order:\n"
+        "normalise, filter, keep some languages, score, replace personal data, drop duplicates, near duplicates\n"
+        "and repeated paragraphs. Writes JSON lines, in the order of the input, and says what was dropped and why.\n"
+        "The same command goes on where a killed one was.",
+        "pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html\n"
+        "pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8\n"
+        "pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC\n"
+        "pybpe corpus web -o clean.jsonl --max-score my_module:toxicity=0.5",
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="text, *.jsonl, *.parquet; also *.gz and *.zst; folders, globs; - is standard input",
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="*.jsonl, *.jsonl.gz or *.jsonl.zst; - is standard output"
+    )
+    parser.add_argument(
+        "--documents",
+        default="special",
+        metavar="HOW",
+        help="parts of text files: special (default: <|endoftext|> between them), file, blank, line, jsonl",
+    )
+    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
+    _add_steps(parser)
+    _add_limits(parser)
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="bytes for --dedup, e.g. 2G")
+    parser.add_argument("--report", metavar="FILE", help="counts, histograms, samples: *.html, or *.json")
+    parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever a killed run left")
+    add_common(parser)
+    parser.set_defaults(run=_run)
+
+
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--normalize", metavar="N", help="NFC or NFKC")
+    parser.add_argument("--languages", metavar="L,L", help="keep these, such as zh,en")
+    parser.add_argument("--min-confidence", type=float, default=0.0, metavar="C", help="of the language, 0 to 1")
+    parser.add_argument(
+        "--max-score",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION=X",
+        help="drop what your function, text -> score, gives more than X",
+    )
+    parser.add_argument(
+        "--scrub-pii",
+        nargs="?",
+        const="all",
+        metavar="KINDS",
+        help="replace personal data, all (default) or some, such as EMAIL,PHONE",
+    )
+    parser.add_argument(
+        "--dedup",
+        nargs="?",
+        const="exact",
+        metavar="HOW",
+        help="exact (default), or normalized: without case, punctuation, spaces",
+    )
+    parser.add_argument("--near-dedup", type=float, metavar="J", help="Jaccard similarity of shingles, such as 0.8")
+    parser.add_argument("--keep-near", action="store_true", help="near duplicates stay, marked with their cluster")
+    parser.add_argument("--dedup-paragraphs", action="store_true", help="a repeated paragraph stays once")
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("limits", "what a text may be like; see pybpe/corpus/filters.py for the sources")
+    group.add_argument("--filters", metavar="SET", help="gopher or fineweb: published limits; the others change some")
+    for names, kind, metavar in ((_COUNTS, parse_amount, "N"), (_RATIOS, float, "X")):
+        for name, ends in names.items():
+            for end in ends.split():
+                group.add_argument(f"--{end}-{name}", type=kind, metavar=metavar)
+    for name in _NGRAMS:
+        group.add_argument(f"--{name}", type=_parse_ngrams, metavar="N=X,N=X")
+
+
+def _parse_ngrams(text: str) -> dict[int, float]:
+    try:
+        return {int(n): float(x) for n, x in (part.split("=") for part in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected limits such as 2=0.2,3=0.18, not {text!r}") from None
+
+
+def _filters(args: argparse.Namespace) -> Filters:
+    from ..corpus import Filters
+
+    names = [f"{end}-{name}" for group in (_COUNTS, _RATIOS) for name, ends in group.items() for end in ends.split()]
+    given = {name.replace("-", "_"): getattr(args, name.replace("-", "_")) for name in [*names, *_NGRAMS]}
+    given = {name: value for name, value in given.items() if value is not None}
+    if args.filters is None:
+        return Filters(**given)
+    if args.filters not in ("gopher", "fineweb"):
+        raise ArgumentError(f"--filters: expected gopher or fineweb, not {args.filters!r}")
+    return Filters.gopher(**given) if args.filters == "gopher" else Filters.fineweb(**given)
+
+
+def _scorer(text: str) -> tuple[str, Any, float]:
+    """MODULE:FUNCTION=X; modules are looked for in this folder too."""
+    name, _, limit = text.rpartition("=")
+    module, _, function = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return name, getattr(importlib.import_module(module), function), float(limit)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ArgumentError(f"--max-score {text}: expected MODULE:FUNCTION=NUMBER ({error})") from None
+
+
+def _run(args: argparse.Namespace) -> None:
+    if args.report is not None:
+        check_writable(args.report)
+    if args.output != "-":
+        report = _clean(args, args.output)
+    else:
+        with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+            out = os.path.join(folder, "out.jsonl")
+            report = _clean(args, out)
+            with open(out, "rb") as stream:
+                shutil.copyfileobj(stream, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    if args.report is not None:
+        report.save(args.report)
+    _print(args, report)
+
+
+def _clean(args: argparse.Namespace, out: str) -> Report:
+    from ..corpus import clean
+
+    pii = args.scrub_pii
+    return clean(
+        args.files,
+        out,
+        normalizer=args.normalize,
+        filters=_filters(args),
+        languages=args.languages.split(",") if args.languages else (),
+        min_confidence=args.min_confidence,
+        scorers=[_scorer(text) for text in args.max_score],
+        scrub_pii=pii.split(",") if pii not in (None, "all") else pii == "all",
+        dedup=args.dedup,
+        near_dedup=args.near_dedup,
+        keep_near=args.keep_near,
+        dedup_paragraphs=args.dedup_paragraphs,
+        documents=args.documents,
+        text_key=args.text_key,
+        memory_limit=args.memory_limit,
+        workers=args.workers,
+        resume=not args.no_resume,
+        progress=progress(args),
+    )
+
+
+def _print(args: argparse.Namespace, report: Report) -> None:
+    """The summary; on standard error if standard output has the corpus."""
+    import json
+
+    where = sys.stderr if args.output == "-" else sys.stdout
+    if args.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False), file=where)
+    elif not args.quiet:
+        print(report, file=where)

@@ -1,0 +1,27 @@
+"""Before a tokenizer is trained: filter a corpus, recognise languages, remove personal data and duplicates.
+
+`clean` does all of it, in one pass and a short second one. Its parts are of use by themselves too: Filters.reasons,
+detect_language, find_pii and replace_pii, signatures and find_clusters.
+"""
+
+from .cleaning import clean
+from .clusters import find_clusters
+from .filters import Filters
+from .language import detect_language
+from .minhash import Banding, jaccard, signatures
+from .pii import Finding, find_pii, replace_pii
+from .report import Report
+
+__all__ = [
+    "Banding",
+    "Filters",
+    "Finding",
+    "Report",
+    "clean",
+    "detect_language",
+    "find_clusters",
+    "find_pii",
+    "jaccard",
+    "replace_pii",
+    "signatures",
+]

@@ -1,0 +1,275 @@
+"""clean: a corpus in, its better part out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from functools import partial
+
+from .. import _binding
+from .._version import __version__
+from ..dataset import planning
+from ..dataset.kinds import Kinds
+from ..dataset.staging import Staged, stage
+from ..errors import ArgumentError
+from ..inputs import is_packed
+from ..normalize import check_normalizer
+from ..parallel import map_by_executor, worker_count
+from ..pretokenize import Inputs, path_list, utf8
+from ..progress import Progress
+from .decisions import EXACT, Decisions
+from .duplicates import check_memory_limit
+from .filters import Filters
+from .language import check_languages
+from .minhash import check_near_dedup
+from .output import LineWriter, check_name
+from .paragraphs import without_paragraphs
+from .pii import KINDS, check_kinds
+from .processes import process_pool
+from .reading import DocumentPlan, json_line
+from .report import Report
+from .spool import Result, Spool
+from .tally import Tally
+from .work import Scorer, Work, integers, run_task
+
+DEDUP = ("exact", "normalized")
+_PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
+
+
+def clean(
+    inputs: Inputs,
+    out: _binding.PathLike,
+    *,
+    normalizer: str | None = None,
+    filters: Filters | None = None,
+    languages: Iterable[str] = (),
+    min_confidence: float = 0.0,
+    scorers: Iterable[tuple[str, Callable[[str], float], float]] = (),
+    scrub_pii: bool | Iterable[str] = False,
+    dedup: str | None = None,
+    near_dedup: float | None = None,
+    keep_near: bool = False,
+    dedup_paragraphs: bool = False,
+    documents: str = "special",
+    text_key: str = "text",
+    memory_limit: int | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = True,
+    progress: bool | None = None,
+) -> Report:
+    """Cleans a corpus: each step that is asked for, in the order of the arguments. Documents keep their order.
+
+    A run that was interrupted, even killed, goes on where it was when the same is called again, to the same bytes.
+    Until it is done, a hidden folder beside `out` holds what is known of each part; it may become as large as the
+    uncompressed output, with 512 bytes more a document for near duplicates.
+
+    Args:
+        inputs: paths, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz and .zst; "-" for
+            standard input.
+        out: a file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. A JSON record keeps its other fields.
+        normalizer: "NFC" or "NFKC".
+        filters: limits on what texts look like.
+        languages: ISO 639-1 codes of those that stay. Records get the fields "language" and "language_confidence".
+        min_confidence: 0 to 1; documents whose language is less certain are dropped.
+        scorers: (name, function, max_score): documents for which the function, text -> score, gives more are
+            dropped. With several workers it must be importable: defined at the top level of a module.
+        scrub_pii: personal data becomes <EMAIL> and so on; True for all of pii.KINDS, or some of them.
+        dedup: "exact": of documents with the same text the first stays; "normalized": of those whose letters and
+            digits are the same.
+        near_dedup: a Jaccard similarity, such as 0.8: documents at least so similar are linked, and of those that
+            are linked, also through others, the first stays. Records get the field "cluster": documents of one
+            cluster have the same one, and `binarize(split_by="hash")` puts them into the same split.
+        keep_near: near duplicates stay too, with their "cluster".
+        dedup_paragraphs: of paragraphs of at least 30 bytes that are the same, the first of the corpus stays.
+        documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
+            lines), "line", or "jsonl" (JSON lines whatever the name).
+        text_key: the text of a JSON record, or parquet's column.
+        memory_limit: bytes that looking for exact duplicates may take, beyond which it sorts on disk; without a
+            limit it takes 64 bytes a document or paragraph.
+        workers: processes; None for all CPUs, or one for a small corpus. The output is the same for any number.
+            With an executor: its workers; None has it do 64 tasks at once.
+        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers see the inputs.
+        resume: False begins anew, whatever is there.
+        progress: as in `pybpe.train`.
+
+    Returns:
+        What was dropped and why, with histograms and samples; `.save("report.html")` writes it.
+
+    Raises:
+        ArgumentError, FileError, FormatError: bad arguments, files, records. WorkerError: a worker died.
+        MissingExtraError: a step needs a package that is not installed.
+    """
+    path = check_name(out)
+    work = _work(
+        Kinds(documents, text_key, True),
+        normalizer,
+        filters or Filters(),
+        _names("languages", languages),
+        min_confidence,
+        tuple(Scorer(*scorer) for scorer in scorers),
+        (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else _names("scrub_pii", scrub_pii),
+        dedup,
+        dedup_paragraphs,
+        near_dedup,
+    )
+    if executor is None or workers is not None:
+        worker_count(workers)
+    check_memory_limit(memory_limit)
+    given = path_list(inputs)
+    if not given:
+        raise ArgumentError("inputs is empty: name at least one file")
+    folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
+    staged = stage(given, folder)
+    for name in staged.paths:
+        if os.path.realpath(name) == os.path.realpath(path):
+            raise ArgumentError(f"{name}: is input and output at once; name another output")
+    spool = Spool(folder, _identity(work, staged), resume)
+    try:
+        with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:
+            tasks = _run(work, DocumentPlan(staged.paths, work.kinds), spool, workers, executor, bar)
+        decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
+        tally = _write(path, work, spool, tasks, decisions)
+    except BaseException:
+        spool.leave()
+        raise
+    spool.remove()
+    return Report(tally, work.filters, near_dedup)
+
+
+def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ArgumentError(f"{what} must be a list such as [{names!r}], not a string")
+    return tuple(names)
+
+
+def _work(
+    kinds: Kinds,
+    normalizer: str | None,
+    filters: Filters,
+    languages: tuple[str, ...],
+    min_confidence: float,
+    scorers: tuple[Scorer, ...],
+    pii: tuple[str, ...],
+    dedup: str | None,
+    dedup_paragraphs: bool,
+    near_dedup: float | None,
+) -> Work:
+    """The steps, checked."""
+    check_normalizer(normalizer)
+    if languages:
+        check_languages(languages)
+    if not 0 <= min_confidence <= 1:
+        raise ArgumentError(f"min_confidence must lie in 0 to 1, not {min_confidence}")
+    check_kinds(pii)
+    if dedup not in (None, *DEDUP):
+        raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {dedup!r}")
+    if near_dedup is not None:
+        check_near_dedup(near_dedup)
+    return Work(
+        kinds, normalizer, filters, languages, min_confidence, scorers, pii, dedup, dedup_paragraphs, near_dedup
+    )
+
+
+def _identity(work: Work, staged: Staged) -> str:
+    scorers = [
+        (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in work.scorers
+    ]
+    rest = {name: value for name, value in vars(work).items() if name != "scorers"}
+    parts = repr((__version__, rest, scorers, planning.TASK_BYTES, staged.identities))
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _total(kinds: Kinds, paths: Sequence[str]) -> int | None:
+    if any(is_packed(path) or kinds.kind(path) == "parquet" for path in paths):
+        return None
+    return sum(map(os.path.getsize, paths))
+
+
+def _run(
+    work: Work, plan: DocumentPlan, spool: Spool, workers: int | None, executor: Executor | None, bar: Progress
+) -> int:
+    """Does all tasks that are not done; returns how many tasks there are."""
+    tasks = list(plan.tasks())
+    done = {task for task in range(len(tasks)) if spool.has(task)}
+    left = [task for task in range(len(tasks)) if task not in done]
+    for task in sorted(done):
+        bar.add(Result(spool.name(task)).header["read"])
+    with ExitStack() as stack:
+        count = min(worker_count(workers), len(left)) if executor is None else 0
+        if executor is None and count > 1:
+            executor = stack.enter_context(process_pool(count))
+        results: Iterator[bytes]
+        if executor is None:
+            results = (work.run(tasks[task]) for task in left)
+        else:
+            pending = 2 * (count or workers or _PENDING // 2)
+            results = map_by_executor(
+                partial(run_task, _pickled(work)), (tasks[task] for task in left), executor, pending
+            )
+        for task, result in zip(left, results):
+            _binding.write_file(spool.name(task), result)
+            bar.add(Result(spool.name(task)).header["read"])
+    return len(tasks)
+
+
+def _pickled(work: Work) -> bytes:
+    try:
+        return pickle.dumps(work)
+    except Exception as error:  # pickle raises whatever it likes
+        raise ArgumentError(
+            f"a scorer cannot be sent to other processes: define it at the top level of a module, or take workers=1"
+            f" ({error})"
+        ) from None
+
+
+def _write(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
+    """Writes the output; returns what happened to all documents."""
+    tally = Tally()
+    number = place = paragraph = 0
+    with LineWriter(path) as writer:
+        for result in spool.results(tasks):
+            tally.add(Tally.from_json(result.header["tally"]))
+            counts = integers(result.section("paragraph_sizes")).tolist() if work.dedup_paragraphs else []
+            sizes = integers(result.section("sizes")).tolist()
+            for i, line in enumerate(result.section("lines").split(b"\n")[:-1]):
+                reason, cluster = decisions.fate(number, place)
+                number += 1
+                place += reason != EXACT
+                chars, size = sizes[2 * i : 2 * i + 2]
+                repeated: set[int] = set()
+                if reason is None and work.dedup_paragraphs:
+                    paragraphs = counts[i] // 16
+                    repeated = decisions.repeated_paragraphs(paragraph, paragraphs)
+                    paragraph += paragraphs
+                if reason is None and (repeated or cluster is not None):
+                    fields = json.loads(line)
+                    if repeated:
+                        text = _without(fields[work.kinds.text_key], repeated, tally)
+                        fields[work.kinds.text_key] = text
+                        chars, size = len(text), len(utf8(text))
+                        reason = None if text.strip() else "paragraphs"
+                    if cluster is not None:
+                        fields["cluster"] = cluster
+                    line = json_line(fields)
+                if reason is not None:
+                    tally.count(reason, size)
+                    tally.sample(reason, json.loads(line)[work.kinds.text_key])
+                    continue
+                tally.count("out", size)
+                tally.measure("chars out", [chars])
+                writer.write(line + b"\n")
+    return tally
+
+
+def _without(text: str, repeated: set[int], tally: Tally) -> str:
+    text, removed = without_paragraphs(text, repeated)
+    tally.changes["paragraph"] += len(removed)
+    for paragraph in removed:
+        tally.sample("paragraph", paragraph)
+    return text

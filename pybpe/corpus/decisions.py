@@ -1,0 +1,107 @@
+"""Which documents and paragraphs of a corpus are repeated: decided for all tasks together, in the corpus's order."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from .clusters import find_clusters
+from .duplicates import DIGEST_BYTES, Repeats
+from .minhash import PERMUTATIONS
+from .spool import Spool
+from .work import Work, integers
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+EXACT, NEAR = "duplicate", "near_duplicate"
+
+
+class Decisions:
+    """What is to happen to each document; asked for in order.
+
+    Args:
+        work: the steps.
+        spool: the results of all tasks.
+        tasks: how many there are.
+        memory_limit: bytes for digests.
+        keep_near: near duplicates stay.
+    """
+
+    def __init__(self, work: Work, spool: Spool, tasks: int, memory_limit: int | None, keep_near: bool) -> None:
+        self._work, self._spool, self._tasks, self._memory_limit = work, spool, tasks, memory_limit
+        self._keep_near = keep_near
+        self._near: Array | None = None  # by number among documents that are no exact duplicates
+        self._cluster_names: list[str] | None = None
+        self._exact = self._find_exact() if work.dedup is not None else None
+        if work.near_dedup is not None:
+            self._find_near(work.near_dedup)
+        self._paragraphs = self._find_paragraphs() if work.dedup_paragraphs else None
+
+    def _find_exact(self) -> Array:
+        repeats = Repeats(self._spool.folder, self._memory_limit)
+        for result in self._spool.results(self._tasks):
+            repeats.add(result.section("digests"))
+        return repeats.find()
+
+    def _find_near(self, threshold: float) -> None:
+        import numpy
+
+        path = os.path.join(self._spool.folder, "signatures")
+        number = count = 0
+        digests: list[bytes] = []
+        with open(path, "wb") as stream:
+            for result in self._spool.results(self._tasks):
+                rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
+                names = numpy.frombuffer(result.section("digests"), dtype=f"V{DIGEST_BYTES}")
+                if self._exact is not None:
+                    stays = ~self._exact[number : number + len(rows)]
+                    number += len(rows)
+                    rows, names = rows[stays], names[stays]
+                stream.write(rows.tobytes())
+                digests.append(names.tobytes())
+                count += len(rows)
+        self._near = numpy.empty(0, dtype=numpy.int64)
+        if count:
+            rows = numpy.memmap(path, dtype=numpy.uint32, mode="r", shape=(count, PERMUTATIONS))
+            self._near = find_clusters(rows, threshold)
+        self._digests = b"".join(digests)
+        os.unlink(path)
+
+    def fate(self, number: int, place: int) -> tuple[str | None, str | None]:
+        """Of a document: why it is dropped, or None; and the name of its cluster, if near duplicates were looked for.
+
+        Args:
+            number: among all documents.
+            place: among those that are no exact duplicates.
+        """
+        if self._exact is not None and self._exact[number]:
+            return EXACT, None
+        if self._near is None:
+            return None, None
+        root = int(self._near[place])
+        name = self._digests[root * DIGEST_BYTES : (root + 1) * DIGEST_BYTES].hex()
+        return (None if root == place or self._keep_near else NEAR), name
+
+    def _find_paragraphs(self) -> Array:
+        """Whether each paragraph of the documents that stay stood in one before."""
+        repeats = Repeats(self._spool.folder, self._memory_limit)
+        number = place = 0
+        for result in self._spool.results(self._tasks):
+            data, at = result.section("paragraphs"), 0
+            for size in integers(result.section("paragraph_sizes")).tolist():
+                reason, _ = self.fate(number, place)
+                if reason is None:
+                    repeats.add(data[at : at + size])
+                at += size
+                number += 1
+                place += reason != EXACT
+        return repeats.find()
+
+    def repeated_paragraphs(self, first: int, count: int) -> set[int]:
+        """Which of `count` paragraphs are to be removed; `first`: how many the documents before, that stay, have."""
+        if self._paragraphs is None:
+            return set()
+        return set(self._paragraphs[first : first + count].nonzero()[0].tolist())

@@ -1,0 +1,128 @@
+"""Exact duplicates: which digests stood before.
+
+Digests have 16 bytes, so that among 10^12 texts the chance that any two different ones have the same is 10^-15. They
+are sorted with their places, by which each group's first is known. That takes BYTES_PER_DIGEST bytes of memory for
+each; with a limit they are first divided, on disk, by their leading bits, and the parts are sorted one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import unicodedata
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError, file_error
+from ..pretokenize import utf8
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+DIGEST_BYTES = 16
+BYTES_PER_DIGEST = 64  # 16 for the digest, 8 for its place, and as much again and more while they are sorted
+LEAST_MEMORY = 1 << 20
+_PARTS = 256
+
+
+def digest(text: str) -> bytes:
+    """BLAKE2b of a text."""
+    return hashlib.blake2b(utf8(text), digest_size=DIGEST_BYTES).digest()
+
+
+def normalized(text: str) -> str:
+    """What is left of a text without case, punctuation, spaces and forms of characters: its letters, marks and
+    digits in NFKC. If that is nothing, the text."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M") or text
+
+
+def check_memory_limit(memory_limit: int | None) -> None:
+    """ArgumentError if it is too low to be of use."""
+    if memory_limit is not None and memory_limit < LEAST_MEMORY:
+        raise ArgumentError(f"memory_limit must be at least {LEAST_MEMORY} bytes, not {memory_limit}")
+
+
+class Repeats:
+    """Digests in their order, and which of them stood before.
+
+    Args:
+        folder: for files; they are removed by `find`.
+        memory_limit: bytes; None for no limit.
+    """
+
+    def __init__(self, folder: str, memory_limit: int | None) -> None:
+        check_memory_limit(memory_limit)
+        self._folder = folder
+        self._most = None if memory_limit is None else memory_limit // BYTES_PER_DIGEST
+        self._blocks: list[bytes] = []
+        self._held = 0
+        self._files = False
+        self.size = 0
+
+    def add(self, digests: bytes) -> None:
+        """Adds digests, one behind another."""
+        self._blocks.append(digests)
+        self._held += len(digests) // DIGEST_BYTES
+        self.size += len(digests) // DIGEST_BYTES
+        if self._most is not None and self._held > self._most:
+            self._spill()
+
+    def find(self) -> Array:
+        """Whether each digest is the same as an earlier one: bool, shape (size,)."""
+        import numpy
+
+        repeated = numpy.zeros(self.size, dtype=bool)
+        for records in self._parts():
+            order = numpy.lexsort((records["place"], records["low"], records["high"]))
+            ordered = records[order]
+            same = (ordered["high"][1:] == ordered["high"][:-1]) & (ordered["low"][1:] == ordered["low"][:-1])
+            repeated[ordered["place"][1:][same]] = True
+        return repeated
+
+    def _records(self) -> Array:
+        """What is held, with places."""
+        import numpy
+
+        digests = numpy.frombuffer(b"".join(self._blocks), dtype=[("high", "<u8"), ("low", "<u8")])
+        records = numpy.empty(len(digests), dtype=[("high", "<u8"), ("low", "<u8"), ("place", "<u8")])
+        records["high"], records["low"] = digests["high"], digests["low"]
+        records["place"] = numpy.arange(self.size - len(digests), self.size)
+        self._blocks, self._held = [], 0
+        return records
+
+    def _parts(self) -> Iterator[Array]:
+        import numpy
+
+        if not self._files:
+            yield self._records()
+            return
+        self._spill()
+        for part in range(_PARTS):
+            name = self._name(part)
+            if os.path.exists(name):
+                yield numpy.fromfile(name, dtype=[("high", "<u8"), ("low", "<u8"), ("place", "<u8")])
+                os.unlink(name)
+
+    def _spill(self) -> None:
+        """Moves what is held to files, by the leading bits."""
+        import numpy
+
+        self._files = True
+        records = self._records()
+        parts = (records["high"] >> numpy.uint64(56)).astype(numpy.int64)
+        order = numpy.argsort(parts, kind="stable")
+        bounds = numpy.searchsorted(parts[order], numpy.arange(_PARTS + 1))
+        try:
+            for part in range(_PARTS):
+                chosen = records[order[bounds[part] : bounds[part + 1]]]
+                if len(chosen):
+                    with open(self._name(part), "ab") as stream:
+                        stream.write(chosen.tobytes())
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{self._folder}: cannot be written: {error.strerror}") from None
+
+    def _name(self, part: int) -> str:
+        return os.path.join(self._folder, f"digests-{part:03d}")

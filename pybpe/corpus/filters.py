@@ -1,0 +1,241 @@
+"""Heuristic filters: what a text is like, in numbers, and limits on them.
+
+Sources of the rules and thresholds:
+
+- Gopher: Rae et al. 2021, "Scaling Language Models" (arXiv:2112.11446), appendix A.1.1: quality and repetition.
+- C4: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (arXiv:1910.10683), section 2.2.
+- RefinedWeb: Penedo et al. 2023 (arXiv:2306.01116), whose document filters are Gopher's.
+- FineWeb: Penedo et al. 2024 (arXiv:2406.17557), section 3.6, three filters on lines.
+- ROOTS: Laurencon et al. 2022 (arXiv:2303.03915): shares of characters that are special, repeated words.
+
+Shares are of characters, and words as units.py has them, so the limits mean the same for Chinese.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from . import lines, repetition
+from .units import DIGIT, PUNCTUATION, SPACE, SYMBOL, Units
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+GOPHER_TOP_NGRAMS = {2: 0.20, 3: 0.18, 4: 0.16}
+GOPHER_REPEATED_NGRAMS = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Limits; a text that passes one is dropped, and the name of the first such limit is the reason. None: no limit.
+
+    Attributes:
+        min_chars, max_chars: characters.
+        min_words, max_words: words. Gopher: 50 to 100,000.
+        min_mean_word_length, max_mean_word_length: characters a word, of words in scripts with spaces, if they are
+            most of the words. Gopher: 3 to 10.
+        max_symbol_ratio: characters that are neither letter, digit nor space, of those that are no space. ROOTS
+            calls them special; most languages have below 0.1, program code about 0.3.
+        max_digit_ratio: digits, of the characters that are no space.
+        max_hashes_per_word: "#" and ellipses, a word. Gopher: 0.1.
+        min_alphabetic_words: share of words with a letter in them. Gopher: 0.8.
+        min_distinct_words: different words, without regard to case.
+        max_repeated_words: share of words that are the text's most frequent one.
+        max_repeated_lines: share of lines that repeat an earlier one. Gopher: 0.3.
+        max_repeated_line_chars: share of characters in such lines. Gopher: 0.2; FineWeb: 0.1.
+        max_repeated_paragraphs: share of paragraphs, parted by blank lines, that repeat an earlier one. Gopher: 0.3.
+        max_repeated_paragraph_chars: share of characters in such paragraphs. Gopher: 0.2.
+        max_top_ngrams: n -> share of characters in the most frequent n words in a row. Gopher: GOPHER_TOP_NGRAMS.
+        max_repeated_ngrams: n -> share of characters in n words in a row that stood before, each character counted
+            once. Gopher: GOPHER_REPEATED_NGRAMS.
+        max_bullet_lines: share of lines that begin with a bullet. Gopher: 0.9.
+        max_ellipsis_lines: share of lines that end with an ellipsis. Gopher: 0.3.
+        max_short_lines: share of lines below 30 columns; a Chinese character has two. FineWeb: 0.67.
+        min_terminal_lines: share of lines that end with punctuation. FineWeb: 0.12.
+
+    Only repeats count, not what they repeat, as in the code that made FineWeb.
+
+    Raises:
+        ArgumentError: a limit is not a number, is negative, or a minimum is above its maximum.
+    """
+
+    min_chars: int | None = None
+    max_chars: int | None = None
+    min_words: int | None = None
+    max_words: int | None = None
+    min_mean_word_length: float | None = None
+    max_mean_word_length: float | None = None
+    max_symbol_ratio: float | None = None
+    max_digit_ratio: float | None = None
+    max_hashes_per_word: float | None = None
+    min_alphabetic_words: float | None = None
+    min_distinct_words: int | None = None
+    max_repeated_words: float | None = None
+    max_repeated_lines: float | None = None
+    max_repeated_line_chars: float | None = None
+    max_repeated_paragraphs: float | None = None
+    max_repeated_paragraph_chars: float | None = None
+    max_top_ngrams: Mapping[int, float] | None = None
+    max_repeated_ngrams: Mapping[int, float] | None = None
+    max_bullet_lines: float | None = None
+    max_ellipsis_lines: float | None = None
+    max_short_lines: float | None = None
+    min_terminal_lines: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.limits():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                raise ArgumentError(f"{name} must be a number, at least 0, not {value!r}")
+        for what in ("chars", "words", "mean_word_length"):
+            least, most = getattr(self, "min_" + what), getattr(self, "max_" + what)
+            if least is not None and most is not None and least > most:
+                raise ArgumentError(f"min_{what} is {least}, above max_{what}, which is {most}")
+
+    @classmethod
+    def gopher(cls, **changes: Any) -> Filters:
+        """Gopher's rules, without that of English stop words; RefinedWeb has the same. `changes` replaces some."""
+        rules: dict[str, Any] = {
+            "min_words": 50,
+            "max_words": 100_000,
+            "min_mean_word_length": 3,
+            "max_mean_word_length": 10,
+            "max_hashes_per_word": 0.1,
+            "min_alphabetic_words": 0.8,
+            "max_repeated_lines": 0.3,
+            "max_repeated_line_chars": 0.2,
+            "max_repeated_paragraphs": 0.3,
+            "max_repeated_paragraph_chars": 0.2,
+            "max_top_ngrams": GOPHER_TOP_NGRAMS,
+            "max_repeated_ngrams": GOPHER_REPEATED_NGRAMS,
+            "max_bullet_lines": 0.9,
+            "max_ellipsis_lines": 0.3,
+        }
+        return cls(**{**rules, **changes})
+
+    @classmethod
+    def fineweb(cls, **changes: Any) -> Filters:
+        """Gopher's rules, and FineWeb's own of lines."""
+        rules = {"max_repeated_line_chars": 0.1, "max_short_lines": 0.67, "min_terminal_lines": 0.12}
+        return cls.gopher(**{**rules, **changes})
+
+    def limits(self) -> list[tuple[str, Any]]:
+        """(name, limit) of each that is set; those of n-grams have n in their names."""
+        found = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Mapping):
+                found += [(f"{field.name}_{n}", limit) for n, limit in sorted(value.items())]
+            elif value is not None:
+                found.append((field.name, value))
+        return found
+
+    def reasons(self, texts: Sequence[str]) -> list[str | None]:
+        """Why each text is dropped, or None if it stays.
+
+        >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
+        ['min_chars', None, 'max_digit_ratio']
+        """
+        return self.judge(texts, Units(texts))[0]
+
+    def judge(self, texts: Sequence[str], units: Units) -> tuple[list[str | None], dict[str, Array]]:
+        """The reasons, and the measures that they come from: name -> numbers, one for each text. `units`: of these
+        texts."""
+        reasons: list[str | None] = [None] * len(texts)
+        measures = Measures(texts, units)
+        known: dict[str, Array] = {}
+        for name, limit in self.limits():
+            what = name[4:]  # without min_ or max_
+            if what not in known:
+                known[what] = measures.value(what)
+            # A NaN stands for a measure that makes no sense for the text: neither comparison is true.
+            for i in (known[what] < limit if name.startswith("min_") else known[what] > limit).nonzero()[0]:
+                reasons[i] = reasons[i] or name
+        return reasons, known
+
+
+class Measures:
+    """What the limits are compared with, worked out when asked for: an array with a number for each text."""
+
+    def __init__(self, texts: Sequence[str], units: Units) -> None:
+        import numpy
+
+        self._texts, self._units = texts, units
+        self._raw_words = numpy.diff(units.word_starts)
+        self._word_counts = self._raw_words / units.units_per_word()
+        self._visible = units.per_text(units.classes != SPACE)
+        self._line_measures: dict[str, Array] | None = None
+
+    def value(self, name: str) -> Array:
+        """By the name of a limit, without its min_ or max_.
+
+        >>> Measures(["some 12"], Units(["some 12"])).value("digit_ratio").tolist()
+        [0.3333333333333333]
+        """
+        if name.startswith(("top_ngrams_", "repeated_ngrams_")):
+            return self._ngrams(name)
+        if name in lines.MEASURES:
+            if self._line_measures is None:
+                self._line_measures = lines.measure(self._texts)
+            return self._line_measures[name]
+        value: Array = getattr(self, "_" + name)()
+        return value
+
+    def _chars(self) -> Array:
+        import numpy
+
+        return numpy.diff(self._units.text_starts) - 1
+
+    def _words(self) -> Array:
+        return self._word_counts
+
+    def _mean_word_length(self) -> Array:
+        units = self._units
+        spaced = ~units.unspaced
+        counts = units.per_text_words(spaced)
+        lengths = units.per_text_words((units.ends - units.starts) * spaced)
+        return _share(lengths, counts * (2 * counts > self._raw_words))
+
+    def _symbol_ratio(self) -> Array:
+        classes = self._units.classes
+        return _share(self._units.per_text((classes == SYMBOL) | (classes == PUNCTUATION)), self._visible)
+
+    def _digit_ratio(self) -> Array:
+        return _share(self._units.per_text(self._units.classes == DIGIT), self._visible)
+
+    def _hashes_per_word(self) -> Array:
+        import numpy
+
+        marks = [text.count("#") + text.count("...") + text.count("\u2026") for text in self._texts]
+        return _share(numpy.array(marks), self._word_counts)
+
+    def _alphabetic_words(self) -> Array:
+        import numpy
+
+        units = self._units
+        digits = numpy.concatenate([[0], numpy.cumsum(units.classes == DIGIT)])
+        inside = digits[units.ends] - digits[units.starts]
+        return _share(units.per_text_words(inside < units.ends - units.starts), self._raw_words)
+
+    def _distinct_words(self) -> Array:
+        return repetition.distinct_words(self._units)
+
+    def _repeated_words(self) -> Array:
+        return _share(repetition.top_counts(self._units), self._raw_words)
+
+    def _ngrams(self, name: str) -> Array:
+        what, _, n = name.rpartition("_")
+        function = repetition.top_ngram_chars if what == "top_ngrams" else repetition.repeated_ngram_chars
+        return _share(function(self._units, int(n)), repetition.word_chars(self._units))
+
+
+def _share(part: Array, whole: Array) -> Array:
+    """part / whole, NaN where whole is 0."""
+    import numpy
+
+    shares: Array = numpy.divide(part, whole, out=numpy.full(len(part), numpy.nan), where=whole > 0)
+    return shares

@@ -1,0 +1,132 @@
+"""MinHash signatures, and locality-sensitive hashing: which pairs of texts are worth comparing.
+
+Texts are compared by their shingles, SHINGLE_WORDS words in a row. Of two sets of shingles the Jaccard similarity is
+the size of the intersection by that of the union; the share of equal places in two signatures estimates it (Broder
+1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of some
+rows each; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
+Datasets", chapter 3. The signatures are made by rensa (extra `dedup`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import ArgumentError, MissingExtraError
+from ..pretokenize import utf8
+from .units import Units, scramble
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+PERMUTATIONS = 128
+SHINGLE_WORDS = 5
+_SEED = 1
+_RECALL = 0.99
+
+
+def _rensa() -> Any:
+    # Its own threads would only compete with our workers, and do not outlive a fork.
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    try:
+        import rensa
+    except ImportError:
+        raise MissingExtraError("finding near duplicates needs a package: pip install 'pybpe[dedup]'") from None
+    return rensa
+
+
+def check_near_dedup(threshold: float) -> None:
+    """Raises ArgumentError unless the threshold is above 0 and at most 1; MissingExtraError without rensa."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
+        raise ArgumentError(f"near_dedup must be a similarity above 0 and at most 1, such as 0.8, not {threshold!r}")
+    _rensa()
+
+
+class Banding(NamedTuple):
+    """How signatures are cut.
+
+    Attributes:
+        bands, rows: bands of so many rows.
+    """
+
+    bands: int
+    rows: int
+
+    @classmethod
+    def of(cls, threshold: float) -> Banding:
+        """The most rows, so the fewest needless comparisons, with which a pair at the threshold is compared in 99
+        of 100 cases.
+
+        >>> Banding.of(0.8)
+        Banding(bands=21, rows=6)
+        """
+        for rows in range(PERMUTATIONS, 1, -1):
+            banding = cls(PERMUTATIONS // rows, rows)
+            if banding.probability(threshold) >= _RECALL:
+                return banding
+        return cls(PERMUTATIONS, 1)
+
+    def probability(self, similarity: float) -> float:
+        """That a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
+        return float(1 - (1 - similarity**self.rows) ** self.bands)
+
+    def curve(self) -> list[tuple[float, float]]:
+        """(similarity, probability) in steps of a tenth."""
+        return [(i / 10, self.probability(i / 10)) for i in range(11)]
+
+
+def signatures(texts: Sequence[str], units: Units | None = None) -> Array:
+    """The signatures of texts, uint32, shape (texts, PERMUTATIONS). `units`: of these texts, if known.
+
+    Raises:
+        MissingExtraError: rensa is not installed.
+    """
+    import numpy
+
+    hashes, offsets = shingles(texts, Units(texts) if units is None else units)
+    matrix = _rensa().RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, PERMUTATIONS, _SEED)
+    return numpy.array(matrix.to_rows(), dtype=numpy.uint32).reshape(len(texts), PERMUTATIONS)
+
+
+def shingles(texts: Sequence[str], units: Units) -> tuple[Array, Array]:
+    """The hashes of all shingles, uint64, and where each text's begin, uint64, with the end behind.
+
+    A text with fewer words than a shingle is one shingle.
+    """
+    import numpy
+
+    sizes = SHINGLE_WORDS * units.units_per_word()
+    long = numpy.diff(units.word_starts) >= sizes
+    grams = {n: units.ngrams(n) for n in set(sizes[long].tolist())}
+    parts: list[Array] = []
+    for i, n in enumerate(sizes.tolist()):
+        if long[i]:
+            parts.append(grams[n][units.word_starts[i] : units.word_starts[i + 1] - n + 1])
+        else:
+            parts.append(_short(texts[i], units.hashes[units.word_starts[i] : units.word_starts[i + 1]]))
+    offsets = numpy.concatenate([[0], numpy.cumsum([len(part) for part in parts])]).astype(numpy.uint64)
+    return numpy.concatenate([numpy.empty(0, dtype=numpy.uint64), *parts]), offsets
+
+
+def _short(text: str, words: Array) -> Array:
+    """The only shingle of a short text: of its words, or of its characters if it has none."""
+    import numpy
+
+    data = words.tobytes() if len(words) else utf8(text)
+    return scramble(numpy.frombuffer(hashlib.blake2b(data, digest_size=8).digest(), dtype=numpy.uint64))
+
+
+def jaccard(first: str, second: str) -> float:
+    """The exact similarity of two texts: of their sets of shingles.
+
+    >>> round(jaccard("one two three four five six", "one two three four five seven"), 3)
+    0.333
+    """
+    hashes, offsets = shingles([first, second], Units([first, second]))
+    middle = int(offsets[1])
+    a, b = set(hashes[:middle].tolist()), set(hashes[middle:].tolist())
+    return len(a & b) / len(a | b)

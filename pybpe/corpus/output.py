@@ -1,0 +1,54 @@
+"""JSON lines, plain or compressed by the file's name."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import Any
+
+from .. import _binding
+from ..errors import ArgumentError
+from ..inputs import zstd_module
+
+
+def check_name(path: _binding.PathLike) -> str:
+    """The path; ArgumentError unless its name says what to write."""
+    name = os.fsdecode(path)
+    if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
+        raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
+    if os.path.isdir(name):
+        raise ArgumentError(f"{name}: is a folder; name a file in it")
+    if not os.path.isdir(folder := os.path.dirname(name) or "."):
+        raise ArgumentError(f"{name}: the folder {folder} does not exist")
+    _compressor(name)
+    return name
+
+
+def _compressor(name: str) -> Any:
+    if name.endswith(".gz"):
+        return zlib.compressobj(wbits=31)  # a gzip header without a time: equal texts give equal bytes
+    if name.endswith(".zst"):
+        return zstd_module(name).ZstdCompressor()
+    return None
+
+
+class LineWriter:
+    """A file of lines that appears complete, at the end of its block, or not at all."""
+
+    def __init__(self, path: str) -> None:
+        self._compressor = _compressor(path)
+        self._output = _binding.Output(path)
+
+    def write(self, lines: bytes) -> None:
+        """Appends lines with their ends."""
+        data = lines if self._compressor is None else self._compressor.compress(lines)
+        if data:
+            self._output.write(data)
+
+    def __enter__(self) -> LineWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None and self._compressor is not None:
+            self._output.write(self._compressor.flush())
+        self._output.__exit__(kind, *rest)

@@ -1,0 +1,168 @@
+"""Personal data in texts: found by patterns and checksums, replaced by placeholders such as <EMAIL>.
+
+Every pattern is made of parts of bounded length, so that the time is linear in the text, whatever it holds.
+Candidates of numbers are then checked: the check digit of Chinese identity numbers (GB 11643-1999), Luhn's of cards
+(ISO/IEC 7812-1), the ranges of IP addresses.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..errors import ArgumentError
+
+
+class Finding(NamedTuple):
+    """One place of a text.
+
+    Attributes:
+        kind: one of KINDS.
+        start, end: where it is, in characters.
+    """
+
+    kind: str
+    start: int
+    end: int
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(c) for c in text if c.isdigit()]
+    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    doubled = [d if i % 2 == 0 else d * 2 - 9 * (d > 4) for i, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0
+
+
+_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+
+
+def _chinese_id(text: str) -> bool:
+    """The date of birth exists, and the last character is the check digit: ISO 7064, MOD 11-2."""
+    try:
+        born = datetime.date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
+    except ValueError:
+        return False
+    total = sum(int(c) * weight for c, weight in zip(text, _ID_WEIGHTS))
+    return 1900 <= born.year <= 2100 and "10X98765432"[total % 11] == text[17].upper()
+
+
+def _ip(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if not any(c.isdigit() for c in text):
+        return False  # a::b is rather a name in a program
+    # Addresses that belong to nobody say nothing about anybody: 127.0.0.1, 0.0.0.0, ::
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def _secret(text: str) -> bool:
+    """Letters and digits mixed, as a random key has them and a name in a program has not."""
+    return any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and len(set(text)) > 8
+
+
+def _always(text: str) -> bool:
+    return True
+
+
+class _Pattern(NamedTuple):
+    kind: str
+    regex: re.Pattern[str]
+    hint: str  # a text without this has no match
+    check: Callable[[str], bool]
+
+
+def _compiled(kind: str, regex: str, hint: str = "", check: Callable[[str], bool] = _always) -> _Pattern:
+    return _Pattern(kind, re.compile(regex, re.ASCII), hint, check)
+
+
+_LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # of a domain name
+_NUMBER = r"(?<![\w.+-])"  # what a number may not stand behind,
+_END = r"(?!\w|[.-]\d)"  # and before
+_KEYS = (
+    r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
+    r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}|glpat-[A-Za-z0-9_-]{20,64}",  # GitHub, GitLab
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}",  # Amazon, Google
+    r"xox[abeprs]-[A-Za-z0-9-]{10,200}|hf_[A-Za-z0-9]{30,64}",  # Slack, Hugging Face
+    r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,128}",  # Stripe
+    r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255}",
+    r"eyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,600}",  # JSON Web Tokens
+)
+_NAMED_KEY = (
+    r"(?i:(?<![a-z0-9])(?:api[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret)"
+    r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
+)
+_CARD = r"[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})"
+_IPV6 = r"(?:[0-9A-Fa-f]{1,4}:{1,2}|::){1,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
+# Chinese mobile numbers; Chinese landlines; international (E.164: at most 15 digits); North American.
+_CHINESE_MOBILE = r"(?:(?:\+|00)86[ -]?)?1[3-9]\d(?:[ -]?\d{4}){2}"
+_NORTH_AMERICAN = r"(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}"
+# Earlier ones win where two overlap.
+_PATTERNS = (
+    _compiled(
+        "EMAIL", rf"(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{{0,63}}@(?:{_LABEL}){{1,8}}[A-Za-z]{{2,24}}(?![\w-])", "@"
+    ),
+    _compiled("API_KEY", rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_KEYS)})(?![A-Za-z0-9])"),
+    _compiled("API_KEY", _NAMED_KEY, check=_secret),
+    _compiled("CHINESE_ID", r"(?<![A-Za-z0-9])[1-9]\d{16}[\dXx](?![A-Za-z0-9])", check=_chinese_id),
+    _compiled("CREDIT_CARD", rf"(?<![A-Za-z0-9.-]){_CARD}{_END}", check=_luhn),
+    _compiled("IP_ADDRESS", rf"(?<![\w:.]){_IPV6}(?![\w:]|\.\d)", ":", _ip),
+    _compiled("IP_ADDRESS", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)", ".", _ip),
+    _compiled("PHONE", _NUMBER + _CHINESE_MOBILE + _END),
+    _compiled("PHONE", _NUMBER + r"0\d{2,3}-\d{7,8}" + _END, "-"),
+    _compiled("PHONE", r"(?<![\w+])\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)", "+"),
+    _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),
+)
+KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))
+_DIGITS = re.compile(r"[0-9]{3}")
+
+
+def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
+    """All findings in a text, in order, none overlapping another.
+
+    Raises:
+        ArgumentError: a kind is unknown.
+
+    >>> find_pii("Write to ann@example.com.")
+    [Finding(kind='EMAIL', start=9, end=24)]
+    """
+    check_kinds(kinds)
+    found: list[Finding] = []
+    taken = bytearray(len(text))
+    numbers = _DIGITS.search(text) is not None
+    for pattern in _PATTERNS:
+        needs_numbers = pattern.kind in ("CHINESE_ID", "CREDIT_CARD", "PHONE")
+        if pattern.kind not in kinds or pattern.hint not in text or (needs_numbers and not numbers):
+            continue
+        for match in pattern.regex.finditer(text):
+            start, end = match.span(match.lastgroup or 0)
+            if pattern.check(text[start:end]) and 1 not in taken[start:end]:
+                taken[start:end] = bytes([1]) * (end - start)
+                found.append(Finding(pattern.kind, start, end))
+    return sorted(found, key=lambda finding: finding.start)
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """ArgumentError for a kind that is not one of KINDS."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ArgumentError(f"{kind!r} is no kind of personal data; there are {', '.join(KINDS)}")
+
+
+def replace_pii(text: str, findings: Sequence[Finding]) -> str:
+    """The text with <KIND> for each finding.
+
+    >>> replace_pii("Call 13812345678 now", find_pii("Call 13812345678 now"))
+    'Call <PHONE> now'
+    """
+    parts = []
+    at = 0
+    for finding in findings:
+        parts += [text[at : finding.start], f"<{finding.kind}>"]
+        at = finding.end
+    return "".join([*parts, text[at:]])

@@ -1,0 +1,33 @@
+"""Worker processes on this machine: the steps run in Python, where threads would wait for each other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+
+
+@contextmanager
+def process_pool(workers: int) -> Iterator[Executor]:
+    """An executor of so many processes, which end with the block, or with this process, however it ends."""
+    pool = ProcessPoolExecutor(workers, initializer=_begin)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Ctrl-C is the parent's to answer. Workers of a parent that was killed would wait for it for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

@@ -1,0 +1,73 @@
+"""From parts of files to documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..dataset.kinds import Kinds
+from ..dataset.planning import Cutting, Plan, Task
+from ..dataset.reading import Block, blocks
+from ..inputs import records
+from ..pretokenize import utf8
+
+BATCH_CHARACTERS = 1 << 17  # arrays of so many characters fit into the cache of a CPU
+
+
+class Document(NamedTuple):
+    """A document.
+
+    Attributes:
+        text: what it says.
+        fields: the JSON record that it comes from, with the text; only the text if it comes from elsewhere.
+    """
+
+    text: str
+    fields: dict[str, Any]
+
+
+class DocumentPlan(Plan):
+    """Tasks of whole documents."""
+
+    def __init__(self, paths: Sequence[str], kinds: Kinds) -> None:
+        super().__init__(paths, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
+        self.hashed = True  # each document for itself, as if it might go to any split
+
+
+def batches(task: Task, kinds: Kinds) -> Iterator[tuple[list[Document], int]]:
+    """The documents of a task that are not empty, some at a time, and how many bytes were read for them."""
+    for block in blocks(task, kinds, lambda data, start: len(data)):
+        batch: list[Document] = []
+        size = 0
+        for document in _documents(block, kinds):
+            batch.append(document)
+            size += len(document.text)
+            if size >= BATCH_CHARACTERS:
+                yield batch, 0
+                batch, size = [], 0
+        data = block.data
+        yield batch, sum(map(len, data)) if isinstance(data, list) else len(data)
+
+
+def _documents(block: Block, kinds: Kinds) -> Iterator[Document]:
+    key = kinds.text_key
+    if not isinstance(block.data, list) and kinds.kind(block.path) == "jsonl":
+        for record in records(block.data, key, block.path, block.start):
+            if record[key]:
+                text = utf8(record[key]).decode()
+                yield Document(text, record)
+        return
+    data = block.data
+    for document in data if isinstance(data, list) else kinds.divide(data, block.path, block.start):
+        if document:
+            text = document.decode("utf-8", "replace")
+            yield Document(text, {key: text})
+
+
+def json_line(fields: dict[str, Any]) -> bytes:
+    """A record as a JSON line, without its end."""
+    try:
+        return json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can hold
+        return json.dumps(fields).encode()

@@ -1,0 +1,92 @@
+"""What happened to a corpus: counts, histograms, samples. Tallies of parts add up to that of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..pretokenize import utf8
+
+SAMPLES = 8  # of each kind
+_EXCERPT = 300  # characters
+
+
+@dataclass
+class Tally:
+    """Counts. All are keyed by a name: a reason, a kind of personal data, a language, a measure.
+
+    Attributes:
+        documents, bytes: "in" (what was read), "out" (what was written), or the reason why it was dropped.
+        changes: how often something was replaced or removed inside documents that may stay.
+        languages: documents of each.
+        histograms: measure -> bin -> documents. A bin is the least value in it.
+        samples: name -> (rank, excerpt); the lowest ranks, which are hashes of the excerpts, so that samples are
+            drawn evenly from the whole corpus and are the same in every run.
+    """
+
+    documents: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str] = field(default_factory=Counter)
+    languages: Counter[str] = field(default_factory=Counter)
+    histograms: dict[str, Counter[float]] = field(default_factory=dict)
+    samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def count(self, name: str, size: int) -> None:
+        """A document of `size` bytes."""
+        self.documents[name] += 1
+        self.bytes[name] += size
+
+    def measure(self, name: str, values: Iterable[float]) -> None:
+        """Adds values to a histogram; NaN, which stands for none, is left out."""
+        histogram = self.histograms.setdefault(name, Counter())
+        histogram.update(_bin(name, value) for value in values if value == value)
+
+    def sample(self, name: str, text: str) -> None:
+        """A text that may become a sample."""
+        excerpt = text[:_EXCERPT].encode("utf-8", "replace").decode("utf-8")
+        rank = hashlib.blake2b(utf8(excerpt), digest_size=8).hexdigest()
+        kept = self.samples.setdefault(name, [])
+        if len(kept) < SAMPLES or rank < kept[-1][0]:
+            self.samples[name] = sorted({*kept, (rank, excerpt)})[:SAMPLES]
+
+    def add(self, other: Tally) -> None:
+        """Adds a tally of another part."""
+        for name in ("documents", "bytes", "changes", "languages"):
+            getattr(self, name).update(getattr(other, name))
+        for measure, histogram in other.histograms.items():
+            self.histograms.setdefault(measure, Counter()).update(histogram)
+        for name, samples in other.samples.items():
+            self.samples[name] = sorted({*self.samples.get(name, []), *samples})[:SAMPLES]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON holds it; names sorted."""
+        return {
+            **{name: dict(sorted(getattr(self, name).items())) for name in ("documents", "bytes", "changes")},
+            "languages": dict(self.languages.most_common()),
+            "histograms": {name: sorted(bins.items()) for name, bins in sorted(self.histograms.items())},
+            "samples": {name: samples for name, samples in sorted(self.samples.items())},
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Tally:
+        """What to_json made."""
+        return cls(
+            Counter(data["documents"]),
+            Counter(data["bytes"]),
+            Counter(data["changes"]),
+            Counter(data["languages"]),
+            {name: Counter(dict(map(tuple, bins))) for name, bins in data["histograms"].items()},
+            {name: [(rank, text) for rank, text in samples] for name, samples in data["samples"].items()},
+        )
+
+
+def _bin(name: str, value: float) -> float:
+    """Shares in steps of 0.05; mean lengths of words in ones; counts by powers of two."""
+    if name.startswith(("chars", "words", "distinct_words")):
+        return float(1 << (int(value).bit_length() - 1)) if value >= 1 else 0.0
+    if name == "mean_word_length":
+        return float(min(int(value), 30))
+    return int(min(value, 1.0) * 20) / 20

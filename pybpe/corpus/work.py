@@ -1,0 +1,191 @@
+"""What is done to each document by itself: by worker processes, a task at a time."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..dataset.kinds import Kinds
+from ..dataset.planning import Task
+from ..errors import ArgumentError
+from ..normalize import normalize_text
+from ..pretokenize import utf8
+from .duplicates import digest, normalized
+from .filters import Filters
+from .language import detect_language
+from .minhash import signatures
+from .paragraphs import paragraph_digests
+from .pii import find_pii, replace_pii
+from .reading import Document, batches, json_line
+from .spool import pack
+from .tally import Tally
+from .units import Units
+
+if TYPE_CHECKING:
+    import numpy
+
+_AROUND = 40  # characters shown on each side of what was replaced
+
+
+class Scorer(NamedTuple):
+    """A detector or classifier of the user's: documents that it scores higher are dropped.
+
+    Attributes:
+        name: the reason to give.
+        function: text -> score, any number. Worker processes must be able to import it.
+        max_score: the highest score that stays.
+    """
+
+    name: str
+    function: Callable[[str], float]
+    max_score: float
+
+    def score(self, text: str) -> float:
+        """The score; ArgumentError if the function fails or gives none."""
+        try:
+            score = float(self.function(text))
+        except Exception as error:
+            raise ArgumentError(f"scorer {self.name!r} failed: {type(error).__name__}: {error}") from error
+        if math.isnan(score):
+            raise ArgumentError(f"scorer {self.name!r} gave no number but NaN")
+        return score
+
+
+@dataclass(frozen=True)
+class Work:
+    """The steps, as `pybpe.corpus.clean` has them."""
+
+    kinds: Kinds
+    normalizer: str | None
+    filters: Filters
+    languages: tuple[str, ...]
+    min_confidence: float
+    scorers: tuple[Scorer, ...]
+    pii: tuple[str, ...]
+    dedup: str | None
+    dedup_paragraphs: bool
+    near_dedup: float | None
+
+    def run(self, task: Task) -> bytes:
+        """A task's result, as spool.py keeps it: lines, and for each of them what duplicates are found by."""
+        tally = Tally()
+        kept = _Kept()
+        read = 0
+        for batch, size in batches(task, self.kinds):
+            read += size
+            if batch:
+                self._batch(batch, tally, kept)
+        header = {"tally": tally.to_json(), "read": read, "documents": len(kept.lines)}
+        return pack(header, kept.sections())
+
+    def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:
+        texts = [normalize_text(document.text, self.normalizer) for document in batch]
+        tally.measure("chars in", map(len, texts))
+        for document in batch:
+            tally.count("in", len(utf8(document.text)))
+        reasons = self._filtered(texts, tally)
+        stay: list[tuple[str, dict[str, Any]]] = []
+        for document, text, reason in zip(batch, texts, reasons):
+            extra: dict[str, Any] = {}
+            reason = reason or self._language(text, tally, extra) or self._scored(text, tally)
+            if reason is not None:
+                tally.count(reason, len(utf8(text)))
+                tally.sample(reason, text)
+                continue
+            text = self._scrubbed(text, tally)
+            stay.append((text, {**document.fields, self.kinds.text_key: text, **extra}))
+        if stay:
+            kept.add(self, stay)
+
+    def _filtered(self, texts: Sequence[str], tally: Tally) -> list[str | None]:
+        if not self.filters.limits():
+            return [None] * len(texts)
+        units = Units(texts)
+        reasons, measures = self.filters.judge(texts, units)
+        for name, values in measures.items():
+            tally.measure(name, values.tolist())
+        return reasons
+
+    def _language(self, text: str, tally: Tally, extra: dict[str, Any]) -> str | None:
+        if not self.languages:
+            return None
+        language, confidence = detect_language(text)
+        tally.languages[language] += 1
+        extra |= {"language": language, "language_confidence": round(confidence, 4)}
+        if language not in self.languages:
+            return "language"
+        return "language_confidence" if confidence < self.min_confidence else None
+
+    def _scored(self, text: str, tally: Tally) -> str | None:
+        for scorer in self.scorers:
+            score = scorer.score(text)
+            tally.measure(f"score {scorer.name}", [score])
+            if score > scorer.max_score:
+                return f"score {scorer.name}"
+        return None
+
+    def _scrubbed(self, text: str, tally: Tally) -> str:
+        findings = find_pii(text, self.pii) if self.pii else []
+        for kind, start, end in findings:
+            tally.changes[kind] += 1
+            tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
+        return replace_pii(text, findings) if findings else text
+
+
+class _Kept:
+    """The documents of a task that stay, and what duplicates are found by."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.digests: list[bytes] = []
+        self.signatures: list[bytes] = []
+        self.paragraphs: list[bytes] = []
+
+    def add(self, work: Work, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        texts = [text for text, _ in stay]
+        self.lines += [json_line(fields) for _, fields in stay]
+        self.sizes += [(len(text), len(utf8(text))) for text in texts]
+        if work.dedup is not None or work.near_dedup is not None:
+            self.digests += [digest(normalized(text) if work.dedup == "normalized" else text) for text in texts]
+        if work.near_dedup is not None:
+            self.signatures.append(signatures(texts).tobytes())
+        if work.dedup_paragraphs:
+            self.paragraphs += map(paragraph_digests, texts)
+
+    def sections(self) -> dict[str, bytes]:
+        return {
+            "digests": b"".join(self.digests),
+            "signatures": b"".join(self.signatures),
+            "paragraph_sizes": _integers(list(map(len, self.paragraphs))),
+            "paragraphs": b"".join(self.paragraphs),
+            "sizes": _integers([size for sizes in self.sizes for size in sizes]),
+            "lines": b"".join(line + b"\n" for line in self.lines),
+        }
+
+
+def _integers(values: Sequence[int]) -> bytes:
+    import numpy
+
+    return numpy.array(values, dtype="<i8").tobytes()
+
+
+def integers(data: bytes) -> numpy.ndarray[Any, Any]:
+    """The numbers of a section, int64."""
+    import numpy
+
+    return numpy.frombuffer(data, dtype="<i8")
+
+
+def run_task(pickled: bytes, task: Task) -> bytes:
+    """What a worker does."""
+    return _work(pickled).run(task)
+
+
+@lru_cache(maxsize=2)
+def _work(pickled: bytes) -> Work:
+    return pickle.loads(pickled)  # type: ignore[no-any-return]

@@ -1,0 +1,83 @@
+"""Measures of one text, by their definitions: slow, plain Python without arrays or hashes."""
+
+import re
+import unicodedata
+from collections import Counter
+
+
+def kind(c: str) -> str:
+    """A letter (of a script with or without spaces), digit, space, or other visible character."""
+    if c in "\t\n\v\f\r\x85":
+        return "space"
+    category = unicodedata.category(c)[0]
+    if category == "L" and re.match("[\u4e00-\u9fff\u3040-\u30ff\u0e00-\u0e7f]", c):
+        return "unspaced"
+    return {"L": "letter", "M": "letter", "N": "digit", "Z": "space"}.get(category, "other")
+
+
+def words(text: str) -> list[str]:
+    found = []
+    current = ""
+    for c in text:
+        if kind(c) in ("letter", "digit"):
+            current += c
+            continue
+        found += [current] if current else []
+        current = ""
+        found += [c] if kind(c) == "unspaced" else []
+    return found + ([current] if current else [])
+
+
+def units_per_word(text: str) -> int:
+    units = words(text)
+    return 2 if 2 * sum(kind(unit[0]) == "unspaced" for unit in units) > len(units) else 1
+
+
+def folded(text: str) -> list[str]:
+    return [word.lower() for word in words(text)]
+
+
+def top_ngram_chars(text: str, n: int) -> int:
+    n *= units_per_word(text)
+    units = folded(text)
+    counts = Counter(tuple(units[i : i + n]) for i in range(len(units) - n + 1))
+    most = max(counts.values(), default=0)
+    return max((sum(map(len, gram)) * most for gram, count in counts.items() if count == most > 1), default=0)
+
+
+def repeated_ngram_chars(text: str, n: int) -> int:
+    n *= units_per_word(text)
+    units = folded(text)
+    seen = set()
+    covered = set()
+    for i in range(len(units) - n + 1):
+        gram = tuple(units[i : i + n])
+        covered |= set(range(i, i + n)) if gram in seen else set()
+        seen.add(gram)
+    return sum(len(units[i]) for i in covered)
+
+
+def measures(text: str) -> dict[str, float]:
+    """By the names of the limits, without min_ and max_; those that are not defined are left out."""
+    units = words(text)
+    visible = [kind(c) for c in text if kind(c) != "space"]
+    spaced = [word for word in units if kind(word[0]) != "unspaced"]
+    found: dict[str, float] = {
+        "chars": len(text),
+        "words": len(units) / units_per_word(text),
+        "distinct_words": len(set(folded(text))),
+    }
+    if visible:
+        found["symbol_ratio"] = visible.count("other") / len(visible)
+        found["digit_ratio"] = visible.count("digit") / len(visible)
+    if 2 * len(spaced) > len(units):
+        found["mean_word_length"] = sum(map(len, spaced)) / len(spaced)
+    if units:
+        found["alphabetic_words"] = sum(any(kind(c) != "digit" for c in word) for word in units) / len(units)
+        found["repeated_words"] = max(Counter(folded(text)).values()) / len(units)
+        marks = text.count("#") + text.count("...") + text.count("\u2026")
+        found["hashes_per_word"] = marks / found["words"]
+        for n in (2, 3, 5):
+            found[f"top_ngrams_{n}"] = top_ngram_chars(text, n) / sum(map(len, units))
+            found[f"repeated_ngrams_{n}"] = repeated_ngram_chars(text, n) / sum(map(len, units))
+    return found

@@ -1,0 +1,334 @@
+"""clean: what stays, in order; the same for any workers, any executor, and after a kill; its report; its page."""
+
+import contextlib
+import gzip
+import importlib.util
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+from corpora import documents, jsonl
+
+import pybpe
+from pybpe.cli import main
+from pybpe.corpus import Filters, clean
+from pybpe.corpus.duplicates import LEAST_MEMORY, Repeats, digest, normalized
+from pybpe.corpus.paragraphs import without_paragraphs
+from pybpe.dataset import planning
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in data.decode().splitlines()]
+
+
+def texts_of(path: Path) -> list[object]:
+    return [record["text"] for record in read(path)]
+
+
+@pytest.fixture
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    path.write_bytes(jsonl(texts))
+    return path
+
+
+# ----------------------------------------------------------------------------------------------------
+# The page
+
+
+def test_the_page_is_true(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (root / "docs" / "corpus.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", page, re.S)
+    assert len(blocks) == page.count("```python") == 5
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        assert printed.getvalue() == shown
+
+
+def test_the_command_of_the_page_is_understood(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (command,) = re.findall(r"```sh\npybpe (.*?)```", (root / "docs" / "corpus.md").read_text(encoding="utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "a.jsonl.gz").write_bytes(gzip.compress(jsonl(documents(3))))
+    has_extras = all(map(importlib.util.find_spec, ("rensa", "eldc")))
+    arguments = command.replace("\\\n", " ").split()
+    assert main(arguments) == (0 if has_extras else 2)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Steps
+
+
+def test_every_document_stays_without_steps(tmp_path: Path) -> None:
+    texts = [*documents(5), "\x00 \ud800 é", "中文" * 10]
+    report = clean(str(write(tmp_path / "in.jsonl", texts)), tmp_path / "out.jsonl.gz")
+    assert texts_of(tmp_path / "out.jsonl.gz") == [text.replace("\ud800", "\ufffd") for text in texts]
+    assert [record["id"] for record in read(tmp_path / "out.jsonl.gz")] == list(range(len(texts)))
+    assert (report.documents_in, report.documents_out, report.dropped) == (7, 7, {})
+    assert os.listdir(tmp_path) in (["in.jsonl", "out.jsonl.gz"], ["out.jsonl.gz", "in.jsonl"])
+
+
+def test_text_files_are_divided(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one<|endoftext|>two\n<|endoftext|>\xff three")
+    (tmp_path / "b.txt").write_text("four", encoding="utf-8")
+    clean([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], tmp_path / "out.jsonl")
+    assert texts_of(tmp_path / "out.jsonl") == ["one", "two\n", "\ufffd three", "four"]
+    clean(str(tmp_path / "*.txt"), tmp_path / "out.jsonl", documents="file")
+    assert len(texts_of(tmp_path / "out.jsonl")) == 2
+
+
+def test_all_steps_together(tmp_path: Path, small_tasks: None) -> None:
+    good = documents(60)
+    texts = [
+        "tiny",
+        good[0],
+        "Cafe\u0301 au lait, " + good[1],
+        *good,
+        good[5].upper(),
+        good[7],
+        "a@b.example " + good[9],
+    ]
+    report = clean(
+        str(write(tmp_path / "in.jsonl", texts)),
+        tmp_path / "out.jsonl",
+        normalizer="NFC",
+        filters=Filters(min_chars=20),
+        scrub_pii=["EMAIL"],
+        dedup="normalized",
+    )
+    expected = [good[0], "Caf\u00e9 au lait, " + good[1], *good[1:], "<EMAIL> " + good[9]]
+    assert texts_of(tmp_path / "out.jsonl") == expected
+    assert report.dropped == {"duplicate": 3, "min_chars": 1}
+    assert report.changes == {"EMAIL": 1}
+    assert report.documents_in == len(texts) == report.documents_out + 4
+    assert report.tally.bytes["out"] == sum(len(text.encode()) for text in expected)
+
+
+def test_exact_is_exact(tmp_path: Path) -> None:
+    report = clean(
+        str(write(tmp_path / "in.jsonl", ["A b", "a b", "A b", "A  b"])), tmp_path / "o.jsonl", dedup="exact"
+    )
+    assert texts_of(tmp_path / "o.jsonl") == ["A b", "a b", "A  b"] and report.dropped == {"duplicate": 1}
+
+
+def test_paragraphs(tmp_path: Path) -> None:
+    same, other = "This is a paragraph of a footer, long enough.", "Another paragraph that stands only here once."
+    texts = [f"{other}\n\n{same}\n\nYes.\n\nYes.", f"{same}\n \n{other} B\n\nYes.", same, f"{same}\n\n{same} C"]
+    report = clean(str(write(tmp_path / "in.jsonl", texts)), tmp_path / "out.jsonl", dedup_paragraphs=True)
+    assert texts_of(tmp_path / "out.jsonl") == [texts[0], f"{other} B\n\nYes.", f"{same} C"]
+    assert report.dropped == {"paragraphs": 1} and report.changes == {"paragraph": 3}
+    assert without_paragraphs(texts[0], {0, 1}) == ("Yes.\n\nYes.", [other, same])
+
+
+def test_paragraphs_of_dropped_documents_do_not_count(tmp_path: Path, small_tasks: None) -> None:
+    texts = [text + "\n\nA footer that comes after " + text[:12] for text in documents(30)]
+    report = clean(
+        str(write(tmp_path / "in.jsonl", [*texts, *texts])),
+        tmp_path / "out.jsonl",
+        dedup="exact",
+        dedup_paragraphs=True,
+    )
+    assert texts_of(tmp_path / "out.jsonl") == texts and report.changes == {}
+
+
+def test_normalized() -> None:
+    assert normalized("Ｈello, WÖRLD! \n") == normalized("hello wörld") != normalized("hello world")
+    assert normalized("...") == "..." and normalized("中文，") == "中文"
+
+
+def test_repeats_with_little_memory(tmp_path: Path) -> None:
+    digests = [digest(str(i * i % 10007)) for i in range(60_000)]
+    seen: set[bytes] = set()
+    expected = [d in seen or seen.add(d) is not None for d in digests]
+    for limit in (None, LEAST_MEMORY):
+        repeats = Repeats(str(tmp_path), limit)
+        for start in range(0, len(digests), 7000):
+            repeats.add(b"".join(digests[start : start + 7000]))
+        assert (any(tmp_path.iterdir())) == (limit is not None)
+        assert repeats.find().tolist() == expected
+        assert not any(tmp_path.iterdir())
+
+
+def vowels(text: str) -> float:
+    return sum(c in "aeiou" for c in text) / len(text)
+
+
+def test_scorers(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "in.jsonl", ["aaa", "xyz", "ax"]))
+    report = clean(path, tmp_path / "out.jsonl", scorers=[("vowels", vowels, 0.5)])
+    assert texts_of(tmp_path / "out.jsonl") == ["xyz", "ax"] and report.dropped == {"score vowels": 1}
+    for wrong in (lambda text: float("nan"), lambda text: 1 / 0, lambda text: "x"):
+        with pytest.raises(pybpe.ArgumentError, match="'bad'"):
+            clean(path, tmp_path / "no.jsonl", scorers=[("bad", wrong, 1)])  # type: ignore[list-item]
+    assert not (tmp_path / "no.jsonl").exists()
+
+
+# ----------------------------------------------------------------------------------------------------
+# The same bytes
+
+SETTINGS = {"filters": Filters(min_chars=400), "dedup": "exact", "dedup_paragraphs": True, "scrub_pii": True}
+
+
+def test_the_same_for_any_workers(tmp_path: Path, small_tasks: None) -> None:
+    path = str(write(tmp_path / "in.jsonl", [*documents(200), *documents(200)[150:]]))
+    reports = [clean(path, tmp_path / f"{n}.jsonl", workers=n, **SETTINGS) for n in (1, 2, 3)]  # type: ignore[arg-type]
+    with ProcessPoolExecutor(2) as pool:
+        reports.append(clean(path, tmp_path / "4.jsonl", executor=pool, **SETTINGS))  # type: ignore[arg-type]
+    assert len({(tmp_path / f"{n}.jsonl").read_bytes() for n in (1, 2, 3, 4)}) == 1
+    assert len({json.dumps(report.to_json()) for report in reports}) == 1
+    assert reports[0].dropped["duplicate"] > 0 and reports[0].dropped["min_chars"] > 0
+
+
+_SCRIPT = """
+import sys, time
+from pybpe.dataset import planning
+planning.TASK_BYTES = 5000
+from pybpe import corpus
+def slow(text):
+    time.sleep(float(sys.argv[3]))
+    return 0
+if __name__ == "__main__":
+    settings = dict(filters=corpus.Filters(min_chars=400), dedup="exact", dedup_paragraphs=True, scrub_pii=True)
+    corpus.clean(sys.argv[1], sys.argv[2], workers=2, scorers=[("slow", slow, 1)], **settings)
+"""
+
+
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "in.jsonl", [*documents(200), *documents(200)[150:]]))
+    (tmp_path / "script.py").write_text(_SCRIPT, encoding="utf-8")
+
+    def command(out: str, pause: str) -> list[str]:
+        return [sys.executable, str(tmp_path / "script.py"), path, str(tmp_path / out), pause]
+
+    subprocess.run(command("whole.jsonl", "0"), check=True)
+    left = tmp_path / ".killed.jsonl.unfinished"
+    process = subprocess.Popen(command("killed.jsonl", "0.02"))
+    while len(list(left.glob("task-*"))) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed.jsonl").exists()
+    kept = {file: file.stat().st_mtime_ns for file in left.glob("task-*")}
+    subprocess.run(command("killed.jsonl", "0"), check=True)
+    assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert kept and not left.exists()
+
+
+def test_what_another_run_left_is_not_used(tmp_path: Path, small_tasks: None) -> None:
+    path = str(write(tmp_path / "in.jsonl", documents(50)))
+    calls: list[int] = []
+
+    def interrupted(text: str) -> float:
+        calls.append(1)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return 0.0
+
+    with pytest.raises(KeyboardInterrupt):
+        clean(path, tmp_path / "out.jsonl", scorers=[("s", interrupted, 1)], workers=1)
+    assert (tmp_path / ".out.jsonl.unfinished").exists()
+    clean(path, tmp_path / "out.jsonl", scorers=[("s", interrupted, 1)], workers=1)
+    assert 50 <= len(calls) < 70  # some were not done again
+    assert texts_of(tmp_path / "out.jsonl") == documents(50)
+    clean(path, tmp_path / "out.jsonl", filters=Filters(min_chars=10**6))
+    assert texts_of(tmp_path / "out.jsonl") == []
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reports and the command
+
+
+def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
+    evil = "<script>alert('x')</script> & \"quotes\" "
+    write(tmp_path / "in.jsonl", [evil, evil, evil * 50, "a@b.example " + evil])
+    report = clean(
+        str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", filters=Filters(max_chars=900), dedup="exact", scrub_pii=True
+    )
+    report.save(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script" not in page and "&lt;script&gt;alert(&#x27;x&#x27;)" in page and "a@b.example" in page
+    assert "http" not in page and page.startswith("<!doctype html>")
+    report.save(tmp_path / "r.json")
+    facts = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert facts["dropped"] == {"duplicate": 1, "max_chars": 1} and facts["limits"] == {"max_chars": 900}
+    assert facts["histograms"]["chars in"] == [[32.0, 3], [1024.0, 1]]
+    assert facts["changes"] == {"EMAIL": 1}
+
+
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in.jsonl", ["one two three", "one two three", "four", "ann@example.com wrote five six"])
+    (tmp_path / "my_scores.py").write_text("def sixes(text):\n    return text.count('six')\n", encoding="utf-8")
+    assert main(["corpus", "in.jsonl", "-o", "out.jsonl", "--dedup", "--min-words", "2", "--scrub-pii", "--json"]) == 0
+    assert texts_of(tmp_path / "out.jsonl") == ["one two three", "<EMAIL> wrote five six"]
+    assert json.loads(capfd.readouterr().out)["dropped"] == {"duplicate": 1, "min_words": 1}
+    assert main(["corpus", "in.jsonl", "-o", "-", "--max-score", "my_scores:sixes=0", "--dedup"]) == 0
+    out, err = capfd.readouterr()
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["one two three", "four"]
+    assert "dropped, score my_scores:sixes: 1 (25.0 %)" in err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["-o", "out.txt"], "name it .jsonl"),
+        (["-o", "in.jsonl"], "input and output at once"),
+        (["-o", "o.jsonl", "--normalize", "NFX"], "normalizer must be"),
+        (["-o", "o.jsonl", "--filters", "best"], "expected gopher or fineweb"),
+        (["-o", "o.jsonl", "--scrub-pii", "NAME"], "'NAME' is no kind"),
+        (["-o", "o.jsonl", "--dedup", "some"], "dedup must be one of"),
+        (["-o", "o.jsonl", "--near-dedup", "1.5"], "near_dedup must be"),
+        (["-o", "o.jsonl", "--max-score", "nowhere:f=1"], "MODULE:FUNCTION=NUMBER"),
+        (["-o", "o.jsonl", "--workers", "0"], "workers must be"),
+        (["-o", "o.jsonl", "--memory-limit", "1k", "--dedup"], "memory_limit must be"),
+        (["-o", "none/o.jsonl"], "the folder none does not exist"),
+        (["-o", "o.jsonl", "--text-key", "body"], "string 'body'"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = write(tmp_path / "in.jsonl", ["text"]).read_bytes()
+    assert main(["corpus", "in.jsonl", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert (tmp_path / "in.jsonl").read_bytes() == content and os.listdir(tmp_path) == ["in.jsonl"]
+
+
+@pytest.mark.parametrize("package, argument", [("rensa", ["--near-dedup", "0.8"]), ("eldc", ["--languages", "en"])])
+def test_a_missing_package_is_named(
+    package: str,
+    argument: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pybpe.corpus import language
+
+    language._detector.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    write(tmp_path / "in.jsonl", ["text"])
+    assert main(["corpus", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "o.jsonl"), *argument]) == 2
+    assert "pip install 'pybpe[" in capsys.readouterr().err

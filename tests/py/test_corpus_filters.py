@@ -1,0 +1,160 @@
+"""Filters: against measures by their definitions; the published limits on good and bad texts, Chinese among them."""
+
+import numpy
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference.corpus import measures, words
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe.corpus import Filters
+from pybpe.corpus.filters import Measures
+from pybpe.corpus.units import Units
+
+PIECES = st.sampled_from(
+    [
+        "the ",
+        "cat",
+        " sat",
+        "The",
+        " ",
+        "\n",
+        "\n\n",
+        "12",
+        "a1",
+        "中",
+        "文字",
+        "ไทย",
+        "é",
+        "e\u0301",
+        "#",
+        "...",
+        "，",
+        "İ",
+        "\x00",
+    ]
+)
+TEXTS = st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=1, max_size=5)
+STORY = (
+    "The old harbour was quiet when the boats came home. Nobody had waited for them, except two children who sat on\n"
+    "the wall and counted masts until it grew dark. Their mother called from a window, and they ran up the hill,\n"
+    "talking about storms, whales and the price of rope. Next morning everything smelled of fish and wet wood again."
+)
+CHINESE_STORY = (
+    "清晨的港口很安静，渔船陆续回来，岸上没有人等候，只有两个孩子坐在墙头数着桅杆，一直数到天黑。母亲从窗口喊他们回家，"
+    "他们便跑上山坡，一路谈论风暴、鲸鱼和绳子的价钱。\n第二天早晨，到处又弥漫着鱼腥和湿木头的气味，老人们修补渔网，"
+    "说起从前的海难，孩子们听得入神，忘了上学的时间。"
+)
+
+
+@given(TEXTS)
+@example(["", " ", "a"])
+@example(["中文中文中文 abc", "the cat the cat the cat", "İİ İİ"])
+def test_measures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
+    units = Units(texts)
+    for i, text in enumerate(texts):
+        spans = zip(units.starts[units.word_starts[i] :], units.ends[units.word_starts[i] : units.word_starts[i + 1]])
+        assert [text[a - units.text_starts[i] : b - units.text_starts[i]] for a, b in spans] == words(text)
+    if any(len(text.lower()) != len(text) for text in texts):
+        return  # then words are compared with their case, which the reference does not do
+    found = Measures(texts, units)
+    names = {name for text in texts for name in measures(text)}
+    for name in sorted(names):
+        expected = [measures(text).get(name, numpy.nan) for text in texts]
+        numpy.testing.assert_allclose(found.value(name), expected, err_msg=name)
+
+
+def test_measures_of_longer_texts() -> None:
+    texts = [english()[:4000], chinese()[:2000], mixed()[:3000], STORY * 3, CHINESE_STORY * 3]
+    found = Measures(texts, Units(texts))
+    for name in measures(STORY):
+        expected = [measures(text).get(name, numpy.nan) for text in texts]
+        if name not in ("words", "symbol_ratio", "alphabetic_words", "mean_word_length", "hashes_per_word"):
+            expected[2] = found.value(name)[2]  # scripts that the reference does not know
+        numpy.testing.assert_allclose(found.value(name), expected, rtol=0.02, err_msg=name)
+
+
+def test_the_published_limits_keep_prose() -> None:
+    prose = [STORY, CHINESE_STORY]
+    assert Filters.gopher().reasons(prose) == [None, None]
+    assert Filters.fineweb(max_short_lines=1).reasons(prose) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("short text", "min_words"),
+        ("很短的文字", "min_words"),
+        (" ".join(["word"] + [f"w{i}" for i in range(50)] * 5), "max_repeated_ngrams_5"),
+        (STORY + "\n" + "Buy it now!\n" * 30, "max_repeated_lines"),
+        (STORY + " # tag #a #b #c #d #e #f #g #h ... ...", "max_hashes_per_word"),
+        ("\n".join(f"- item {word} is listed here" for word in STORY.split()), "max_bullet_lines"),
+        ("\n".join(f"{line} and so on ..." for line in STORY.split(",")), "max_ellipsis_lines"),
+        (" ".join(str(i * 7919) for i in range(200)), "min_alphabetic_words"),
+        (" ".join(chr(97 + i % 26) + chr(97 + i * 7 % 26) for i in range(120)), "min_mean_word_length"),
+        (CHINESE_STORY + "点击这里购买。" * 40, "max_top_ngrams_2"),
+        (CHINESE_STORY * 3, "max_repeated_ngrams_5"),
+    ],
+)
+def test_the_published_limits_drop_what_they_are_for(text: str, reason: str) -> None:
+    assert reason in _all_reasons(text)
+    assert Filters.gopher().reasons([text]) != [None]
+
+
+def _all_reasons(text: str) -> set[str]:
+    filters = Filters.gopher()
+    values = filters.judge([text], Units([text]))[1]
+    return {
+        name
+        for name, limit in filters.limits()
+        if (values[name[4:]][0] < limit if name.startswith("min") else values[name[4:]][0] > limit)
+    }
+
+
+@pytest.mark.parametrize(
+    "limits, keeps, drops",
+    [
+        ({"min_chars": 5}, "12345", "1234"),
+        ({"max_chars": 5}, "12345", "123456"),
+        ({"min_words": 3}, "a b c", "a b"),
+        ({"min_words": 3}, "一二三四五六", "一二三四五"),
+        ({"max_digit_ratio": 0.5}, "a 1", "a 12"),
+        ({"max_digit_ratio": 0.5}, "中1", "中12"),
+        ({"max_symbol_ratio": 0.5}, "a.", "a.;"),
+        ({"max_symbol_ratio": 0.2}, "你好，世界再见", "你好，。世界再"),
+        ({"min_distinct_words": 3}, "a b c", "a b A"),
+        ({"max_repeated_words": 0.5}, "a b a b", "a b a a"),
+        ({"max_repeated_lines": 0.5}, "x\nx\ny\ny", "x\nx\nx\n\ny\ny"),
+        ({"max_repeated_paragraphs": 0.4}, "x\ny\n\nz\nz", "x\n\nx"),
+        ({"max_mean_word_length": 4}, "four four", "fives fives"),
+        ({"max_mean_word_length": 4}, "中文文字没有空格", "fives"),
+        ({"max_short_lines": 0.5}, "a" * 30, "a" * 29),
+        ({"max_short_lines": 0.5}, "中" * 15, "中" * 14),
+        ({"min_terminal_lines": 0.5}, "So.\nno", "so\nno\nyes."),
+        ({"min_terminal_lines": 0.5}, "好。", "好"),
+        ({"max_top_ngrams": {2: 0.5}}, "a b c d a b e f", "a b a b c"),
+        ({"max_repeated_ngrams": {2: 0.3}}, "a b c d a b e f", "a b c a b"),
+    ],
+)
+def test_each_limit_by_hand(limits: dict[str, object], keeps: str, drops: str) -> None:
+    filters = Filters(**limits)  # type: ignore[arg-type]
+    (name, _), *_ = filters.limits()
+    assert filters.reasons([keeps, drops]) == [None, name]
+
+
+def test_texts_do_not_influence_each_other() -> None:
+    texts = [STORY, "", CHINESE_STORY, "x", STORY, english()[:5000]]
+    filters = Filters.fineweb()
+    assert filters.reasons(texts) == [filters.reasons([text])[0] for text in texts]
+
+
+def test_no_limits_and_no_texts() -> None:
+    assert Filters().reasons([STORY]) == [None]
+    assert Filters.gopher().reasons([]) == []
+
+
+@pytest.mark.parametrize("limits", [{"min_chars": -1}, {"max_digit_ratio": "x"}, {"min_words": 9, "max_words": 8}])
+def test_wrong_limits(limits: dict[str, object]) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="chars|digit|words"):
+        Filters(**limits)  # type: ignore[arg-type]

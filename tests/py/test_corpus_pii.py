@@ -1,0 +1,95 @@
+"""Personal data: precision and recall on a labelled set, as docs/corpus.md states them; linear time; placeholders."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pii_samples import LABELLED
+
+import pybpe
+from pybpe.corpus import find_pii, replace_pii
+from pybpe.corpus.pii import KINDS
+
+_MARK = re.compile(r"\[\[(\w+):(.*?)\]\]")
+
+
+def unmarked(sample: str) -> tuple[str, set[tuple[str, int, int]]]:
+    """The text and the labels in it: (kind, start, end)."""
+    text = ""
+    labels = set()
+    at = 0
+    for match in _MARK.finditer(sample):
+        text += sample[at : match.start()]
+        if match[1] != "FALSE":
+            labels.add((match[1], len(text), len(text) + len(match[2])))
+        text += match[2]
+        at = match.end()
+    return text + sample[at:], labels
+
+
+def scores() -> tuple[float, float, list[str]]:
+    """Precision, recall, and what went wrong."""
+    right = found_count = label_count = 0
+    wrong = []
+    for sample in LABELLED:
+        text, labels = unmarked(sample)
+        found = {tuple(finding) for finding in find_pii(text)}
+        right += len(found & labels)
+        found_count += len(found)
+        label_count += len(labels)
+        wrong += [f"{'missed' if it in labels else 'wrong'} {it[0]} {text[it[1] : it[2]]!r}" for it in found ^ labels]
+    return right / found_count, right / label_count, sorted(wrong)
+
+
+def test_precision_and_recall_are_as_the_page_says(root: Path) -> None:
+    precision, recall, wrong = scores()
+    assert wrong == [
+        "missed API_KEY 'hunter2'",
+        "missed EMAIL 'at'",
+        "missed EMAIL 'dot'",
+        "missed PHONE '020 7946 0958'",
+        "wrong EMAIL 'git@github.example'",
+        "wrong IP_ADDRESS '4.18.0.205'",
+    ]
+    page = (root / "docs" / "corpus.md").read_text(encoding="utf-8")
+    assert f"precision {precision:.2f}, recall {recall:.2f}" in page
+
+
+@given(st.text(alphabet="a1@.:- +86()sk_%X中\n", max_size=200))
+def test_findings_are_disjoint_and_scrubbing_leaves_the_rest(text: str) -> None:
+    findings = find_pii(text)
+    assert all(a.end <= b.start for a, b in zip(findings, findings[1:]))
+    rest = re.split("|".join(f"<{kind}>" for kind in KINDS), replace_pii(text, findings))
+    at = 0
+    for finding, part in zip(findings, rest):
+        assert text[at : finding.start] == part
+        at = finding.end
+    assert text[at:] == rest[-1]
+
+
+def test_scrubbed_text_has_nothing_left() -> None:
+    for sample in LABELLED:
+        text, _ = unmarked(sample)
+        assert find_pii(replace_pii(text, find_pii(text))) == []
+
+
+def test_only_some_kinds() -> None:
+    text = "ann@example.com 13812345678"
+    assert replace_pii(text, find_pii(text, ["PHONE"])) == "ann@example.com <PHONE>"
+    with pytest.raises(pybpe.ArgumentError, match="'NAME' is no kind"):
+        find_pii(text, ["NAME"])
+
+
+_ADVERSARIAL = [
+    *("a@", "a.", "1", "1-", "+1 ", "::", "a:", "0a:", "1.", "eyJ", "api_key=", "+1(1(1(", "4111 ", "138 1234 ", "a%"),
+    *("x@a.", "x@a-", "415-555-", "1 (415) ", "11010519491231002", "api_key:   ", "_api_key_api_key", ":: ", "sk-"),
+]
+
+
+@pytest.mark.parametrize("piece", _ADVERSARIAL)
+def test_time_is_linear(piece: str) -> None:
+    """No clock is read: a pattern that is not linear would not come to an end."""
+    for text in (piece * (400_000 // len(piece)), piece + "1" * 200_000, piece + "a" * 200_000):
+        assert find_pii(text + " ann@example.com")[-1].kind == "EMAIL"
