@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _binding
-from ..dataset.folders import make_folder
 from ..errors import FormatError, file_error
+from ..folders import make_folder
 from ..pretokenize import open_input
 
 
