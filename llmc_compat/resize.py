@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError
+from pybpe.remap import NEW, old_ids
 
 from .checkpoint import Checkpoint, from_file_type, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, padded_rows
@@ -21,7 +22,7 @@ from .gpt2_config import GPT2Config, padded_rows
 if TYPE_CHECKING:
     import numpy
 
-_MEAN, _ZERO = -1, -2  # where a row comes from, if not from an old one
+_MEAN, _ZERO = NEW, -2  # where a row comes from, if not from an old one
 _BLOCK_ROWS = 4096
 
 
@@ -66,21 +67,10 @@ def resize_checkpoint(
             )
         config = replace(model.config, vocab_size=new.n_vocab, padded_vocab_size=padded_rows(new.n_vocab, pad))
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
-        origins[: new.n_vocab] = _old_ids(old, new)
+        origins[: new.n_vocab] = old_ids(old.model, new.model)
         write_blocks(out, config, model.dtype, _blocks(model, origins))
         averaged = int((origins == _MEAN).sum())
         return Resized(config, model.dtype, new.n_vocab - averaged, averaged)
-
-
-def _old_ids(old: Tokenizer, new: Tokenizer) -> list[int]:
-    """For each new id the id of the same token in the old tokenizer, or _MEAN."""
-    specials = old.special_tokens
-    special_ids = set(specials.values())
-    ordinary = {token: i for i, token in old.vocab.items() if i not in special_ids}
-    origins = [ordinary.get(token, _MEAN) for token in new.model.tokens]
-    for text, i in new.special_tokens.items():
-        origins[i] = specials.get(text, _MEAN)
-    return origins
 
 
 def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:

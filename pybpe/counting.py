@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from . import _binding
 from .errors import ArgumentError
 from .formats import counts_file
-from .inputs import Piece, Range, Sample, Source, is_packed, record_texts
+from .inputs import Piece, Range, Sample, Source, is_packed, no_cut, record_texts
 from .normalize import check_normalizer, normalize
 from .parallel import map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
@@ -75,7 +75,7 @@ class WordCounter:
         """How files are read."""
         context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
         whole = self._pattern.is_custom or self._settings.normalizer is not None
-        return Source(self._cut, whole, self._settings.normalizer, context)
+        return Source(self._cut, whole, context)
 
     def add_files(self, paths: Iterable[str], progress: bool | None = False, sample: Sample | None = None) -> None:
         """Counts files; each is a text of its own."""
@@ -96,8 +96,8 @@ class WordCounter:
         """Counts texts; each is one of its own."""
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
-        normalizer = self._settings.normalizer
-        pieces = (Piece(p) for text in texts for p in data_pieces(normalize(utf8(text), normalizer), self._cut))
+        cut = self._cut if self._settings.normalizer is None else no_cut
+        pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), cut))
         self._add_pieces(pieces, None, progress)
 
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
@@ -106,8 +106,9 @@ class WordCounter:
                 bar.add(size)
 
     def _add(self, piece: Piece) -> int:
-        free = self._free[not piece.records]
-        specials = None if piece.records else self._specials
+        ordinary = piece.records or self._settings.normalizer is not None  # _texts gives texts without specials
+        free = self._free[not ordinary]
+        specials = None if ordinary else self._specials
         try:
             counter = free.pop()
         except IndexError:
@@ -125,9 +126,12 @@ class WordCounter:
         return len(piece.data)
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
-        if not piece.records:
+        """The texts of a piece, normalised. As in encoding, specials are found before."""
+        if not piece.records and self._settings.normalizer is None:
             return (piece.data,)
-        texts = record_texts(piece.data, self._settings.text_key, piece.path, piece.offset)
+        texts: Iterable[_binding.Data] = ordinary_segments(piece.data, self._specials)
+        if piece.records:
+            texts = record_texts(piece.data, self._settings.text_key, piece.path, piece.offset)
         return (normalize(text, self._settings.normalizer) for text in texts)
 
     def _spill(self, counter: _binding.Counter) -> None:

@@ -24,7 +24,6 @@ except ImportError:
 
 from . import _binding
 from .errors import ArgumentError, FormatError, MissingExtraError
-from .normalize import normalize
 from .pretokenize import Cut, Inputs, open_input, path_list, stream_pieces, utf8
 
 _SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
@@ -202,12 +201,11 @@ class Source:
     Args:
         cut: where plain text can be cut.
         whole: plain text must not be read in ranges, since it is normalised or its pattern knows no cuts.
-        normalizer: applied to a plain file as a whole.
         context: bytes before a place that may decide whether it is a cut.
     """
 
-    def __init__(self, cut: Cut, whole: bool, normalizer: str | None, context: int) -> None:
-        self._cut, self._whole, self._normalizer, self._context = cut, whole, normalizer, context
+    def __init__(self, cut: Cut, whole: bool, context: int) -> None:
+        self._cut, self._whole, self._context = cut, whole, context
 
     def ranges(self, paths: Iterable[str], size: int) -> Iterator[Range]:
         """Files in ranges of about `size` bytes, where they can be read so."""
@@ -230,10 +228,8 @@ class Source:
                 end = find_cut(stream, part.end, cut, self._context)
                 stream.seek(offset)
                 stream = Limited(stream, end - offset)  # type: ignore[assignment]
-            if self._normalizer is not None and not records:
-                text = next(stream_pieces(stream, lambda data, start: len(data)), memoryview(b""))
-                yield Piece(memoryview(normalize(text, self._normalizer)))
-                return
+            if self._whole and not records:
+                cut = no_cut
             for data in stream_pieces(stream, cut):
                 yield Piece(data, part.path, offset, records)
                 offset += len(data)
@@ -253,6 +249,11 @@ class Source:
                 yield piece._replace(data=taken)
                 if left.bytes <= 0 or (piece.records and left.none):
                     break
+
+
+def no_cut(data: _binding.Data, start: int) -> int:
+    """The cut of a text that must stay whole."""
+    return len(data)
 
 
 def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:

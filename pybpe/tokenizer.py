@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
+from . import remap as remaps
 from .batches import text_list
 from .decode_stream import DecodeStream
 from .encoding import AllowedSpecial, TextEncoder
@@ -20,7 +21,7 @@ from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
 from .model import Model, check_specials
 from .pattern import Pattern
-from .pretokenize import Text, utf8
+from .pretokenize import Inputs, Text, utf8
 from .template import Template
 
 if TYPE_CHECKING:
@@ -585,6 +586,64 @@ class Tokenizer:
     def with_vocab_size(self, n: int) -> Tokenizer:
         """The tokenizer of the first `n` tokens, equal to one trained with vocab_size=n."""
         return Tokenizer.from_model(self._model.with_size(n))
+
+    def prune(self, keep: Iterable[int], *, remap: _binding.PathLike | None = None) -> Tokenizer:
+        """The tokenizer with fewer tokens: those of `keep`, the parts that their merges need, the bytes, and the
+        special tokens. The ids that are left move up. What was dropped is encoded as its parts.
+
+        Args:
+            keep: ids.
+            remap: a file to be written that says which rows of an embedding stay: see `pybpe.remap`.
+
+        Raises:
+            ArgumentError: an id that is not in the vocabulary.
+
+        >>> from pybpe import train
+        >>> tokenizer = train(iter(["abcabd abc"]), vocab_size=260)
+        >>> [tokenizer.id_to_token(i) for i in range(256, 260)]
+        ['ab', 'abc', 'abcab', 'abcabd']
+        >>> small = tokenizer.prune([tokenizer.token_to_id("abc")])
+        >>> [small.id_to_token(i) for i in range(256, small.n_vocab)]
+        ['ab', 'abc']
+        """
+        return self._changed(remaps.pruned(self._model, keep), remap)
+
+    def extend(
+        self,
+        special_tokens: Iterable[str] = (),
+        inputs: Inputs | None = None,
+        *,
+        vocab_size: int | None = None,
+        remap: _binding.PathLike | None = None,
+        **training: Any,
+    ) -> Tokenizer:
+        """The tokenizer with more tokens; all ids stay.
+
+        Args:
+            special_tokens: get the next ids.
+            inputs: texts to learn more merges from, as in `pybpe.train`, which also takes `training`.
+            vocab_size: how many tokens there shall be then, if there are inputs.
+            remap: a file to be written that says which ids are new: see `pybpe.remap`.
+
+        Raises:
+            ArgumentError: a special token that there is already, or one of inputs and vocab_size without the other.
+        """
+        from .trainer import train
+
+        if (inputs is None and "counts" not in training) != (vocab_size is None):
+            raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or none")
+        specials = check_specials(special_tokens)
+        if vocab_size is None:
+            return self._changed(remaps.with_specials(self._model, specials), remap)
+        remaps.with_specials(self._model, specials)  # refuses what is there
+        new = train(inputs, vocab_size=vocab_size, base=self, special_tokens=specials, **training)
+        return self._changed(new.model, remap)
+
+    def _changed(self, model: Model, remap: _binding.PathLike | None) -> Tokenizer:
+        tokenizer = Tokenizer.from_model(model)
+        if remap is not None:
+            remaps.save_remap(remap, remaps.old_ids(self._model, model))
+        return tokenizer
 
     def get_vocab(self) -> dict[str, int]:
         """Token -> id, spelled as in vocab.json (a space is "Ġ")."""

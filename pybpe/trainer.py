@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from . import _binding
@@ -224,7 +224,11 @@ class _Plan:
         else:
             parts = self.numbering.extend(merged, self.new_specials)
         training = {name: getattr(self.merging, name) for name in ("tie_break", "min_frequency", "max_token_length")}
-        return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
+        if self.base is None:
+            return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
+        tokens, merges, specials = parts
+        model = replace(self.base.model, tokens=tokens, merges=merges, specials=specials, training=training)
+        return Tokenizer.from_model(model)
 
 
 def _plan(

@@ -21,6 +21,7 @@ from .inspect import add_inspect
 from .llmc import add_llmc
 from .train import add_train
 from .viz import add_viz
+from .vocabulary import add_diff, add_export, add_extend, add_prune
 
 
 class _VersionAction(argparse.Action):
@@ -41,6 +42,10 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_prepare,
     add_corpus,
     add_inspect,
+    add_export,
+    add_diff,
+    add_prune,
+    add_extend,
     add_viz,
     add_llmc,
 )
@@ -60,9 +65,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Completion in the shell, if argcomplete is installed: eval "$(register-python-argcomplete pybpe)"."""
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell's hook, and only then
+        try:
+            import argcomplete
+        except ImportError:
+            return
+        argcomplete.autocomplete(parser)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    _complete(parser)
+    args = parser.parse_args(argv)
     try:
         args.run(args)
         sys.stdout.flush()

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .common import add_command, add_common, load, report
+from .vocabulary import corpus_usage
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+    from ..usage import Usage
+
+Entries = list[tuple[int, bytes]]
 
 
 def add_inspect(commands: Any) -> None:
@@ -13,28 +20,53 @@ def add_inspect(commands: Any) -> None:
         commands,
         "inspect",
         "show what is in a tokenizer",
-        "Prints the facts of a tokenizer, its special tokens, and its first, last and longest tokens.",
-        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin",
+        "Prints the facts of a tokenizer, its special tokens, its first, last and longest tokens, and tokens that\n"
+        "are not UTF-8 on their own. With files: tokens that they never use, and how well each script is\n"
+        "compressed, beside another tokenizer if you like.",
+        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\n"
+        "pybpe inspect tok.json corpus/ --compare gpt2.json",
     )
-    parser.add_argument("tokenizer", metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
+    parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as GPT-2's; needs files")
     parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind (10)")
-    add_common(parser, workers=False)
+    add_common(parser)
     parser.set_defaults(run=_run_inspect)
 
 
 def _run_inspect(args: argparse.Namespace) -> None:
+    from ..errors import ArgumentError
+
+    if args.compare is not None and not args.files:
+        raise ArgumentError("--compare needs files to compare on")
+    tok = load(args.tokenizer)
+    facts = _facts(tok)
+    lists = _lists(tok)
+    usage = corpus_usage(tok, args) if args.files else None
+    if usage is not None:
+        specials = set(tok.special_tokens.values())
+        lists["never_used"] = [(i, tok.token_bytes(i)) for i in usage.unused if i in tok.vocab and i not in specials]
+    count = max(0, args.count)
+    lines = [f"{key:>15}  {value}" for key, value in facts.items()]
+    for title, entries in lists.items():
+        shown = entries[-count:] if title == "last" and count else entries[:count]
+        total = f" ({len(entries)})" if title in ("not_utf8", "never_used") else ""
+        lines += ["", f"{title.replace('_', ' ')} tokens{total}", *(f"{i:>15}  {token!r}" for i, token in shown)]
+        facts[title] = [[i, token.decode("latin-1")] for i, token in shown]
+        if total:
+            facts[f"{title}_count"] = len(entries)
+    if usage is not None:
+        other = load(args.compare) if args.compare is not None else None
+        compared = corpus_usage(other, args) if other is not None else None
+        facts["scripts"] = _scripts(usage, compared)
+        lines += ["", *_script_table(facts["scripts"])]
+    report(args, facts, "\n".join(lines))
+
+
+def _facts(tok: Tokenizer) -> dict[str, Any]:
     from ..padding import padded_vocab_size
 
-    tok = load(args.tokenizer)
-    first = sorted(tok.vocab.items())
-    longest = sorted(first, key=lambda entry: -len(entry[1]))
-    count = max(0, args.count)
-    shown = {
-        "first": first[:count],
-        "last": first[-count:] if count else [],
-        "longest": longest[:count],
-    }
-    facts: dict[str, Any] = {
+    return {
         "tokens": tok.n_vocab,
         "padded_64": padded_vocab_size(tok.n_vocab, 64),
         "padded_128": padded_vocab_size(tok.n_vocab, 128),
@@ -42,12 +74,45 @@ def _run_inspect(args: argparse.Namespace) -> None:
         "pattern": tok.pattern.name or tok.pattern.regex,
         "digits": tok.pattern.digits,
         "normalizer": tok.normalizer,
+        "whole_words": tok.model.whole_words,
+        "template": str(tok.template) if tok.template is not None else None,
         "dtype": tok.dtype.name,
         "end_of_text": tok.eot_token,
         "special_tokens": tok.special_tokens,
     }
-    lines = [f"{key:>15}  {value}" for key, value in facts.items()]
-    for title, entries in shown.items():
-        lines += ["", f"{title} tokens", *(f"{i:>15}  {token!r}" for i, token in entries)]
-    machine = {key: [[i, token.decode("latin-1")] for i, token in entries] for key, entries in shown.items()}
-    report(args, {**facts, **machine}, "\n".join(lines))
+
+
+def _lists(tok: Tokenizer) -> dict[str, Entries]:
+    first = sorted(tok.vocab.items())
+    broken = [(i, token) for i, token in first if len(token) > 1 and "\ufffd" in token.decode("utf-8", "replace")]
+    longest = sorted(first, key=lambda entry: -len(entry[1]))
+    return {"first": first, "last": first, "longest": longest, "not_utf8": broken}
+
+
+def _scripts(usage: Usage, other: Usage | None) -> dict[str, dict[str, float]]:
+    """For each script and for all: bytes, bytes a token, tokens a character, and the same of the other tokenizer."""
+    table = {}
+    for script, amount in {"all": usage.total, **usage.scripts}.items():
+        row = {
+            "bytes": amount.bytes,
+            "bytes_per_token": round(amount.bytes_per_token, 3),
+            "tokens_per_character": round(amount.tokens_per_character, 3),
+        }
+        theirs = None if other is None else other.total if script == "all" else other.scripts.get(script)
+        if theirs is not None:
+            row["other_bytes_per_token"] = round(theirs.bytes_per_token, 3)
+            row["other_tokens_per_character"] = round(theirs.tokens_per_character, 3)
+        table[script] = row
+    return table
+
+
+def _script_table(scripts: dict[str, dict[str, float]]) -> list[str]:
+    with_other = any("other_bytes_per_token" in row for row in scripts.values())
+    header = f"{'script':>15}  {'bytes':>12}  {'bytes/token':>11}  {'tokens/char':>11}"
+    lines = [header + (f"  {'other b/t':>11}  {'other t/c':>11}" if with_other else "")]
+    for script, row in scripts.items():
+        line = f"{script:>15}  {row['bytes']:>12,}"
+        for key in ("bytes_per_token", "tokens_per_character", "other_bytes_per_token", "other_tokens_per_character"):
+            line += f"  {row[key]:>11.3f}" if key in row else ""
+        lines.append(line)
+    return lines

@@ -74,7 +74,7 @@ class TaskEncoder:
         if not block.divided:
             assert block.split is not None and not isinstance(block.data, list)
             text = normalize(block.data, self.tok.normalizer)
-            ids = self.tok.encode_to_numpy(text)
+            ids = self.tok.encode_to_numpy(block.data)
             return [self._segment(block, block.split, ids, len(text))]
         found = []
         for split, documents in divide(block, self.kinds, self.splits):
@@ -101,7 +101,7 @@ class TaskEncoder:
         for document in documents:
             text = normalize(document, self.tok.normalizer)
             size += len(_MARK) + len(text)
-            parts.append(self.tok.encode_to_numpy(text, allowed_special=() if ordinary else "all"))
+            parts.append(self.tok.encode_to_numpy(document, allowed_special=() if ordinary else "all"))
             parts.append(numpy.array([self.tok.eot_token or 0], dtype=self.tok.dtype))
         return numpy.concatenate([numpy.empty(0, dtype=self.tok.dtype), *parts[:-1]]), max(0, size)
 

@@ -227,3 +227,33 @@ def test_matches_only_is_as_isolated_for_a_pattern_that_matches_all(tmp_path: Pa
     data = changed(pre_tokenizer=split(QWEN2, "Removed", True))
     ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(data))
     assert ours.pattern.name is not None
+
+
+def test_training_and_encoding_find_specials_before_they_normalise(tmp_path: Path) -> None:
+    """A mark behind a special is a word of its own; fullwidth letters do not make a special."""
+    text = "<s>\u0338ab <s>\u0338ab ＜s＞ab e\u0301"
+    path = tmp_path / "t.txt"
+    path.write_text(text, encoding="utf-8")
+    words = {"\u0338": 2, "ab": 3, " ": 1, " <": 1, "s": 1, ">": 1, " é": 1}
+    for inputs in (iter([text]), str(path)):
+        counts = pybpe.count_words(inputs, normalizer="NFKC", special_tokens=["<s>"], progress=False)
+        assert {word.decode(): count for word, count in counts.to_dict().items()} == words
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"], normalizer="NFKC")
+    ids = tok.encode(text)
+    assert ids.count(256) == 2 and tok.decode(ids) == "<s>\u0338ab <s>\u0338ab <s>ab é"
+
+
+def test_no_text_grows_more_than_there_is_room_for() -> None:
+    """Arrays are made before the text is normalised."""
+    import unicodedata
+
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], normalizer="NFKC")
+    assert tok.encode_to_numpy("\ufdfa" * 10).tolist() == tok.encode("\ufdfa" * 10)
+    assert tok.encode_batch_to_numpy(["\ufdfa" * 10])[0].tolist() == tok.encode("\ufdfa" * 10)
+    growth = max(
+        len(unicodedata.normalize(form, chr(c)).encode()) / len(chr(c).encode())
+        for form in ("NFC", "NFKC")
+        for c in range(0x110000)
+        if not 0xD800 <= c < 0xE000
+    )
+    assert growth == 11

@@ -1,0 +1,197 @@
+"""pybpe export, diff, prune and extend: whole tokenizers as input and output."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from .common import add_command, add_common, check_writable, load, parse_amount, progress, report
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+
+def _read(args: argparse.Namespace) -> Tokenizer:
+    """TOK; of a .tiktoken file with --pattern and --special-token."""
+    from ..tokenizer import Tokenizer
+
+    specials = {}
+    for given in args.special_token or ():
+        text, _, number = given.rpartition("=")
+        if not text or not number.isdecimal():
+            raise ArgumentError(f"--special-token: expected TEXT=ID, as in '<|endoftext|>=50256', not {given!r}")
+        specials[text] = int(number)
+    return Tokenizer.from_file(args.tokenizer, pattern=args.pattern, special_tokens=specials or None)
+
+
+def add_export(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "export",
+        "write a tokenizer in another format",
+        "Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,\n"
+        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, or a folder for transformers. What\n"
+        "the format cannot hold, and would change ids, is refused.",
+        "pybpe export tok.json -o tokenizer.bin\n"
+        "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
+        "pybpe export tok.json -o gpt2/ --format files\n"
+        "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
+    )
+    parser.add_argument("tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken or a folder")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or folder to write")
+    parser.add_argument(
+        "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
+    )
+    parser.add_argument("--pattern", metavar="P", help="for a .tiktoken file, or instead of an unknown one")
+    parser.add_argument("--special-token", action="append", metavar="S=ID", help="for a .tiktoken file; repeatable")
+    parser.add_argument("--no-template", action="store_true", help="leave out what stands around a text (bos, eos)")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_export)
+
+
+def _run_export(args: argparse.Namespace) -> None:
+    from ..formats.export import format_of
+
+    tokenizer = _read(args)
+    if args.no_template:
+        tokenizer = tokenizer.with_template()
+    format = args.format or format_of(args.output)
+    tokenizer.export(args.output, format)
+    report(args, {"output": args.output, "format": format, "n_vocab": tokenizer.n_vocab},
+           f"{args.output}: {tokenizer.n_vocab} tokens")  # fmt: skip
+
+
+def add_diff(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "diff",
+        "compare two tokenizers",
+        "Says in what two tokenizers differ: settings, special tokens, tokens that only one has, tokens with\n"
+        "other ids, the first merge that is not the same; and, with a text, where the ids differ.\n"
+        'The exit code is 0 in any case; --json has "equal".',
+        "pybpe diff a.json b.bin\npybpe diff a.json b.json --text novel.txt --json",
+    )
+    parser.add_argument("a", metavar="A", help="a tokenizer file or folder")
+    parser.add_argument("b", metavar="B", help="another")
+    parser.add_argument("--text", metavar="FILE", help="encode this with both")
+    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens to show of each kind (10)")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_diff)
+
+
+def _run_diff(args: argparse.Namespace) -> None:
+    from ..comparison import compare, compare_on
+
+    a, b = load(args.a), load(args.b)
+    facts = compare(a, b)
+    if args.text is not None:
+        from .common import open_source
+
+        with open_source(args.text) as stream:
+            facts["text"] = compare_on(a, b, stream.read())
+    lines = []
+    for key, value in facts.items():
+        if isinstance(value, list):
+            lines.append(f"{key.replace('_', ' ')}: {len(value)}")
+            lines += [f"    {entry!r}" for entry in value[: max(0, args.count)]]
+        else:
+            lines.append(f"{key.replace('_', ' ')}: {value}")
+    report(args, facts, "\n".join(lines))
+
+
+def add_prune(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "prune",
+        "drop tokens that a corpus does not use",
+        "Keeps the tokens that occur in the files, those that they are merged from, the bytes and the special\n"
+        "tokens; or, with --vocab-size, the first tokens. --remap says which rows of an embedding stay.",
+        "pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy\n"
+        "pybpe prune tok.json --vocab-size 16k -o small.json",
+    )
+    parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
+    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="keep what occurs N times (1)")
+    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="keep the first N tokens instead")
+    _add_output(parser)
+    add_common(parser)
+    parser.set_defaults(run=_run_prune)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.json or *.bin")
+    parser.add_argument("--remap", metavar="F", help="write the old id of each new id: a .npy of int64, -1 for none")
+
+
+def _run_prune(args: argparse.Namespace) -> None:
+    from ..remap import old_ids, save_remap
+
+    check_writable(args.output)
+    if bool(args.files) == (args.vocab_size is not None):
+        raise ArgumentError("name files whose tokens shall stay, or --vocab-size N")
+    tokenizer = load(args.tokenizer)
+    if args.vocab_size is not None:
+        new = tokenizer.with_vocab_size(args.vocab_size)
+        if args.remap is not None:
+            save_remap(args.remap, old_ids(tokenizer.model, new.model))
+    else:
+        counts = corpus_usage(tokenizer, args).counts
+        new = tokenizer.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
+    _save(args, tokenizer, new)
+
+
+def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer) -> None:
+    new.export(args.output)
+    report(args, {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap},
+           f"{args.output}: {new.n_vocab} tokens, {old.n_vocab} before")  # fmt: skip
+
+
+def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
+    """pybpe.usage.Usage of a tokenizer on `args.files`."""
+    from ..counts import count_words
+    from ..usage import measure
+
+    counts = count_words(
+        list(args.files),
+        pattern=tokenizer.pattern.name or tokenizer.pattern.regex,
+        digits=tokenizer.pattern.digits,
+        normalizer=tokenizer.normalizer,
+        special_tokens=list(tokenizer.special_tokens),
+        workers=args.workers,
+        progress=progress(args),
+    )
+    return measure(tokenizer, counts.to_dict())
+
+
+def add_extend(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "extend",
+        "add special tokens, or merges learned from more text",
+        "All ids stay; new special tokens, then new tokens, come behind them. --remap says which rows of an\n"
+        "embedding are new.",
+        "pybpe extend tok.json --special-token '<|tool|>' -o new.json --remap remap.npy\n"
+        "pybpe extend tok.json more/*.txt --vocab-size 40k -o new.json",
+    )
+    parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="texts to learn merges from")
+    parser.add_argument("--special-token", action="append", metavar="S", help="a new special token; repeatable")
+    parser.add_argument(
+        "--vocab-size", type=parse_amount, metavar="N", help="how many tokens there shall be, with FILE"
+    )
+    _add_output(parser)
+    add_common(parser)
+    parser.set_defaults(run=_run_extend)
+
+
+def _run_extend(args: argparse.Namespace) -> None:
+    check_writable(args.output)
+    tokenizer = load(args.tokenizer)
+    if not args.files and not args.special_token:
+        raise ArgumentError("nothing to add: name --special-token S, or files and --vocab-size N")
+    options = {"workers": args.workers, "progress": progress(args)} if args.files else {}
+    new = tokenizer.extend(
+        args.special_token or (), args.files or None, vocab_size=args.vocab_size, remap=args.remap, **options
+    )
+    _save(args, tokenizer, new)

@@ -1,0 +1,85 @@
+"""What becomes of ids when a vocabulary changes: pruned, extended, or replaced.
+
+A remap file says for each id of the new tokenizer which id of the old one the same token had, so that the rows of
+an embedding can be taken along. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
+that the old tokenizer lacks.
+
+    remap = numpy.load("remap.npy")
+    new_embedding = old_embedding[numpy.maximum(remap, 0)]  # rows of -1 are still to be initialised
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from . import _binding
+from .errors import ArgumentError
+from .model import Model, check_specials
+
+NEW = -1
+
+
+def old_ids(old: Model, new: Model) -> list[int]:
+    """For each id of `new` that of the same token in `old`, or NEW. Ordinary tokens are the same if their bytes are,
+    special tokens if their text is."""
+    special_ids = set(old.specials.values())
+    ordinary = {token: i for i, token in enumerate(old.tokens) if token and i not in special_ids}
+    ids = [ordinary.get(token, NEW) for token in new.tokens]
+    for text, i in new.specials.items():
+        ids[i] = old.specials.get(text, NEW)
+    return ids
+
+
+def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
+    """Writes a remap file, atomically."""
+    import io
+
+    import numpy
+
+    buffer = io.BytesIO()
+    numpy.save(buffer, numpy.array(ids, dtype=numpy.int64))
+    _binding.write_file(path, buffer.getbuffer())
+
+
+def pruned(model: Model, keep: Iterable[int]) -> Model:
+    """The model with fewer tokens; see Tokenizer.prune."""
+    specials = set(model.specials.values())
+    kept = specials | {i for i, token in enumerate(model.tokens) if len(token) == 1}
+    makers: dict[bytes, list[tuple[int, int]]] = {}
+    for left, right in model.merges:
+        makers.setdefault(model.tokens[left] + model.tokens[right], []).append((left, right))
+    waiting = []
+    for i in keep:
+        if not hasattr(i, "__index__") or not 0 <= int(i) < len(model.tokens) or not model.tokens[i]:
+            raise ArgumentError(f"keep: {i!r} is not an id of this vocabulary (0 to {len(model.tokens) - 1})")
+        waiting.append(int(i))
+    while waiting:
+        i = waiting.pop()
+        if i not in kept:
+            kept.add(i)
+            waiting += [part for pair in makers.get(model.tokens[i], ()) for part in pair]
+    new_id = {old: new for new, old in enumerate(sorted(kept))}
+    kept_tokens = {model.tokens[i] for i in kept - specials}
+    merges = [
+        (new_id[left], new_id[right])
+        for left, right in model.merges
+        if left in kept and right in kept and model.tokens[left] + model.tokens[right] in kept_tokens
+    ]
+    return replace(
+        model,
+        tokens=[model.tokens[i] for i in sorted(kept)],
+        merges=merges,
+        specials={text: new_id[i] for text, i in model.specials.items()},
+    )
+
+
+def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:
+    """The model with more special tokens behind its ids. ArgumentError for one that it has."""
+    tokens, specials = list(model.tokens), dict(model.specials)
+    for text in check_specials(special_tokens):
+        if text in specials:
+            raise ArgumentError(f"{text!r} is a special token already, with id {specials[text]}")
+        specials[text] = len(tokens)
+        tokens.append(text.encode("utf-8"))
+    return replace(model, tokens=tokens, specials=specials)

@@ -1,0 +1,210 @@
+"""inspect, export, diff, prune and extend."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from gpt2 import gpt2_files
+from texts import CORNER_TEXTS, chinese, english, mixed
+
+import pybpe
+from pybpe.cli import main
+from pybpe.comparison import compare, compare_on
+from pybpe.usage import measure, script_of
+
+SPECIALS = ["<|endoftext|>", "<|im_start|>"]
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    texts = [english()[:60_000], chinese()[:10_000], mixed()[:20_000]]
+    return pybpe.train(iter(texts), vocab_size=1200, special_tokens=SPECIALS)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(english()[60_000:90_000] + chinese()[:3000] + "<|endoftext|>")
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: object) -> dict[str, Any]:
+    assert main([*map(str, argv), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+# ------------------------------------------------------------------------------------------------------
+# prune and extend
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_prune(tok: pybpe.Tokenizer, seed: int, tmp_path: Path) -> None:
+    keep = random.Random(seed).sample(range(tok.n_vocab), 150)
+    small = tok.prune(keep, remap=tmp_path / "remap.npy")
+    remap = numpy.load(tmp_path / "remap.npy")
+    assert remap.dtype == numpy.int64 and remap.shape == (small.n_vocab,)
+    assert [small.token_bytes(i) for i in range(small.n_vocab)] == [tok.token_bytes(i) for i in remap]
+    assert set(keep) <= set(remap.tolist()) and list(remap) == sorted(remap)
+    assert set(small.special_tokens) == set(SPECIALS) and not small.model.unreached()
+    assert 258 + 100 < small.n_vocab < tok.n_vocab
+    for text in [*CORNER_TEXTS, mixed()[:5000], "a<|endoftext|>b"]:
+        assert small.decode(small.encode(text)) == text
+    for i in keep:
+        token = tok.token_bytes(i)
+        if i not in tok.special_tokens.values() and len(tok.pattern.word_ends(token)) == 1:
+            assert [remap[j] for j in small.encode(token)] == [i]
+
+
+def test_prune_to_everything_and_nothing(tok: pybpe.Tokenizer) -> None:
+    assert tok.prune(range(tok.n_vocab)).model.fingerprint() == tok.model.fingerprint()
+    assert tok.prune([]).n_vocab == 256 + len(SPECIALS)
+    for bad in (-1, tok.n_vocab, "a", None):
+        with pytest.raises(pybpe.ArgumentError, match="keep"):
+            tok.prune([bad])  # type: ignore[list-item]
+
+
+def test_extend_by_specials(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    new = tok.extend(["<|tool|>", "<|end|>"], remap=tmp_path / "remap.npy")
+    assert numpy.load(tmp_path / "remap.npy").tolist() == [*range(tok.n_vocab), -1, -1]
+    assert new.special_tokens["<|tool|>"] == tok.n_vocab and new.eot_token == tok.eot_token
+    assert new.encode(mixed()[:5000]) == tok.encode(mixed()[:5000])
+    with pytest.raises(pybpe.ArgumentError, match="already"):
+        tok.extend(["<|endoftext|>"])
+
+
+def test_extend_by_merges(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    templated = tok.with_template(bos="<|endoftext|>")
+    new = templated.extend(["<x>"], iter([chinese()]), vocab_size=1300, remap=tmp_path / "remap.npy")
+    remap = numpy.load(tmp_path / "remap.npy")
+    assert new.n_vocab == 1300 and remap[:1200].tolist() == list(range(1200)) and (remap[1200:] == -1).all()
+    assert new.template == templated.template and new.special_tokens["<x>"] == 1200
+    with pytest.raises(pybpe.ArgumentError, match="go together"):
+        tok.extend([], iter(["a"]))
+    with pytest.raises(pybpe.ArgumentError, match="go together"):
+        tok.extend([], vocab_size=1300)
+
+
+# ------------------------------------------------------------------------------------------------------
+# usage and comparison
+
+
+def test_usage_is_what_encoding_gives(tok: pybpe.Tokenizer) -> None:
+    text = english()[:20_000] + mixed()[:5000]
+    words = pybpe.count_words(iter([text]), progress=False).to_dict()
+    usage = measure(tok, words)
+    counts = numpy.bincount(tok.encode_ordinary(text), minlength=tok.n_vocab)
+    assert usage.counts == counts.tolist()
+    assert usage.total.tokens == counts.sum() and usage.total.bytes == len(text.encode())
+    assert usage.total.characters == len(text)
+    assert sum(a.bytes for a in usage.scripts.values()) == usage.total.bytes
+    assert set(usage.unused) == set(numpy.flatnonzero(counts == 0))
+    assert {"Latin", "Han", "Cyrillic", "Hangul", "numbers", "symbols", "white space"} <= usage.scripts.keys()
+
+
+@pytest.mark.parametrize(
+    ("word", "script"),
+    [(" the", "Latin"), ("é", "Latin"), ("中", "Han"), ("й", "Cyrillic"), ("ひ", "Hiragana"), ("안", "Hangul"),
+     ("７", "numbers"), ("½", "numbers"), (" \n", "white space"), ("?!", "symbols"), ("", "symbols"),
+     ("\ufffd", "symbols"), ("א", "Hebrew")],
+)  # fmt: skip
+def test_scripts(word: str, script: str) -> None:
+    assert script_of(word) == script
+
+
+def test_compare(tok: pybpe.Tokenizer) -> None:
+    assert compare(tok, tok) == {"equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [],
+                                 "first_merge": None}  # fmt: skip
+    small = tok.with_vocab_size(600)
+    facts = compare(tok, small)
+    assert not facts["equal"] and facts["settings"]["n_vocab"] == [1200, 600] and facts["first_merge"][0] == 342
+    assert len(facts["only_in_a"]) == 600 and facts["only_in_b"] == facts["other_ids"] == []
+    moved = compare(tok, pybpe.Tokenizer(dict(enumerate(tok.model.tokens)), tok.merges).extend(["<z>"]))
+    assert moved["only_in_b"][-1] == "<z>"
+
+
+def test_compare_on_a_text(tok: pybpe.Tokenizer) -> None:
+    small = tok.with_vocab_size(400)
+    text = english()[:3000].encode()
+    facts = compare_on(tok, small, text)
+    assert facts["tokens_a"] == tok.count(text) and facts["tokens_b"] == small.count(text)
+    for start, ours, theirs in facts["different"]:
+        if not any("\ufffd" in piece for piece in ours + theirs):
+            part = "".join(ours)
+            assert part == "".join(theirs) and ours != theirs and text[start:].startswith(part.encode())
+    assert compare_on(tok, tok, text)["different"] == []
+
+
+# ------------------------------------------------------------------------------------------------------
+# the command line
+
+
+def test_inspect(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok.save(tmp_path / "t.json")
+    pybpe.Tokenizer.from_files(*gpt2_files()).save(tmp_path / "gpt2.json")
+    facts = run(capsys, "inspect", tmp_path / "t.json", corpus, "--compare", tmp_path / "gpt2.json", "--count", 3)
+    counts = numpy.bincount(tok.encode(corpus.read_text()), minlength=tok.n_vocab)
+    specials = set(tok.special_tokens.values())
+    unused = [i for i in range(tok.n_vocab) if counts[i] == 0 and i not in specials]
+    assert facts["never_used_count"] == len(unused)
+    assert [i for i, _ in facts["never_used"]] == unused[:3]
+    assert facts["last"][-1][0] == 1199 and len(facts["last"]) == 3
+    assert facts["not_utf8_count"] == sum(
+        len(t) > 1 and t.decode("utf-8", "replace").encode() != t for t in tok.vocab.values()
+    )
+    everything = facts["scripts"]["all"]
+    assert everything["bytes_per_token"] > 0 and everything["other_bytes_per_token"] > 0
+    assert facts["scripts"]["Han"]["other_tokens_per_character"] > 1
+    assert main(["inspect", str(tmp_path / "t.json"), str(corpus)]) == 0
+    shown = capsys.readouterr().out
+    assert "never used tokens" in shown and "Han" in shown
+    assert main(["inspect", str(tmp_path / "t.json"), "--compare", "x"]) == 2
+
+
+def test_export(tok: pybpe.Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok.save(tmp_path / "t.json")
+    for name, format in (("a.bin", "bin"), ("b.json", "json"), ("c.tiktoken", "tiktoken"), ("d", "pretrained")):
+        assert run(capsys, "export", tmp_path / "t.json", "-o", tmp_path / name)["format"] == format
+    run(capsys, "export", tmp_path / "t.json", "-o", tmp_path / "e", "--format", "files")
+    assert (tmp_path / "e/merges.txt").exists() and (tmp_path / "d/tokenizer_config.json").exists()
+    specials = [f"--special-token={text}={i}" for text, i in tok.special_tokens.items()]
+    run(capsys, "export", tmp_path / "c.tiktoken", "-o", tmp_path / "f.json", "--pattern", "gpt2", *specials)
+    for name in ("a.bin", "b.json", "d", "f.json"):
+        assert pybpe.Tokenizer.from_file(tmp_path / name).model.fingerprint() == tok.model.fingerprint()
+    tok.with_template(bos="<|endoftext|>").save(tmp_path / "t.json")
+    assert main(["export", str(tmp_path / "t.json"), "-o", str(tmp_path / "g.bin")]) == 2
+    assert "template" in capsys.readouterr().err and not (tmp_path / "g.bin").exists()
+    run(capsys, "export", tmp_path / "t.json", "-o", tmp_path / "g.bin", "--no-template")
+    assert main(["export", str(tmp_path / "c.tiktoken"), "-o", str(tmp_path / "g.json")]) == 2
+    assert "pattern" in capsys.readouterr().err
+
+
+def test_diff(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok.save(tmp_path / "a.json")
+    tok.save_bin(tmp_path / "b.bin")
+    tok.with_vocab_size(500).save(tmp_path / "c.json")
+    assert run(capsys, "diff", tmp_path / "a.json", tmp_path / "b.bin")["equal"]
+    facts = run(capsys, "diff", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus)
+    assert not facts["equal"] and facts["text"]["tokens_a"] < facts["text"]["tokens_b"]
+    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 0
+    assert "only in a: 700" in capsys.readouterr().out
+
+
+def test_prune_and_extend(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, small, remap = tmp_path / "t.json", tmp_path / "small.json", tmp_path / "remap.npy"
+    tok.save(path)
+    run(capsys, "prune", path, corpus, "-o", small, "--remap", remap)
+    pruned = pybpe.Tokenizer.from_file(small)
+    text = corpus.read_text()
+    assert numpy.load(remap)[pruned.encode(text)].tolist() == tok.encode(text)
+    assert run(capsys, "prune", path, "--vocab-size", "300", "-o", small, "--remap", remap)["n_vocab"] == 300
+    assert numpy.load(remap).shape == (300,)
+    assert run(capsys, "extend", path, "--special-token", "<x>", "-o", small, "--remap", remap)["n_vocab"] == 1201
+    assert run(capsys, "extend", path, corpus, "--vocab-size", "1300", "-o", small)["n_vocab"] == 1300
+    for bad in (["prune", path, "-o", small], ["extend", path, "-o", small], ["extend", path, corpus, "-o", small]):
+        assert main([*map(str, bad)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
