@@ -17,6 +17,7 @@ from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
+from ..folders import give_name
 from ..inputs import is_packed
 from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
@@ -232,7 +233,9 @@ def _write(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions
     """Writes the output; returns what happened to all documents."""
     tally = Tally()
     number = place = paragraph = 0
-    with LineWriter(path) as writer:
+    # A kill leaves nothing beside the output but the folder, which a later run removes.
+    temporary = os.path.join(spool.folder, os.path.basename(path))
+    with LineWriter(temporary) as writer:
         for result in spool.results(tasks):
             tally.add(Tally.from_json(result.header["tally"]))
             counts = integers(result.section("paragraph_sizes")).tolist() if work.dedup_paragraphs else []
@@ -264,6 +267,7 @@ def _write(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions
                 tally.count("out", size)
                 tally.measure("chars out", [chars])
                 writer.write(line + b"\n")
+    give_name(temporary, path)
     return tally
 
 

@@ -73,7 +73,8 @@ def binarize(
             row or sample.
         splits: the shares of train, val and test; fewer than three leave out the last ones.
         split_by: "hash": each document by a hash of its bytes, so that it stays in its split when the
-            corpus grows; "document": each file contiguous, with a border between documents; "token":
+            corpus grows (a JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, by that:
+            so they stay together); "document": each file contiguous, with a border between documents; "token":
             contiguous, with a border between any two words, but records stay whole. A single document is
             split as with "token". Shares of contiguous splits are measured in bytes of text; in rows of
             parquet.

@@ -123,11 +123,12 @@ class TaskEncoder:
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
     """The documents of a divided block by split, each split's in the order of the block."""
     data = block.data
-    documents = data if isinstance(data, list) else kinds.divide(data, block.path, block.start)
     if block.split is not None:
+        documents = data if isinstance(data, list) else kinds.divide(data, block.path, block.start)
         yield block.split, list(documents)
         return
     by_split: list[list[bytes]] = [[] for _ in splits]
-    for document in documents:
-        by_split[hash_split(document, splits)].append(document)
+    pairs = zip(data, data) if isinstance(data, list) else kinds.divide_with_clusters(data, block.path, block.start)
+    for document, cluster in pairs:
+        by_split[hash_split(cluster, splits)].append(document)
     yield from ((split, group) for split, group in enumerate(by_split) if group)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from .. import _binding
 from ..errors import ArgumentError
-from ..inputs import has_records, line_cut, record_texts
+from ..inputs import has_records, line_cut, records
 from ..model import END_OF_TEXT
-from ..pretokenize import Cut
+from ..pretokenize import Cut, utf8
 
 DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
 RECORDS = ("jsonl", "parquet")
@@ -70,10 +70,21 @@ class Kinds:
     def divide(self, data: memoryview, path: str, offset: int) -> Iterator[bytes]:
         """The documents, none of them empty, of a piece that begins and ends between two. `offset` is its
         place in the file."""
+        return (document for document, _ in self.divide_with_clusters(data, path, offset))
+
+    def divide_with_clusters(self, data: memoryview, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
+        """The same with what decides the split of each: the name of its cluster of near duplicates, if its record
+        has one in the field "cluster" (see pybpe.corpus), else the document itself."""
         kind = self.kind(path)
         if kind == "jsonl":
-            found = record_texts(data, self.text_key, path, offset)
-        elif kind == "blank":
+            for record in records(data, self.text_key, path, offset):
+                document = bytes(utf8(record[self.text_key]))
+                cluster = record.get("cluster")
+                if document:
+                    yield document, utf8(cluster) if isinstance(cluster, str) else document
+            return
+        found: Iterator[bytes]
+        if kind == "blank":
             found = (document.strip(b"\r\n") for document in _BLANKS.split(bytes(data)))
         elif kind == "line":
             found = (line.removesuffix(b"\r") for line in bytes(data).split(b"\n"))
@@ -81,7 +92,7 @@ class Kinds:
             found = iter(bytes(data).split(_MARK))
         else:
             found = iter([bytes(data)])
-        return filter(None, found)
+        yield from ((document, document) for document in found if document)
 
 
 CONTEXT = len(_MARK)  # bytes before a place that decide whether a document begins there
