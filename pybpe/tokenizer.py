@@ -20,6 +20,7 @@ from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
 from .model import Model, check_specials
+from .parts import model_of_parts
 from .pattern import Pattern
 from .pretokenize import Inputs, Text, utf8
 from .template import Template
@@ -61,7 +62,7 @@ class Tokenizer:
         normalizer: str | None = None,
     ) -> None:
         specials = check_specials(special_tokens or ())
-        self._set(_model_of_parts(vocab, merges, specials, Pattern(pattern, digits), normalizer))
+        self._set(model_of_parts(vocab, merges, specials, Pattern(pattern, digits), normalizer))
 
     def _set(self, model: Model, vocab: _binding.Vocab | None = None) -> None:
         self._model = model
@@ -654,35 +655,3 @@ class Tokenizer:
             f"Tokenizer(n_vocab={self.n_vocab}, merges={len(self._model.merges)},"
             f" specials={len(self._model.specials)}, pattern={self._model.pattern.name or 'custom'!r})"
         )
-
-
-def _model_of_parts(
-    vocab: Mapping[int, bytes],
-    merges: Sequence[tuple[bytes, bytes]],
-    specials: Sequence[str],
-    pattern: Pattern,
-    normalizer: str | None,
-) -> Model:
-    """Gives every part its id. A special takes the id of a vocabulary entry with its text, unless BPE needs
-    that entry; else it is appended."""
-    tokens = [b""] * (max(vocab, default=-1) + 1)
-    for i, token in vocab.items():
-        if not isinstance(i, int) or i < 0 or not isinstance(token, bytes):
-            raise ArgumentError(f"vocab maps ids to bytes; it has {i!r}: {token!r}")
-        tokens[i] = token
-    needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
-    by_bytes = {token: i for i, token in enumerate(tokens) if token}
-    special_ids = {}
-    for text in specials:
-        data = text.encode("utf-8")
-        if data in by_bytes and data not in needed:
-            special_ids[text] = by_bytes[data]
-        else:
-            special_ids[text] = len(tokens)
-            tokens.append(data)
-    pairs = []
-    for rank, (left, right) in enumerate(merges):
-        if left not in by_bytes or right not in by_bytes:
-            raise ArgumentError(f"merges[{rank}]: {left!r} + {right!r}: both must be in the vocabulary")
-        pairs.append((by_bytes[left], by_bytes[right]))
-    return Model(tokens, pairs, special_ids, pattern, normalizer)

@@ -9,6 +9,8 @@ Encoding: worked examples, then random words and vocabularies against the obviou
 What is tested: one encoder with its vocabulary and cache
 */
 
+enum { MERGED_LONG = 80 }; /* more than merge_short takes */
+
 typedef struct subject {
     pybpe_vocab *v;
     pybpe_encoder *e;
@@ -92,6 +94,54 @@ static void test_worked(void) {
     EXPECT_IDS(&s, "aaaaaaaaaaaaaaaa", aaaa, aaaa, aaaa, aaaa);   /* 16: not */
     EXPECT_IDS(&s, "zyxwvutsrqponm", 'z', 'y', 'x', 'w', 'v', 'u', 't', 's', 'r', 'q', 'p', 'o', 'n', 'm');
     subject_free(&s);
+}
+
+/* Tokens that merges do not give, of all lengths that are treated differently. */
+static pybpe_vocab_spec whole_words_spec(small_vocab *v, uint32_t ids[4]) {
+    char text[MERGED_LONG];
+    memset(text, 'x', sizeof text);
+    small_start(v);
+    ids[0] = small_add_merge(v, 'a', 'b');
+    ids[1] = small_add_token(v, "bcd", 3);
+    ids[2] = small_add_token(v, "\xC3\xA9\xC3\xA8", 4); /* letters, between which there is a hard boundary */
+    ids[3] = small_add_token(v, text, sizeof text);
+    pybpe_vocab_spec spec = small_spec(v);
+    spec.whole_words = 1;
+    return spec;
+}
+
+static void test_whole_words(void) {
+    small_vocab v;
+    uint32_t id[4];
+    pybpe_vocab_spec spec = whole_words_spec(&v, id);
+    subject s = subject_new(&spec);
+    EXPECT_IDS(&s, "bcd", id[1]);
+    EXPECT_IDS(&s, "ab\nbcd", id[0], '\n', id[1]);
+    EXPECT_IDS(&s, "abcd", id[0], 'c', 'd'); /* no whole word */
+    EXPECT_IDS(&s, "bcd bcd", id[1], ' ', 'b', 'c', 'd');
+    EXPECT_IDS(&s, "\xC3\xA9\xC3\xA8", id[2]);
+    EXPECT_IDS(&s, "a\xC3\xA9\xC3\xA8", 'a', 0xC3, 0xA9, 0xC3, 0xA8);
+    EXPECT_IDS(&s, "ab.bcd.ab", id[0], '.', id[1], '.', id[0]);
+    char text[MERGED_LONG + 8];
+    memset(text, 'x', MERGED_LONG);
+    memcpy(text + MERGED_LONG, "\nab", 4);
+    EXPECT_IDS(&s, text, id[3], '\n', id[0]);
+    const size_t ends[] = {0, 2, 5, 5, 8}; /* words of the caller's, empty ones too */
+    uint32_t ids[8];
+    size_t count = 0;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"abbcdbcd", ends, 5, ids, 4, 8, &count, NULL), PYBPE_OK);
+    CHECK(count == 3 && ids[0] == id[0] && ids[1] == id[1] && ids[2] == id[1]);
+    CHECK_EQ(pybpe_vocab_get_spec(s.v).whole_words, 1);
+    subject_free(&s);
+
+    spec.whole_words = 0;
+    s = subject_new(&spec);
+    EXPECT_IDS(&s, "bcd", 'b', 'c', 'd');
+    subject_free(&s);
+
+    pybpe_vocab *none;
+    spec.whole_words = 2;
+    CHECK_EQ(pybpe_vocab_new(&none, &spec, NULL, NULL), PYBPE_ERR_VALUE);
 }
 
 static void test_arguments(void) {
@@ -378,6 +428,21 @@ static int encode_with(const pybpe_vocab_spec *spec, const pybpe_allocator *mem,
     return code;
 }
 
+/* Every allocation fails in turn: no memory is lost, no ids are written, and in the end all goes well. */
+static void expect_memory_errors(const pybpe_vocab_spec *spec, const uint8_t *text, size_t n) {
+    int passed = 0;
+    int wrong = 0;
+    for (long grant = 0; grant < 100; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        int code = encode_with(spec, &mem, text, n);
+        passed += code == PYBPE_OK;
+        wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || m.blocks != 0;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(passed > 0 && passed < 90);
+}
+
 static void test_failing_memory(void) {
     static small_vocab v;
     uint64_t state = 7;
@@ -389,21 +454,15 @@ static void test_failing_memory(void) {
         text[i] = (uint8_t)"abc"[random_below(&state, 3)];
     }
     memcpy(text + 100, "<|e|> abc ", 10);
-    int passed = 0;
-    int wrong = 0;
-    for (long grant = 0; grant < 100; grant++) {
-        failing_memory m = {grant, 0};
-        pybpe_allocator mem = {failing_resize, &m};
-        int code = encode_with(&spec, &mem, text, sizeof text);
-        passed += code == PYBPE_OK;
-        wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || m.blocks != 0;
-    }
-    CHECK_EQ(wrong, 0);
-    CHECK(passed > 0 && passed < 90);
+    expect_memory_errors(&spec, text, sizeof text);
+    uint32_t id[4];
+    spec = whole_words_spec(&v, id);
+    expect_memory_errors(&spec, text, sizeof text);
 }
 
 int main(void) {
     test_worked();
+    test_whole_words();
     test_arguments();
     test_large_vocabulary();
     test_random_words();

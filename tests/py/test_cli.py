@@ -179,3 +179,15 @@ def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
         _, stderr = process.communicate(timeout=20)
     assert process.returncode == 130 and stderr == b"pybpe: interrupted\n"
     assert os.listdir(tmp_path) == ["endless"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("pybpe exp", {"export"}), ("pybpe export --for", {"--format"}), ("pybpe llmc che", {"check", "checkpoint"})],
+)
+def test_the_shell_completes(tmp_path: Path, line: str, expected: set[str]) -> None:
+    out = tmp_path / "out"
+    env = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n"}
+    env |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(out), "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-m", "pybpe"], env=env, check=True)
+    assert {word.strip() for word in out.read_text().split("\n")} == expected
