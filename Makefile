@@ -7,6 +7,7 @@
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
+# make release-check  sdist, and the wheel from it, as users get them: contents, metadata, stable ABI, a use
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 # make bench-pathology   texts that break tokenizers: speed, and how the work grows
@@ -34,7 +35,7 @@ C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
-.PHONY: fuzz fuzz-python amalgamation install-llmc uninstall-llmc
+.PHONY: fuzz fuzz-python amalgamation install-llmc uninstall-llmc release-check
 .PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -198,6 +199,31 @@ parity: build/extension.stamp .venv/parity-stamp
 demo: all
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
+
+# ---------------------------------------------------------------------------------------------------
+# The packages: built in isolation, the wheel from the sdist, and used by every Python that is here
+
+RELEASE := build/release
+PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null))
+
+$(RELEASE)/stamp: tests/requirements-release.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet -r $<
+	touch $@
+
+release-check: $(RELEASE)/stamp
+	rm -rf $(RELEASE)/dist
+	@if git rev-parse 2>/dev/null; then \
+	    PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" check-manifest --no-build-isolation; \
+	else echo "check-manifest: skipped, since this is no checkout of git"; fi
+	$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
+	$(RELEASE)/bin/twine check --strict $(RELEASE)/dist/*
+	$(RELEASE)/bin/abi3audit --strict --summary $(RELEASE)/dist/*.whl
+	@for python in $(or $(PYTHONS),$(PYTHON)); do \
+	    $$python -m venv --clear $(RELEASE)/user && \
+	    $(RELEASE)/user/bin/python -m pip install --quiet $(RELEASE)/dist/*.whl && \
+	    $(RELEASE)/user/bin/python -I tests/installed.py || exit 1; \
+	done
 
 # ---------------------------------------------------------------------------------------------------
 # Measurements against peers, in an environment of their own: CORPUS=file, or the corpus of the demo

@@ -1,7 +1,5 @@
-"""The teaching tokenizers: against the tutorial's own lines, and the page about them."""
+"""The teaching tokenizers, against the tutorial's own lines."""
 
-import contextlib
-import io
 import os
 import re
 from collections import Counter
@@ -17,19 +15,6 @@ from pybpe.teaching import ClassicBPE, Step, WordTokenizer, merge_steps, split_w
 
 PIECES = st.sampled_from([*"""aAb,.:;?_!"()'-\n\t """, "--", "the", "tea", "<|unk|>", " <|endoftext|> ", "é", "中"])
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
-
-
-def test_the_page_is_true(root: Path) -> None:
-    """Its code runs, in its order, and prints what the block behind it shows."""
-    page = (root / "docs" / "teaching.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", page, re.S)
-    assert len(blocks) == 5
-    for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, names)
-        assert printed.getvalue() == shown
 
 
 # ----------------------------------------------------------------------------------------------------

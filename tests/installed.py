@@ -1,0 +1,40 @@
+"""Uses an installed pybpe as a user does, with nothing but the wheel and what it requires: `make release-check`."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from pydoc_data import topics
+
+import pybpe
+
+SOURCE = Path(__file__).resolve().parents[1]
+
+
+def command(*words: str) -> None:
+    """Runs the command `pybpe` of this Python's environment."""
+    subprocess.run([Path(sys.executable).with_name("pybpe"), *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def use(folder: Path) -> None:
+    """Trains, saves, loads, encodes, decodes, writes a workspace for llm.c and checks it."""
+    corpus = folder / "corpus.txt"
+    corpus.write_text("\n".join(topics.topics.values()), encoding="utf-8")
+    tok = pybpe.train(corpus, vocab_size=2000, special_tokens=["<|endoftext|>"])
+    text = "Fresh 北京 \N{TEACUP WITHOUT HANDLE}<|endoftext|>"
+    for name in ("tok.json", "tok.bin"):
+        tok.export(folder / name)
+        loaded = pybpe.Tokenizer.from_file(folder / name)
+        assert loaded.encode(text) == tok.encode(text) and loaded.decode(tok.encode(text)) == text
+    command("--version")
+    shape = ["--vocab-size", "1000", "--layers", "1", "--heads", "1", "--channels", "8", "--context", "64"]
+    command("llmc", "workspace", str(corpus), "-o", str(folder / "work"), *shape)
+    command("llmc", "check", str(folder / "work"))
+    command("viz", "-t", str(folder / "tok.json"), "-o", str(folder / "tokens.html"), "--quiet")
+
+
+if __name__ == "__main__":
+    assert SOURCE / "pybpe" not in Path(pybpe.__file__).parents, f"{pybpe.__file__} is not the installed package"
+    with tempfile.TemporaryDirectory() as made:
+        use(Path(made))
+    print(f"Python {sys.version.split()[0]}: pybpe {pybpe.__version__} works as installed")

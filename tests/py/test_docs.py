@@ -1,0 +1,65 @@
+"""The documentation is true: the README and every page of docs/ run, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import blocks, run_page
+from texts import chinese, english
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROMISED = [ROOT / "benchmarks" / "RESULTS.md"]  # written when all measurements are done
+NAMES = [page.name for page in PAGES]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What pages may use: novel.txt (Chinese), corpus.txt (English), and out/corpus.txt, as `make demo` leaves it."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "novel.txt").write_text(chinese(), encoding="utf-8", newline="")
+    for name in ("corpus.txt", "out/corpus.txt"):
+        (tmp_path / name).write_text(english(), encoding="utf-8", newline="")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_the_code_of_the_page_runs(page: Path, folder: Path) -> None:
+    assert run_page(page, folder) == sum(block.language in ("python", "sh") for block in blocks(page))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if re.match("https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists() or file in PROMISED, f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name} links to {target}"
+
+
+def anchors(page: Path) -> list[str]:
+    """The names that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_the_readme_names_every_page() -> None:
+    readme = PAGES[0].read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        assert f"]({page.relative_to(ROOT)})" in readme, f"{page.name} is not in the README's list of documentation"
+
+
+def test_a_page_that_is_not_true_fails(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for code in (
+        "```python\nprint(1)\n```\n```text\n2\n```\n",
+        "```sh\nfalse | true\n```\n",
+        "```python\n1 / 0\n```\n",
+    ):
+        page.write_text(code)
+        with pytest.raises((AssertionError, ZeroDivisionError)):
+            run_page(page, tmp_path)
+    page.write_text("```python\nx = 1\nprint(x)\n```\n```text\n1\n```\n\n```\nno code\n```\n\n```sh\necho 2\n```\n")
+    assert run_page(page, tmp_path) == 2
