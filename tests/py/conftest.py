@@ -1,5 +1,6 @@
 """What all Python tests share: fixed seeds, and the C programs that `make` builds."""
 
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # The same examples in every run, on every machine, however slow it is.
 settings.register_profile("pybpe", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.load_profile("pybpe")
+
+# A job in the background of a shell ignores Ctrl-C, and so would the programs that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
