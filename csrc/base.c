@@ -43,18 +43,17 @@ static void error_start(pybpe_error *err, int code, int sys_errno, uint64_t offs
     err->msg[0] = '\0';
 }
 
-int error_set(pybpe_error *err, int code, uint64_t offset, const char *format, ...) {
+void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format, ...) {
     if (err != NULL) {
         error_start(err, code, 0, offset);
         va_list args;
         va_start(args, format);
-        vsnprintf(err->msg, sizeof err->msg, format, args);
+        (void)vsnprintf(err->msg, sizeof err->msg, format, args);
         va_end(args);
     }
-    return code;
 }
 
-int error_set_errno(pybpe_error *err, int sys_errno, const char *format, ...) {
+void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) {
     if (err != NULL) {
         error_start(err, PYBPE_ERR_IO, sys_errno, 0);
         va_list args;
@@ -72,14 +71,13 @@ int error_set_errno(pybpe_error *err, int sys_errno, const char *format, ...) {
             strerror_r(sys_errno, text, sizeof text);
             const char *reason = text;
 #endif
-            snprintf(err->msg + used, sizeof err->msg - used, ": %s", reason);
+            (void)snprintf(err->msg + used, sizeof err->msg - used, ": %s", reason);
         }
     }
-    return PYBPE_ERR_IO;
 }
 
-int error_set_memory(pybpe_error *err, const char *what, size_t n) {
-    return error_set(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
+void error_fill_memory(pybpe_error *err, const char *what, size_t n) {
+    error_fill(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ static void *malloc_resize(void *context, void *ptr, size_t size) {
         free(ptr);
         return NULL;
     }
-    return realloc(ptr, size);
+    return ptr == NULL ? malloc(size) : realloc(ptr, size); /* realloc alone would do; gcc's analyzer doubts NULL */
 }
 
 pybpe_allocator mem_of(const pybpe_allocator *mem) {
@@ -282,7 +280,7 @@ static int output_open_temp(pybpe_output *o, size_t room, pybpe_error *err) {
     size_t base = strlen(o->path);
     int sys_errno = 0;
     for (unsigned attempt = 0; attempt < 10000; attempt++) {
-        snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
+        (void)snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
         o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (o->fd >= 0) {
             return PYBPE_OK;

@@ -23,15 +23,23 @@ What every module stands on: errors, the allocator, checked sizes, files. Intern
 #error "pybpe needs gcc or clang"
 #endif
 
-/* Fills *err (unless NULL) and returns `code`, so that a function can end with `return error_set(...)`.
-   Strings from outside belong in the message through %s only. */
-int error_set(pybpe_error *err, int code, uint64_t offset, const char *format, ...) PYBPE_PRINTF(4, 5);
+/* Fills *err, unless it is NULL. Strings from outside belong in the message through %s only. */
+void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format, ...) PYBPE_PRINTF(4, 5);
+void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) PYBPE_PRINTF(3, 4);
+void error_fill_memory(pybpe_error *err, const char *what, size_t n);
 
-/* The same for a failed system call: code PYBPE_ERR_IO, errno kept and appended in words. */
-int error_set_errno(pybpe_error *err, int sys_errno, const char *format, ...) PYBPE_PRINTF(3, 4);
+/* error_set(err, code, offset, format, ...) fills *err and returns `code`, so that a function can end with it.
+   Macros and inline, so that compilers and static analysers see at every call that the result is an error. */
+#define error_set(err, code, ...) (error_fill((err), (code), __VA_ARGS__), (code))
 
-/* "out of memory: needed N bytes for WHAT". */
-int error_set_memory(pybpe_error *err, const char *what, size_t n);
+/* The same for a failed system call, (err, errno, format, ...): PYBPE_ERR_IO, errno kept and appended in words. */
+#define error_set_errno(err, ...) (error_fill_errno((err), __VA_ARGS__), PYBPE_ERR_IO)
+
+/* "out of memory: n bytes for WHAT could not be allocated". */
+static inline int error_set_memory(pybpe_error *err, const char *what, size_t n) {
+    error_fill_memory(err, what, n);
+    return PYBPE_ERR_MEMORY;
+}
 
 /* Memory from `mem` (NULL: malloc). They return NULL on failure, and for a size of 0. */
 void *mem_alloc(const pybpe_allocator *mem, size_t n);

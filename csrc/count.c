@@ -79,13 +79,18 @@ static inline void slot_prefetch(const pybpe_counter *c, size_t i) {
     }
 }
 
-/* The word in a slot. A short one is written to `inline_word`. */
+/* The word in the record of a slot that is long. */
+static const uint8_t *slot_long_word(const count_slot *slot, size_t *length) {
+    uint64_t n;
+    memcpy(&n, slot_record(slot), sizeof n);
+    *length = (size_t)n;
+    return slot_record(slot) + sizeof n;
+}
+
+/* The word in any slot. A short one is written to `inline_word`. */
 static const uint8_t *slot_word(const count_slot *slot, uint8_t inline_word[16], size_t *length) {
     if (slot_is_long(slot)) {
-        uint64_t n;
-        memcpy(&n, slot_record(slot), sizeof n);
-        *length = (size_t)n;
-        return slot_record(slot) + sizeof n;
+        return slot_long_word(slot, length);
     }
     *length = (size_t)(slot->key.hi >> 56);
     for (size_t i = 0; i < 8; i++) {
@@ -103,7 +108,7 @@ static bool slot_equals(const count_slot *slot, const pending *p) {
         return false;
     }
     size_t length;
-    const uint8_t *word = slot_word(slot, NULL, &length);
+    const uint8_t *word = slot_long_word(slot, &length);
     return length == p->length && memcmp(word, p->word, length) == 0;
 }
 
@@ -360,7 +365,7 @@ int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_erro
     int code = table_reserve(dst, src->words > dst->words ? src->words - dst->words : 0, err);
     for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
         code = table_reserve(dst, MERGE_BATCH, err);
-        for (size_t ahead = i + MERGE_BATCH; ahead < i + 2 * MERGE_BATCH; ahead++) {
+        for (size_t ahead = i + MERGE_BATCH; ahead < i + (size_t)2 * MERGE_BATCH; ahead++) {
             slot_prefetch(src, ahead);
         }
         if (code == PYBPE_OK) {

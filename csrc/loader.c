@@ -145,6 +145,7 @@ static int compare_names(const void *a, const void *b) { return strcmp(*(char *c
 
 /* glob sorts as the locale of the process says, which llm.c leaves at "C": the order of bytes. */
 static int find_shards(pybpe_loader *l, const char *pattern, pybpe_error *err) {
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): glob is safe while no thread changes the environment or the locale */
     int status = glob(pattern, GLOB_NOSORT, NULL, &l->found);
     if (status == GLOB_NOSPACE) {
         return error_set(err, PYBPE_ERR_MEMORY, 0, "out of memory while the shards of %s were listed", pattern);
@@ -321,6 +322,7 @@ int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err) {
                          (unsigned long long)batches, (unsigned long long)SEEK_BATCHES_MAX);
     }
     /* The next epoch is not started before a batch of it is wanted: at its end an epoch is still the current one. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): check_shards saw a batch or more in each of one or more shards */
     uint64_t passed = batches == 0 ? 0 : (batches - 1) / epoch;
     rewind_draws(l);
     for (uint64_t i = 0; l->shuffle && i < passed; i++) {

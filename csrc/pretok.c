@@ -92,6 +92,7 @@ static enum pretok_simd simd_choose(void) {
         }
     }
 #endif
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): getenv is safe while no thread changes the environment */
     const char *wanted = getenv("PYBPE_SIMD");
     for (enum pretok_simd simd = PRETOK_SWAR; wanted != NULL && simd < best; simd++) {
         if (strcmp(wanted, simd_names[simd]) == 0) {

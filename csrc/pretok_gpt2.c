@@ -370,6 +370,7 @@ AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
 Choice
 */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot stand in parentheses */
 #define SPLITTERS(simd, attribute)                                                                                     \
     attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {        \
         return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);                 \
@@ -378,6 +379,7 @@ Choice
                                                  size_t cap) {                                                         \
         return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);                  \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 SPLITTERS(swar, )
 #if defined(__x86_64__)

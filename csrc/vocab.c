@@ -398,7 +398,7 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
     if (sizes.specials > 0) {
         memcpy(v->specials, spec->specials, sizes.specials * sizeof *v->specials);
     }
-    if (sizes.has_custom) {
+    if (spec->custom != NULL) {
         memcpy(v->custom, spec->custom, sizes.custom + 1);
     }
     v->eot_id = spec->eot_id;
@@ -466,9 +466,10 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch 
             return code;
         }
         if (parts == 2) {
-            merges[2 * found] = ids[0];
-            merges[2 * found + 1] = ids[1];
-            merge_table_add(table, merges[2 * found], merges[2 * found + 1], found, id);
+            uint32_t *pair = merges + 2 * (size_t)found;
+            pair[0] = ids[0];
+            pair[1] = ids[1];
+            merge_table_add(table, pair[0], pair[1], found, id);
             if (n == 2) {
                 merge_table_add_bytes(table, bytes[0], bytes[1], found);
             }
