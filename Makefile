@@ -4,6 +4,7 @@
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
+# make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
@@ -258,6 +259,8 @@ bench-pathology: build/extension.stamp build/benchmarks/encode_file
 build/benchmarks/%: benchmarks/%.c build/libpybpe.a
 	@mkdir -p $(@D)
 	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+include tests/proofs.mk
 
 clean:
 	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

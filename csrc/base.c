@@ -160,7 +160,7 @@ void mem_table_free(mem_table *t, const pybpe_allocator *mem) {
 }
 
 hash_seed hash_seed_draw(void) {
-    hash_seed seed;
+    hash_seed seed = {0, 0};
     if (getentropy(&seed, sizeof seed) != 0) { /* no random source: the clock and an address, which are hard to guess */
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);

@@ -386,8 +386,9 @@ static inline void evalloader_init(EvalLoader *loader, const char *filename, siz
     loader->num_processes = num_processes;
     loader->B = B;
     loader->T = T;
-    loader->filename_ = (char *)llmc_alloc(strlen(filename) + 1, 1);
-    strcpy(loader->filename_, filename);
+    size_t room = strlen(filename) + 1;
+    loader->filename_ = (char *)llmc_alloc(room, 1);
+    memcpy(loader->filename_, filename, room);
     loader->eval_file = fopen(filename, "rb");
     if (loader->eval_file == NULL) {
         llmc_fail(filename, "cannot be opened");

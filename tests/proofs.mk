@@ -1,0 +1,64 @@
+# What proves the promises of docs/reliability.md beyond `make test`. The tools (Debian's names): clang, clang-tidy,
+# cppcheck, valgrind, libclang-rt-14-dev or that of your clang, gcovr.
+#
+# make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
+# make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
+# make msan | tsan | memcheck        one of them
+
+.PHONY: analyze analyze-gcc analyze-tidy analyze-cppcheck sanitize-all msan tsan memcheck
+
+# ---------------------------------------------------------------------------------------------------
+# Static analysis of the library, and of the drop-in headers as a program would include them
+
+ANALYZED_FLAGS := -D_GNU_SOURCE -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Illmc_compat/include
+LLMC_HEADERS := $(wildcard llmc_compat/include/llmc/*.h)
+# The headers keep llm.c's interface, which prints and exits, and its programs have one thread.
+LLMC_CHECKS := -cert-err33-c,-concurrency-mt-unsafe
+
+analyze: analyze-gcc analyze-tidy analyze-cppcheck
+
+build/analyze/llmc.c: $(LLMC_HEADERS)
+	@mkdir -p $(@D)
+	for header in $(notdir $(LLMC_HEADERS)); do echo "#include \"llmc/$$header\""; done > $@
+
+analyze-gcc: $(SOURCES:csrc/%.c=build/analyze/%.o) build/analyze/llmc.o
+
+build/analyze/%.o: csrc/%.c $(HEADERS)
+	@mkdir -p $(@D)
+	gcc -std=c11 $(ANALYZED_FLAGS) -Wall -Wextra -Werror -O2 -fanalyzer -c -o $@ $<
+
+build/analyze/llmc.o: build/analyze/llmc.c $(LLMC_HEADERS) $(HEADERS)
+	gcc -std=c11 $(ANALYZED_FLAGS) -Wall -Wextra -Wno-unused-function -Werror -O2 -fanalyzer -c -o $@ $<
+
+analyze-tidy: build/analyze/llmc.c
+	clang-tidy --quiet $(SOURCES) -- -std=c11 $(ANALYZED_FLAGS)
+	clang-tidy --quiet --config-file=.clang-tidy --header-filter=llmc/ --checks=$(LLMC_CHECKS) $< -- -std=c11 $(ANALYZED_FLAGS)
+
+# The macros that gcc would define and the sources ask for: without them cppcheck tries every combination.
+analyze-cppcheck: build/analyze/llmc.c
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --std=c11 \
+	    -D__GNUC__=12 -D__x86_64__=1 -D__GLIBC__=2 $(ANALYZED_FLAGS) $(SOURCES) $<
+
+# ---------------------------------------------------------------------------------------------------
+# The C tests under other sanitizers: $(1) name, $(2) compiler, $(3) flags, $(4) how a program is run
+
+define SANITIZER
+build/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/$(1)/obj/%.o)
+
+build/$(1)/obj/%.o: csrc/%.c $$(HEADERS)
+	@mkdir -p $$(@D)
+	$$(COMPILE:$$(CC)%=$(2)%) $(3) -c -o $$@ $$<
+
+build/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/$(1)/libpybpe.a
+	@mkdir -p $$(@D)
+	$$(COMPILE:$$(CC)%=$(2)%) $(3) -o $$@ $$< build/$(1)/libpybpe.a $$(LDLIBS)
+
+$(1): $$(C_TESTS:build/%=build/$(1)/%)
+	@for program in $$^; do echo "$$$$program"; $(4) $$$$program || exit 1; done
+endef
+
+$(eval $(call SANITIZER,msan,clang,-O1 -g -fsanitize=memory -fsanitize-memory-track-origins -fno-omit-frame-pointer,))
+$(eval $(call SANITIZER,tsan,clang,-O1 -g -fsanitize=thread,TSAN_OPTIONS=halt_on_error=1))
+$(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 --leak-check=full))
+
+sanitize-all: sanitize msan tsan memcheck
