@@ -466,10 +466,10 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch 
             return code;
         }
         if (parts == 2) {
-            uint32_t *pair = merges + 2 * (size_t)found;
-            pair[0] = ids[0];
-            pair[1] = ids[1];
-            merge_table_add(table, pair[0], pair[1], found, id);
+            uint32_t *parents = merges + 2 * (size_t)found;
+            parents[0] = ids[0];
+            parents[1] = ids[1];
+            merge_table_add(table, parents[0], parents[1], found, id);
             if (n == 2) {
                 merge_table_add_bytes(table, bytes[0], bytes[1], found);
             }
