@@ -328,7 +328,8 @@ void pybpe_cache_free(pybpe_cache *c);
 /* Encodes text[0..n). Specials in `s` become their ids; s NULL encodes all text as ordinary. ids (of
    id_bytes) must have room for cap >= n tokens, or be NULL, which only counts; *count is set. Merges are
    applied in rank order within each word. PYBPE_ERR_LIMIT if an id does not fit id_bytes;
-   PYBPE_ERR_VALUE if the pattern is CUSTOM. The normalizer is not applied: that is the caller's. */
+   PYBPE_ERR_VALUE if the pattern is CUSTOM. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer
+   is not NONE, the ids are right only for text in that form, which is the caller's duty (ASCII always is). */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 

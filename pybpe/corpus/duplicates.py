@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import regex
+
 from ..errors import ArgumentError, file_error
 from ..pretokenize import utf8
 
@@ -35,8 +37,14 @@ def digest(text: str) -> bytes:
 def normalized(text: str) -> str:
     """What is left of a text without case, punctuation, spaces and forms of characters: its letters, marks and
     digits in NFKC. If that is nothing, the text."""
+    if text.isascii():
+        return text.lower().encode().translate(None, _ASCII_REST).decode() or text
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M") or text
+    return _REST.sub("", folded) or text
+
+
+_REST = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+_ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def check_memory_limit(memory_limit: int | None) -> None:

@@ -1,6 +1,7 @@
 """Personal data in texts: found by patterns and checksums, replaced by placeholders such as <EMAIL>.
 
-Every pattern is made of parts of bounded length, so that the time is linear in the text, whatever it holds.
+Every pattern is made of parts of bounded length, so that the time is linear in the text, whatever it holds. Most of a
+text is passed over: patterns are tried on runs of digits, and on lines that have what no match can be without.
 Candidates of numbers are then checked: the check digit of Chinese identity numbers (GB 11643-1999), Luhn's of cards
 (ISO/IEC 7812-1), the ranges of IP addresses.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import ArgumentError
@@ -73,53 +74,57 @@ def _always(text: str) -> bool:
 class _Pattern(NamedTuple):
     kind: str
     regex: re.Pattern[str]
-    hint: str  # a text without this has no match
+    hints: tuple[str, ...]  # a line without any of these has no match; none: numbers, in runs of digits
     check: Callable[[str], bool]
 
 
-def _compiled(kind: str, regex: str, hint: str = "", check: Callable[[str], bool] = _always) -> _Pattern:
-    return _Pattern(kind, re.compile(regex, re.ASCII), hint, check)
+def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] = _always) -> _Pattern:
+    return _Pattern(kind, re.compile(regex, re.ASCII), hints, check)
 
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # of a domain name
 _NUMBER = r"(?<![\w.+-])"  # what a number may not stand behind,
 _END = r"(?!\w|[.-]\d)"  # and before
-_KEYS = (
-    r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
-    r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}|glpat-[A-Za-z0-9_-]{20,64}",  # GitHub, GitLab
-    r"(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}",  # Amazon, Google
-    r"xox[abeprs]-[A-Za-z0-9-]{10,200}|hf_[A-Za-z0-9]{30,64}",  # Slack, Hugging Face
-    r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,128}",  # Stripe
-    r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255}",
-    r"eyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,600}",  # JSON Web Tokens
-)
+_KEYS = {  # by what they begin with
+    ("sk-",): r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
+    ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"): r"gh[pousr]_[A-Za-z0-9]{36,255}",  # GitHub
+    ("github_pat_",): r"github_pat_[A-Za-z0-9_]{22,255}",
+    ("glpat-",): r"glpat-[A-Za-z0-9_-]{20,64}",  # GitLab
+    ("AKIA", "ASIA"): r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # Amazon
+    ("AIza",): r"AIza[A-Za-z0-9_-]{35}",  # Google
+    ("xox",): r"xox[abeprs]-[A-Za-z0-9-]{10,200}",  # Slack
+    ("hf_",): r"hf_[A-Za-z0-9]{30,64}",  # Hugging Face
+    ("k_live_", "k_test_"): r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,128}",  # Stripe
+    ("npm_", "pypi-"): r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255}",
+    ("eyJ",): r"eyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,600}",  # JSON Web Tokens
+}
 _NAMED_KEY = (
     r"(?i:(?<![a-z0-9])(?:api[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret)"
-    r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
+    r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
 )
+_NAMES = ("key", "token", "secret")
 _CARD = r"[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})"
 _IPV6 = r"(?:[0-9A-Fa-f]{1,4}:{1,2}|::){1,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
 # Chinese mobile numbers; Chinese landlines; international (E.164: at most 15 digits); North American.
 _CHINESE_MOBILE = r"(?:(?:\+|00)86[ -]?)?1[3-9]\d(?:[ -]?\d{4}){2}"
 _NORTH_AMERICAN = r"(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}"
+_EMAIL = rf"(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{{0,63}}@(?:{_LABEL}){{1,8}}[A-Za-z]{{2,24}}(?![\w-])"
 # Earlier ones win where two overlap.
 _PATTERNS = (
-    _compiled(
-        "EMAIL", rf"(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{{0,63}}@(?:{_LABEL}){{1,8}}[A-Za-z]{{2,24}}(?![\w-])", "@"
-    ),
-    _compiled("API_KEY", rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_KEYS)})(?![A-Za-z0-9])"),
-    _compiled("API_KEY", _NAMED_KEY, check=_secret),
+    _compiled("EMAIL", _EMAIL, "@"),
+    *(_compiled("API_KEY", rf"(?<![A-Za-z0-9_-])(?:{key})(?![A-Za-z0-9])", *hints) for hints, key in _KEYS.items()),
+    *(_compiled("API_KEY", _NAMED_KEY, *(hint, hint.title(), hint.upper()), check=_secret) for hint in _NAMES),
     _compiled("CHINESE_ID", r"(?<![A-Za-z0-9])[1-9]\d{16}[\dXx](?![A-Za-z0-9])", check=_chinese_id),
     _compiled("CREDIT_CARD", rf"(?<![A-Za-z0-9.-]){_CARD}{_END}", check=_luhn),
-    _compiled("IP_ADDRESS", rf"(?<![\w:.]){_IPV6}(?![\w:]|\.\d)", ":", _ip),
-    _compiled("IP_ADDRESS", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)", ".", _ip),
+    _compiled("IP_ADDRESS", rf"(?<![\w:.]){_IPV6}(?![\w:]|\.\d)", ":", check=_ip),
+    _compiled("IP_ADDRESS", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)", check=_ip),
     _compiled("PHONE", _NUMBER + _CHINESE_MOBILE + _END),
-    _compiled("PHONE", _NUMBER + r"0\d{2,3}-\d{7,8}" + _END, "-"),
-    _compiled("PHONE", r"(?<![\w+])\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)", "+"),
+    _compiled("PHONE", _NUMBER + r"0\d{2,3}-\d{7,8}" + _END),
+    _compiled("PHONE", r"(?<![\w+])\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)"),
     _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),
 )
 KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))
-_DIGITS = re.compile(r"[0-9]{3}")
+_DIGITS = re.compile(r"[+(0-9][0-9 ().+-]{6,}")  # what all numbers, written in whatever way, consist of
 
 
 def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
@@ -134,17 +139,29 @@ def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
     check_kinds(kinds)
     found: list[Finding] = []
     taken = bytearray(len(text))
-    numbers = _DIGITS.search(text) is not None
+    # Two characters more, for a pattern looks at what is behind it.
+    numbers = [(run.start(), run.end() + 2) for run in _DIGITS.finditer(text)]
     for pattern in _PATTERNS:
-        needs_numbers = pattern.kind in ("CHINESE_ID", "CREDIT_CARD", "PHONE")
-        if pattern.kind not in kinds or pattern.hint not in text or (needs_numbers and not numbers):
+        if pattern.kind not in kinds:
             continue
-        for match in pattern.regex.finditer(text):
-            start, end = match.span(match.lastgroup or 0)
-            if pattern.check(text[start:end]) and 1 not in taken[start:end]:
-                taken[start:end] = bytes([1]) * (end - start)
-                found.append(Finding(pattern.kind, start, end))
+        for begin, stop in _lines(text, pattern.hints) if pattern.hints else numbers:
+            for match in pattern.regex.finditer(text, begin, stop):
+                start, end = match.span(match.lastgroup or 0)
+                if pattern.check(text[start:end]) and 1 not in taken[start:end]:
+                    taken[start:end] = bytes([1]) * (end - start)
+                    found.append(Finding(pattern.kind, start, end))
     return sorted(found, key=lambda finding: finding.start)
+
+
+def _lines(text: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where each line that has one of the hints begins and ends; a line may come once for each hint."""
+    for hint in hints:
+        at = text.find(hint)
+        while at >= 0:
+            end = text.find("\n", at)
+            end = end if end >= 0 else len(text)
+            yield text.rfind("\n", 0, at) + 1, end
+            at = text.find(hint, end)
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

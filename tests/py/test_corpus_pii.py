@@ -10,7 +10,7 @@ from pii_samples import LABELLED
 
 import pybpe
 from pybpe.corpus import find_pii, replace_pii
-from pybpe.corpus.pii import KINDS
+from pybpe.corpus.pii import _PATTERNS, KINDS
 
 _MARK = re.compile(r"\[\[(\w+):(.*?)\]\]")
 
@@ -67,6 +67,39 @@ def test_findings_are_disjoint_and_scrubbing_leaves_the_rest(text: str) -> None:
         assert text[at : finding.start] == part
         at = finding.end
     assert text[at:] == rest[-1]
+
+
+def everywhere(text: str) -> list[tuple[str, int, int]]:
+    """What the patterns find when nothing of the text is passed over."""
+    found = []
+    taken: set[int] = set()
+    for pattern in _PATTERNS:
+        for match in pattern.regex.finditer(text):
+            start, end = match.span(match.lastgroup or 0)
+            if pattern.check(text[start:end]) and taken.isdisjoint(range(start, end)):
+                taken |= set(range(start, end))
+                found.append((pattern.kind, start, end))
+    return sorted(found, key=lambda finding: finding[1])
+
+
+PIECES = [unmarked(sample)[0] for sample in LABELLED] + [
+    "+",
+    "\n",
+    "1",
+    "X",
+    " ",
+    "-",
+    "x",
+    "中",
+    "(",
+    "138 1234 5678",
+    "key=",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_passing_over_text_loses_nothing(text: str) -> None:
+    assert list(map(tuple, find_pii(text))) == everywhere(text)
 
 
 def test_scrubbed_text_has_nothing_left() -> None:
