@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,26 +16,24 @@ from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
-from ..folders import give_name
 from ..inputs import is_packed
 from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
-from ..pretokenize import Inputs, path_list, utf8
+from ..pretokenize import Inputs, path_list
 from ..progress import Progress
-from .decisions import EXACT, Decisions
+from .decisions import Decisions
 from .duplicates import check_memory_limit
 from .filters import Filters
 from .language import check_languages
 from .minhash import check_near_dedup
-from .output import LineWriter, check_name
-from .paragraphs import without_paragraphs
+from .output import check_name
 from .pii import KINDS, check_kinds
 from .processes import process_pool
-from .reading import DocumentPlan, json_line
+from .reading import DocumentPlan
 from .report import Report
 from .spool import Result, Spool
-from .tally import Tally
-from .work import Scorer, Work, integers, run_task
+from .work import Scorer, Work, run_task
+from .writing import write_output
 
 DEDUP = ("exact", "normalized")
 _PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
@@ -135,7 +132,7 @@ def clean(
         with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:
             tasks = _run(work, DocumentPlan(staged.paths, work.kinds), spool, workers, executor, bar)
         decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
-        tally = _write(path, work, spool, tasks, decisions)
+        tally = write_output(path, work, spool, tasks, decisions)
     except BaseException:
         spool.leave()
         raise
@@ -227,53 +224,3 @@ def _pickled(work: Work) -> bytes:
             f"a scorer cannot be sent to other processes: define it at the top level of a module, or take workers=1"
             f" ({error})"
         ) from None
-
-
-def _write(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
-    """Writes the output; returns what happened to all documents."""
-    tally = Tally()
-    number = place = paragraph = 0
-    # A kill leaves nothing beside the output but the folder, which a later run removes.
-    temporary = os.path.join(spool.folder, os.path.basename(path))
-    with LineWriter(temporary) as writer:
-        for result in spool.results(tasks):
-            tally.add(Tally.from_json(result.header["tally"]))
-            counts = integers(result.section("paragraph_sizes")).tolist() if work.dedup_paragraphs else []
-            sizes = integers(result.section("sizes")).tolist()
-            for i, line in enumerate(result.section("lines").split(b"\n")[:-1]):
-                reason, cluster = decisions.fate(number, place)
-                number += 1
-                place += reason != EXACT
-                chars, size = sizes[2 * i : 2 * i + 2]
-                repeated: set[int] = set()
-                if reason is None and work.dedup_paragraphs:
-                    paragraphs = counts[i] // 16
-                    repeated = decisions.repeated_paragraphs(paragraph, paragraphs)
-                    paragraph += paragraphs
-                if reason is None and (repeated or cluster is not None):
-                    fields = json.loads(line)
-                    if repeated:
-                        text = _without(fields[work.kinds.text_key], repeated, tally)
-                        fields[work.kinds.text_key] = text
-                        chars, size = len(text), len(utf8(text))
-                        reason = None if text.strip() else "paragraphs"
-                    if cluster is not None:
-                        fields["cluster"] = cluster
-                    line = json_line(fields)
-                if reason is not None:
-                    tally.count(reason, size)
-                    tally.sample(reason, json.loads(line)[work.kinds.text_key])
-                    continue
-                tally.count("out", size)
-                tally.measure("chars out", [chars])
-                writer.write(line + b"\n")
-    give_name(temporary, path)
-    return tally
-
-
-def _without(text: str, repeated: set[int], tally: Tally) -> str:
-    text, removed = without_paragraphs(text, repeated)
-    tally.changes["paragraph"] += len(removed)
-    for paragraph in removed:
-        tally.sample("paragraph", paragraph)
-    return text

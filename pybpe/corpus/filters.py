@@ -168,7 +168,7 @@ class Measures:
         self._raw_words = numpy.diff(units.word_starts)
         self._word_counts = self._raw_words / units.units_per_word()
         self._visible = units.per_text(units.classes != SPACE)
-        self._line_measures: dict[str, Array] | None = None
+        self._lines = lines.LineMeasures(texts)
 
     def value(self, name: str) -> Array:
         """By the name of a limit, without its min_ or max_.
@@ -179,9 +179,7 @@ class Measures:
         if name.startswith(("top_ngrams_", "repeated_ngrams_")):
             return self._ngrams(name)
         if name in lines.MEASURES:
-            if self._line_measures is None:
-                self._line_measures = lines.measure(self._texts)
-            return self._line_measures[name]
+            return self._lines.value(name)
         value: Array = getattr(self, "_" + name)()
         return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 def _columns_are_few(line: str) -> bool:
-    if len(line) >= SHORT_COLUMNS:
-        return False
+    if len(line) >= SHORT_COLUMNS or line.isascii():
+        return len(line) < SHORT_COLUMNS
     return sum(2 if c >= "\u1100" else 1 for c in line) < SHORT_COLUMNS
 
 
@@ -43,32 +44,46 @@ _OF_LINES: dict[str, Callable[[str], bool]] = {
     "short_lines": _columns_are_few,
     "terminal_lines": lambda line: line.endswith(_TERMINAL),
 }
-_OF_REPEATS = ("repeated_lines", "repeated_line_chars", "repeated_paragraphs", "repeated_paragraph_chars")
-MEASURES = (*_OF_LINES, *_OF_REPEATS)
+MEASURES = (*_OF_LINES, "repeated_lines", "repeated_line_chars", "repeated_paragraphs", "repeated_paragraph_chars")
 
 
-def measure(texts: Sequence[str]) -> dict[str, Array]:
-    """MEASURES of texts: name -> shares, float64, one for each text; NaN for a text without lines."""
-    import numpy
+class LineMeasures:
+    """MEASURES of texts, worked out when asked for: shares, float64, one for each text; NaN for one without lines."""
 
-    rows = [_measure(text) for text in texts]
-    table = numpy.array(rows, dtype=numpy.float64).reshape(len(texts), len(MEASURES))
-    return {name: table[:, i] for i, name in enumerate(MEASURES)}
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _lines(self) -> list[list[str]]:
+        return [_filled(text.split("\n")) for text in self._texts]
+
+    @cached_property
+    def _paragraphs(self) -> list[list[str]]:
+        return [_filled(_BLANK_LINES.split(text)) for text in self._texts]
+
+    def value(self, name: str) -> Array:
+        """One of MEASURES."""
+        import numpy
+
+        if name in _OF_LINES:
+            test = _OF_LINES[name]
+            return numpy.array([sum(map(test, lines)) / len(lines) if lines else numpy.nan for lines in self._lines])
+        texts = self._paragraphs if name.startswith("repeated_paragraph") else self._lines
+        size = len if name.endswith("_chars") else _one
+        return numpy.array([_repeated(parts, size) for parts in texts])
 
 
-def _measure(text: str) -> list[float]:
-    lines = [line for line in map(str.strip, text.split("\n")) if line]
-    if not lines:
-        return [float("nan")] * len(MEASURES)
-    shares = [sum(map(test, lines)) / len(lines) for test in _OF_LINES.values()]
-    paragraphs = [paragraph for paragraph in map(str.strip, _BLANK_LINES.split(text)) if paragraph]
-    return [*shares, *_repeats(lines), *_repeats(paragraphs)]
+def _filled(parts: Sequence[str]) -> list[str]:
+    return [part for part in map(str.strip, parts) if part]
 
 
-def _repeats(parts: Sequence[str]) -> tuple[float, float]:
-    """The share of parts that repeat an earlier one, and that of the characters in them."""
+def _one(part: str) -> int:
+    return 1
+
+
+def _repeated(parts: Sequence[str], size: Callable[[str], int]) -> float:
+    """The share of parts that repeat an earlier one, by their sizes."""
+    if not parts:
+        return float("nan")
     distinct = set(parts)
-    if len(distinct) == len(parts):
-        return 0.0, 0.0
-    total = sum(map(len, parts))
-    return 1 - len(distinct) / len(parts), 1 - sum(map(len, distinct)) / total
+    return 0.0 if len(distinct) == len(parts) else 1 - sum(map(size, distinct)) / sum(map(size, parts))

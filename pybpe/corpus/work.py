@@ -97,7 +97,10 @@ class Work:
                 tally.sample(reason, text)
                 continue
             text = self._scrubbed(text, tally)
-            stay.append((text, {**document.fields, self.kinds.text_key: text, **extra}))
+            fields = {**document.fields, self.kinds.text_key: text, **extra}
+            if self.near_dedup is not None:
+                fields.pop("cluster", None)  # of an earlier run; writing.py puts in the new one
+            stay.append((text, fields))
         if stay:
             kept.add(self, stay)
 

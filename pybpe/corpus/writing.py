@@ -1,0 +1,78 @@
+"""The last step: what stays goes into the output file, in order; the rest is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ..folders import give_name
+from ..pretokenize import utf8
+from .decisions import EXACT, Decisions
+from .duplicates import DIGEST_BYTES
+from .output import LineWriter
+from .paragraphs import without_paragraphs
+from .reading import json_line
+from .spool import Result, Spool
+from .tally import Tally
+from .work import Work, integers
+
+
+def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
+    """Writes the output file; returns what happened to all documents."""
+    writing = _Writing(work, decisions)
+    # A kill leaves nothing beside the output but the folder, which a later run removes.
+    temporary = os.path.join(spool.folder, os.path.basename(path))
+    with LineWriter(temporary) as writer:
+        for result in spool.results(tasks):
+            writer.write(writing.lines(result))
+    give_name(temporary, path)
+    return writing.tally
+
+
+class _Writing:
+    """Where it is in the corpus."""
+
+    def __init__(self, work: Work, decisions: Decisions) -> None:
+        self._text_key = work.kinds.text_key
+        self._paragraphs = work.dedup_paragraphs
+        self._decisions = decisions
+        self._documents = self._distinct = self._paragraph = 0  # how many there were, as Decisions counts them
+        self.tally = Tally()
+
+    def lines(self, result: Result) -> bytes:
+        """The lines of a task's documents that stay."""
+        self.tally.add(Tally.from_json(result.header["tally"]))
+        lines = result.section("lines").split(b"\n")[:-1]
+        chars, sizes = integers(result.section("sizes")).reshape(-1, 2).T.tolist()
+        counts = integers(result.section("paragraph_sizes")) // DIGEST_BYTES if self._paragraphs else [0] * len(lines)
+        kept = [self._document(*row) for row in zip(lines, chars, sizes, counts)]
+        return b"".join(kept)
+
+    def _document(self, line: bytes, chars: int, size: int, paragraphs: int) -> bytes:
+        reason, cluster = self._decisions.fate(self._documents, self._distinct)
+        self._documents += 1
+        self._distinct += reason != EXACT
+        if reason is None and self._paragraphs:
+            repeated = self._decisions.repeated_paragraphs(self._paragraph, int(paragraphs))
+            self._paragraph += int(paragraphs)
+            if repeated:
+                fields = json.loads(line)
+                text = fields[self._text_key] = self._without(fields[self._text_key], repeated)
+                line, chars, size = json_line(fields), len(text), len(utf8(text))
+                reason = None if text.strip() else "paragraphs"
+        if reason is not None:
+            self.tally.count(reason, size)
+            self.tally.sample(reason, json.loads(line)[self._text_key])
+            return b""
+        self.tally.count("out", size)
+        self.tally.measure("chars out", [chars])
+        if cluster is not None:  # a field that no record has at this point, so it can be put at the end
+            line = line[:-1] + b', "cluster": "' + cluster.encode() + b'"}'
+        return line + b"\n"
+
+    def _without(self, text: str, repeated: set[int]) -> str:
+        text, removed = without_paragraphs(text, repeated)
+        self.tally.changes["paragraph"] += len(removed)
+        for paragraph in removed:
+            self.tally.sample("paragraph", paragraph)
+        return text
