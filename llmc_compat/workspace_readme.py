@@ -61,7 +61,7 @@ def _cpu(workspace: Workspace) -> str:
 OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 
-B is 4 and T 64, compiled in: {samples} steps are one epoch{first}; it does 40. The first loss is near \
+B is 4 and T 64, compiled in: {samples} steps are one epoch{first}; it does 41. The first loss is near \
 ln({V}) = {log(V):.2f}."""
 
 
