@@ -180,6 +180,24 @@ typedef struct encode_work {
     cache_slot *sets[BATCH_UNITS];
 } encode_work;
 
+/* Merges a unit that is too long for merge_short. When there are many of those, a table that takes some milliseconds
+   to fill merges them several times faster. */
+static int unit_merge_long(encode_work *work, const uint8_t *w, size_t n, const uint32_t **ids, size_t *count) {
+    const size_t many = (size_t)1 << 18;
+    pybpe_cache *c = work->c;
+    c->long_bytes += n;
+    if (c->long_bytes >= many && !c->chain.tried) {
+        chain_fill(&c->chain, work->e->vocab, &work->e->table, &c->mem);
+    }
+    if (c->chain.usable && chain_merge(&c->chain, &work->e->table, w, n, count, &c->mem)) {
+        *ids = c->chain.ids;
+        return PYBPE_OK;
+    }
+    int code = merge_long(&work->e->table, &c->scratch, w, n, count, &c->mem, work->err);
+    *ids = c->scratch.ids;
+    return code;
+}
+
 static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     uint32_t small[MERGE_SHORT_MAX];
     pybpe_cache *c = work->c;
@@ -197,11 +215,10 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     if (n <= MERGE_SHORT_MAX) {
         count = merge_short(&work->e->table, w, n, small);
     } else {
-        work->code = merge_long(&work->e->table, &c->scratch, w, n, &count, &c->mem, work->err);
+        work->code = unit_merge_long(work, w, n, &ids, &count);
         if (work->code != PYBPE_OK) {
             return;
         }
-        ids = c->scratch.ids;
     }
     sink_put(&work->sink, ids, count);
     if (n <= CACHE_WORD_MAX) {

@@ -83,6 +83,7 @@ void pybpe_cache_free(pybpe_cache *c) {
     mem_free(&mem, c->long_slots);
     mem_free(&mem, c->arena);
     merge_scratch_free(&c->scratch, &mem);
+    chain_free(&c->chain, &mem);
     mem_free(&mem, c);
 }
 
@@ -105,6 +106,7 @@ void cache_trim(pybpe_cache *c) {
     if (merge_scratch_memory(&c->scratch) > CACHE_SCRATCH_MAX) {
         merge_scratch_free(&c->scratch, &c->mem);
     }
+    chain_trim(&c->chain, CACHE_SCRATCH_MAX / sizeof(uint32_t), &c->mem);
 }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ arena is full it starts over, and with it its generation: what refers to an olde
 #ifndef PYBPE_ENCODE_CACHE_H
 #define PYBPE_ENCODE_CACHE_H
 
+#include "chain.h"
 #include "merge.h"
 #include "wordkey.h"
 
@@ -64,6 +65,8 @@ struct pybpe_cache {
     size_t arena_size, arena_used;
     uint32_t generation; /* from 1 */
     merge_scratch scratch;
+    size_t long_bytes; /* of words that had to be merged, of more than MERGE_SHORT_MAX bytes */
+    chain_table chain; /* filled when these are many */
 };
 
 /* Gives the tables a size that suits n more bytes of text. Never fails: they may stay as they are. */

@@ -2,6 +2,8 @@
 Encoding: worked examples, then random words and vocabularies against the obvious quadratic algorithm.
 */
 #include "check.h"
+#include "encode.h"
+#include "encode_cache.h"
 #include "naive_encode.h"
 #include "small_vocab.h"
 
@@ -276,8 +278,12 @@ static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, 
     }
 }
 
-/* Encodes words of lengths on both sides of every limit (15 inline, 62 short, 1024 remembered), each twice. */
-static void compare_words(subject *s, const small_vocab *v, uint64_t *state, const char *alphabet, size_t words) {
+/* Encodes words of lengths on both sides of every limit (15 inline, 62 short, 1024 remembered), each twice; and
+   merges them as chains, if the vocabulary allows it. Returns how many of these gave up, which they may. */
+static size_t compare_words(subject *s, const small_vocab *v, const chain_table *ready, uint64_t *state,
+                            const char *alphabet, size_t words) {
+    chain_table chain = *ready;
+    size_t gave_up = 0;
     static uint32_t want[1600];
     static uint32_t ids[1600];
     const size_t limits[] = {4, 15, 20, 62, 70, 300, 1500};
@@ -298,9 +304,17 @@ static void compare_words(subject *s, const small_vocab *v, uint64_t *state, con
             CHECK_EQ(pybpe_encode_words(s->e, s->c, w, &n, 1, ids, 4, n, &got, NULL), PYBPE_OK);
             CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
         }
+        if (chain.usable) {
+            size_t got = 0;
+            bool done = chain_merge(&chain, &s->e->table, w, n, &got, NULL);
+            CHECK(!done || (got == count && memcmp(chain.ids, want, 4 * count) == 0));
+            gave_up += !done;
+        }
         free(w);
     }
     naive_forget(v);
+    chain_free(&chain, NULL);
+    return gave_up;
 }
 
 static void test_random_words(void) {
@@ -316,15 +330,22 @@ static void test_random_words(void) {
                                "\x80\xFF\xC0"
                                "a"};
     uint64_t state = 0x9E3779B97F4A7C15;
-    for (size_t round = 0; round < 64; round++) {
+    size_t usable[2] = {0, 0}; /* with merges in order, and in any order */
+    size_t gave_up = 0;
+    for (size_t round = 0; round < 96; round++) {
         const char *alphabet = alphabets[round % 8];
         static small_vocab v;
         random_vocab(&v, &state, alphabet, 4 + random_below(&state, 60), round % 3 == 0);
         pybpe_vocab_spec spec = small_spec(&v);
         subject s = subject_new(&spec);
-        compare_words(&s, &v, &state, alphabet, 60);
+        chain_table chain = {0};
+        chain_fill(&chain, s.v, &s.e->table, NULL);
+        usable[round % 3 == 0] += chain.usable;
+        gave_up += compare_words(&s, &v, &chain, &state, alphabet, 60);
         subject_free(&s);
     }
+    CHECK(usable[0] > 30 && usable[1] > 0 && usable[1] < 16);
+    CHECK_EQ(gave_up, 0);
 }
 
 /* Long words of one letter, whose tokens are known: a ladder of doublings. */
@@ -460,6 +481,35 @@ static void test_failing_memory(void) {
     expect_memory_errors(&spec, text, sizeof text);
 }
 
+/* A chain table that could not be filled is unusable, and holds nothing. */
+static void test_failing_memory_of_chains(void) {
+    static small_vocab v;
+    uint64_t state = 7;
+    random_vocab(&v, &state, "abc", 40, 0);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    uint8_t text[300];
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = (uint8_t)"abc"[random_below(&state, 3)];
+    }
+    int merged = 0;
+    int wrong = 0;
+    for (long grant = 0; grant < 20; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        chain_table chain = {0};
+        size_t count = 0;
+        chain_fill(&chain, s.v, &s.e->table, &mem);
+        wrong += !chain.tried || (!chain.usable && m.blocks != 0);
+        merged += chain.usable && chain_merge(&chain, &s.e->table, text, sizeof text, &count, &mem);
+        chain_free(&chain, &mem);
+        wrong += m.blocks != 0;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(merged > 0 && merged < 15);
+    subject_free(&s);
+}
+
 int main(void) {
     test_worked();
     test_whole_words();
@@ -469,5 +519,6 @@ int main(void) {
     test_long_words();
     test_full_cache();
     test_failing_memory();
+    test_failing_memory_of_chains();
     return check_report("encode");
 }

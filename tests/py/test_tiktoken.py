@@ -14,6 +14,7 @@ from openai_ranks import cl100k, rank_file
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
+from pybpe import _binding
 from pybpe.pattern import _SPELLINGS, Pattern
 
 BYTES = {bytes([i]): i for i in range(256)}
@@ -226,3 +227,19 @@ def test_other_spellings_of_patterns(regex: str) -> None:
     assert not ours.is_custom
     for data in hostile_texts(seed=11, count=3000):
         assert pretok.words(regex, data) == pretok.words(ours.regex, data)
+
+
+def long_words() -> dict[str, bytes]:
+    """Words long enough for the merging of long words to use all that it has (csrc/chain.c)."""
+    rng = random.Random(6)
+    units = {name: name.encode() * (300_000 // len(name)) for name in ("a", "ab", "-", " ", "\n", "!?")}
+    alphabets = {"digits": b"0123456789", "letters": b"etaoinshrdlu", "continuations": b"\xe4\xb8\xad\x80\x96"}
+    return units | {name: bytes(rng.choices(alphabet, k=300_000)) for name, alphabet in alphabets.items()}
+
+
+@both
+def test_long_words(name: str) -> None:
+    encoder = _binding.Encoder(TOKENIZERS[name]._vocab)
+    for what, word in long_words().items():
+        found = encoder.encode_words(word, [len(word)])
+        assert found == ENCODINGS[name]._encode_single_piece(word), what
