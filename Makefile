@@ -2,6 +2,7 @@
 # make demo       train, binarise and check everything on a corpus: CORPUS="files" vocab=20009 to choose
 # make test       every check: C tests, the same under sanitizers, Python tests, linters
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
+# make faults | soak           failing system calls, kills, damaged files: every one of them; long loops
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
 # make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
@@ -32,11 +33,11 @@ HEADERS := $(wildcard csrc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
-C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] \
+C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
-.PHONY: fuzz fuzz-python amalgamation install-llmc uninstall-llmc release-check
+.PHONY: fuzz fuzz-python faults soak amalgamation install-llmc uninstall-llmc release-check
 .PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -162,6 +163,14 @@ replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 	    echo "replay $$target"; \
 	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) || exit 1; \
 	done
+
+# System calls that fail, kills, order of flushes: all of it. `make test` has the quick part.
+faults: all
+	$(VENV)/python tests/faults/run.py faults
+
+# The long loops: kills at random moments, corrupt files by the thousand. An hour or so.
+soak: all
+	$(VENV)/python tests/faults/run.py soak
 
 pytest: all
 	$(VENV)/python -m pytest

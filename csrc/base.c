@@ -110,7 +110,8 @@ void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size) {
 
 void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size) {
     if (mem == NULL) { /* calloc knows which pages are zero already */
-        return count == 0 || size == 0 ? NULL : calloc(count, size);
+        size_t n;
+        return size_mul(count, size, &n) && n > 0 ? calloc(count, size) : NULL;
     }
     void *ptr = mem_alloc_array(mem, count, size);
     if (ptr != NULL) {
@@ -174,10 +175,19 @@ hash_seed hash_seed_draw(void) {
 Reading
 */
 
+/* A signal may interrupt an open on a network file system. */
+static int retry_open(const char *path, int flags) {
+    int fd;
+    do {
+        fd = open(path, flags);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 int file_in_open(file_in *f, const char *path, pybpe_error *err) {
     /* O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. It has no effect on regular files. */
     *f = (file_in){-1, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return error_set_errno(err, errno, "%s: cannot be opened", path);
     }
@@ -372,7 +382,7 @@ static int folder_sync(pybpe_output *o, pybpe_error *err) {
     } else {
         slash[slash == o->temp] = '\0';
     }
-    int fd = open(o->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = retry_open(o->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return error_set_errno(err, errno, "%s: its folder cannot be opened to be flushed", o->path);
     }

@@ -98,7 +98,8 @@ int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error 
 int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
 
 /* Flushes to the disk, renames the temporary file to `path`, flushes the folder, and frees `o`. On an
-   error the temporary file is removed, `path` is as it was, and `o` is freed too. */
+   error the temporary file is removed, `path` is as it was, and `o` is freed too; but if only the folder
+   could not be flushed, `path` is the complete new file, which a power loss may turn into the old one. */
 int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 
 /* Removes the temporary file and frees `o`. `path` is as it was. */

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import _binding
 from pybpe.errors import ArgumentError, FormatError
-from pybpe.pretokenize import open_input
+from pybpe.pretokenize import open_input, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
 from .gpt2_config import GPT2Config
@@ -168,15 +168,13 @@ class Checkpoint:
         Raises:
             ArgumentError: there is no such tensor or row. FormatError: the file was cut off meanwhile.
         """
-        import numpy
-
         shape = self._shape(name)
         if not 0 <= start <= stop <= shape[0]:
             raise ArgumentError(f"{name} has {shape[0]} rows; {start}..{stop} are not among them")
         wanted = (stop - start, *shape[1:])
         row_bytes = prod(shape[1:]) * ITEM_BYTES[self.dtype]
         self._stream.seek(self._offsets[name] + start * row_bytes)
-        raw = numpy.fromfile(self._stream, dtype="<f4" if self.dtype == "fp32" else "<u2", count=prod(wanted))
+        raw = read_items(self._stream, "<f4" if self.dtype == "fp32" else "<u2", prod(wanted))
         if raw.size < prod(wanted):
             raise FormatError(f"{self.path}: ended inside the tensor {name}: it was cut off while read")
         return raw.reshape(wanted)

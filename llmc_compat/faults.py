@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.pretokenize import open_input
+from pybpe.pretokenize import open_input, read_items
 
 from .batch import Batch
 from .checkpoint import HEADER_BYTES, ITEM_BYTES, from_file_type, read_config
@@ -170,13 +170,11 @@ class ModelFacts:
 
 def read_model(path: str) -> ModelFacts:
     """Raises FileError, FormatError."""
-    import numpy
-
     config, dtype = read_config(path)
     with open_input(path) as stream:
         stream.seek(HEADER_BYTES + config.vocab_size * config.channels * ITEM_BYTES[dtype])
         rows = (config.padded_vocab_size - config.vocab_size) * config.channels
-        raw = numpy.fromfile(stream, dtype=f"<u{ITEM_BYTES[dtype]}", count=rows)
+        raw = read_items(stream, f"<u{ITEM_BYTES[dtype]}", rows)
     return ModelFacts(config, dtype, bool(from_file_type(raw, dtype).any()))
 
 

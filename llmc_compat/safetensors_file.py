@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.pretokenize import open_input
+from pybpe.pretokenize import open_input, read_items
 
 from .bfloat16 import from_bfloat16
 
@@ -97,8 +97,6 @@ class SafetensorsFile:
         Raises:
             FormatError: there is none of this name, it has another shape, or no type of weights.
         """
-        import numpy
-
         if name not in self.entries:
             raise FormatError(f"{self.path}: has no tensor {name!r}, which a GPT-2 of this size has")
         entry = self.entries[name]
@@ -107,7 +105,7 @@ class SafetensorsFile:
         if entry.dtype not in _NUMPY_TYPES:
             raise FormatError(f"{self.path}: {name} is {entry.dtype}; weights are {', '.join(_NUMPY_TYPES)}")
         self._stream.seek(self._data + entry.start)
-        raw = numpy.fromfile(self._stream, dtype=_NUMPY_TYPES[entry.dtype], count=prod(shape))
+        raw = read_items(self._stream, _NUMPY_TYPES[entry.dtype], prod(shape))
         if raw.size < prod(shape):
             raise FormatError(f"{self.path}: ended inside {name}: it was cut off while read")
         return (from_bfloat16(raw) if entry.dtype == "BF16" else raw.astype("<f4", copy=False)).reshape(shape)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import pybpe
 from pybpe import _binding
 from pybpe.dataset.splits import check_splits
-from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError
-from pybpe.folders import make_folder, remove_file
+from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
+from pybpe.folders import make_folder, remove_file, sync_folder
 from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
 from pybpe.pretokenize import Inputs
 
@@ -168,9 +168,16 @@ def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:
 
 def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
     """Relative links, so that the workspace can be moved."""
-    make_folder(os.path.join(folder, os.path.dirname(CPU_DATA)))
-    for split in ("train", "val"):
-        link = os.path.join(folder, CPU_DATA.format(split))
-        new = f"{link}.{os.getpid()}"
-        os.symlink(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
-        os.replace(new, link)
+    place = make_folder(os.path.join(folder, os.path.dirname(CPU_DATA)))
+    with file_errors(place, "links cannot be made"):
+        for split in ("train", "val"):
+            link = os.path.join(folder, CPU_DATA.format(split))
+            new = f"{link}.{os.getpid()}"
+            remove_file(new)  # of a killed run, whose number this one has got again
+            os.symlink(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
+            try:
+                os.replace(new, link)
+            except OSError:
+                os.unlink(new)
+                raise
+        sync_folder(place)

@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from . import _binding
-from .errors import ArgumentError, FormatError, file_error
+from .errors import ArgumentError, FormatError, file_errors
+from .folders import remove_file
 from .formats import counts_file
 
 SECONDS = 2.0  # between two blocks
@@ -63,10 +64,8 @@ class Checkpoint:
             while (block := _read_merges(reader.stream)) is not None:
                 self.merges += block
                 end = reader.stream.tell()
-        try:
+        with file_errors(self._path, "cannot be written"):
             os.truncate(self._path, end)
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
 
     def _check(self, found: object) -> None:
         if not isinstance(found, dict):
@@ -83,10 +82,8 @@ class Checkpoint:
         if self.words is None:
             counts_file.write(self._path, {_KEY: self._settings}, counts_file.sorted_entries(words))
             self.words = words
-        try:
+        with file_errors(self._path, "cannot be written"):
             self._stream = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
 
     def update(self, trainer: _binding.Trainer, skip: int) -> None:
         """Saves the merges so far, but the first `skip`, if the last time is some seconds ago."""
@@ -100,21 +97,22 @@ class Checkpoint:
     def _append(self, pairs: Sequence[tuple[int, int]]) -> None:
         assert self._stream is not None
         block = struct.pack("<I", len(pairs)) + struct.pack(f"<{2 * len(pairs)}I", *(i for pair in pairs for i in pair))
-        try:
-            self._stream.write(block + struct.pack("<I", zlib.crc32(block)))
+        rest = memoryview(block + struct.pack("<I", zlib.crc32(block)))
+        with file_errors(self._path, "cannot be written"):
+            while rest:
+                rest = rest[self._stream.write(rest) :]
             os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{self._path}: cannot be written: {error.strerror}") from None
 
     def close(self) -> None:
         """Leaves the file for the next time."""
         if self._stream is not None:
-            self._stream.close()
+            with file_errors(self._path, "cannot be written"):
+                self._stream.close()
 
     def remove(self) -> None:
         """The training is done."""
         self.close()
-        os.unlink(self._path)
+        remove_file(self._path)
 
 
 def _read_merges(stream: BinaryIO) -> list[tuple[int, int]] | None:

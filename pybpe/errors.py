@@ -8,6 +8,9 @@ line: what was wrong, where, and what to do.
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Error(Exception):
@@ -87,3 +90,14 @@ def file_error(sys_errno: int, message: str) -> FileError:
     error.errno = sys_errno
     error.strerror = message
     return error
+
+
+@contextmanager
+def file_errors(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], problem: str) -> Iterator[None]:
+    """Turns the operating system's errors inside the block into FileErrors: "PATH: PROBLEM: reason"."""
+    try:
+        yield
+    except Error:
+        raise
+    except OSError as error:
+        raise file_error(error.errno or 0, f"{os.fsdecode(path)}: {problem}: {error.strerror or error}") from None

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from . import _binding
-from .errors import file_error
+from .errors import file_errors
 
 
 def make_folder(path: _binding.PathLike) -> str:
     """Makes a folder, and those above it, unless it is there; returns its name."""
     folder = os.fsdecode(path)
-    try:
+    with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{folder}: cannot be made: {error.strerror}") from None
     return folder
 
 
 def give_name(temporary: str, path: str) -> None:
     """Gives a finished file its name: the file is on disk before, the name after."""
-    try:
+    with file_errors(path, "cannot be written"):
         with open(temporary, "rb") as stream:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{path}: cannot be written: {error.strerror}") from None
+        sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder: str) -> None:
+    """The names in a folder are on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:
@@ -41,9 +43,5 @@ def write_through(temporary: str, path: str, data: bytes) -> None:
 
 def remove_file(path: str) -> None:
     """Removes a file, if it is there."""
-    try:
+    with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{path}: cannot be removed: {error.strerror}") from None

@@ -10,19 +10,21 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, BinaryIO, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from . import _binding
-from .errors import ArgumentError, file_error
+from .errors import ArgumentError, file_errors
 from .pattern import Pattern
 
 if TYPE_CHECKING:
+    import numpy
     from _typeshed import ReadableBuffer
 
 Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or whatever has bytes to read
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 
 BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
+_READ_BYTES = 1 << 24  # what is read at once, whatever length a damaged file claims
 _CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
 _CUT_STEP = 1 << 24  # how far a cut is looked for in one call of C
 
@@ -56,12 +58,49 @@ def utf8(text: Text) -> bytes:
 # Inputs
 
 
+class _InputFile(io.FileIO):
+    """A file open for reading. Its errors name it, and it reads less than was asked for only at its end, whatever
+    the file system does."""
+
+    def readinto(self, block: Any) -> int:
+        view = memoryview(block)
+        view = view.cast("B") if view.nbytes else view[:0]  # an empty view cannot be cast
+        filled = 0
+        with file_errors(self.name, "cannot be read"):
+            while filled < len(view):
+                got = super().readinto(view[filled:])
+                if not got:
+                    break
+                filled += got
+        return filled
+
+    def read(self, size: int | None = -1) -> bytes:
+        with file_errors(self.name, "cannot be read"):
+            if size is None or size < 0:
+                return super().readall()
+            parts = []
+            while size > 0 and (part := super().read(min(size, _READ_BYTES))):
+                parts.append(part)
+                size -= len(part)
+        return b"".join(parts)
+
+    def readall(self) -> bytes:
+        return self.read()
+
+
 def open_input(path: _binding.PathLike) -> BinaryIO:
-    """Opens a file for reading. FileError, with one line, if that is impossible."""
-    try:
-        return open(path, "rb", buffering=0)  # noqa: SIM115  the caller closes it
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{os.fsdecode(path)}: {error.strerror}") from None
+    """Opens a file for reading. FileError, with one line, if that is impossible, and if a read fails."""
+    with file_errors(path, "cannot be opened"):
+        return _InputFile(path)
+
+
+def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
+    """The next `count` items of a file that open_input opened, shape (count,); fewer if it ends."""
+    import numpy
+
+    items = numpy.empty(count, dtype)
+    got: int = stream.readinto(items)  # type: ignore[attr-defined]
+    return items[: got // items.itemsize]
 
 
 def is_path_list(inputs: object) -> bool:
@@ -135,11 +174,8 @@ def stream_pieces(stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = 
 def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
     """Reads until `block` is full or the stream ends; returns how much of it is filled."""
     while filled < len(block):
-        try:
+        with file_errors(getattr(stream, "name", "input"), "cannot be read"):
             got = stream.readinto(block[filled:])  # type: ignore[union-attr]
-        except OSError as error:
-            name = getattr(stream, "name", "input")
-            raise file_error(error.errno or 0, f"{name}: cannot be read: {error.strerror}") from None
         if not got:
             break
         filled += got

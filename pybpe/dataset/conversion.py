@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -106,8 +107,10 @@ class Conversion:
         self._saved = time.monotonic()
 
     def _close(self) -> None:
+        """Leaves the files of a run that fails: that a close fails too is not what its user should hear of."""
         for writer in self._writers:
-            writer.close()
+            with suppress(OSError):
+                writer.close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
         """The error that says how much is missing."""

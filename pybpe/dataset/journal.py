@@ -19,7 +19,7 @@ import os
 from collections.abc import Sequence
 
 from .. import _binding
-from ..errors import file_error
+from ..errors import file_errors
 from ..folders import make_folder
 from .split_writer import SplitState
 
@@ -69,17 +69,16 @@ class Journal:
 
     def remove(self) -> None:
         """The run is done, or is not to go on. The journal goes last: a kill in between changes nothing."""
-        for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
-            os.unlink(os.path.join(self.folder, name))
-        os.rmdir(self.folder)
+        with file_errors(self.folder, "cannot be removed"):
+            for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
+                os.unlink(os.path.join(self.folder, name))
+            os.rmdir(self.folder)
 
     def _clean(self) -> None:
         """Removes what a run left, except staged inputs, which are this run's."""
         if not os.path.isdir(self.folder):
             return
-        try:
+        with file_errors(self.folder, "cannot be cleaned"):
             for name in os.listdir(self.folder):
                 if not name.startswith("input-"):
                     os.unlink(os.path.join(self.folder, name))
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{self.folder}: cannot be cleaned: {error.strerror}") from None

@@ -10,11 +10,11 @@ Formats whose body is the ids alone (formats.py) make the finished file of the f
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import file_error
+from ..errors import FormatError, file_errors
+from ..pretokenize import open_input, read_items
 
 if TYPE_CHECKING:
     import numpy
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 _START_BYTES = 16
-
-
-class DiskFullError(OSError):
-    """A write that the disk had no room for; its caller knows how much is missing."""
 
 
 class Spool:
@@ -80,14 +76,15 @@ class Spool:
         import numpy
 
         offset = self.header_bytes + tokens * self.dtype.itemsize
-        ids = numpy.fromfile(self.tokens_path, self.dtype, offset=offset)
+        ids = _read(self.tokens_path, self.dtype, offset, self.tokens - tokens)
         starts = read_starts(self.starts_path, documents, self.documents)
         return ids, starts - numpy.array([tokens, 0], dtype="<u8")
 
     def sync(self) -> None:
         """Both files are on disk."""
         for stream in (self._tokens_file, self._starts_file):
-            os.fsync(stream.fileno())
+            with file_errors(stream.name, "cannot be written"):
+                os.fsync(stream.fileno())
 
     @property
     def is_closed(self) -> bool:
@@ -95,33 +92,40 @@ class Spool:
 
     def close(self) -> None:
         """Leaves the files."""
-        self._tokens_file.close()
-        self._starts_file.close()
+        for stream in (self._tokens_file, self._starts_file):
+            with file_errors(stream.name, "cannot be written"):
+                stream.close()
 
 
 def read_starts(path: str, first: int, last: int) -> Array:
     """(token, source) of documents first .. last of a .starts file, shape (last - first, 2)."""
     import numpy
 
-    flat = numpy.fromfile(path, "<u8", count=2 * (last - first), offset=first * _START_BYTES)
-    return flat.reshape(-1, 2)
+    return _read(path, numpy.dtype("<u8"), first * _START_BYTES, 2 * (last - first)).reshape(-1, 2)
+
+
+def _read(path: str, dtype: numpy.dtype[Any], offset: int, count: int) -> Array:
+    with open_input(path) as stream:
+        stream.seek(offset)
+        items = read_items(stream, dtype, count)
+    if len(items) < count:
+        raise FormatError(f"{path}: is shorter than this run made it: something else has changed it")
+    return items
 
 
 def _open(path: str, size: int) -> BinaryIO:
-    try:
+    with file_errors(path, "cannot be written"):
         stream = open(path, "ab", buffering=0)
-        os.ftruncate(stream.fileno(), size)
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{path}: cannot be written: {error.strerror}") from None
+        try:
+            os.ftruncate(stream.fileno(), size)
+        except OSError:
+            stream.close()
+            raise
     return stream
 
 
 def _write(stream: BinaryIO, data: Array) -> None:
     view = memoryview(data).cast("B")  # type: ignore[arg-type,unused-ignore]
-    while len(view):
-        try:
+    with file_errors(stream.name, "cannot be written"):
+        while len(view):
             view = view[stream.write(view) :]
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFullError(error.errno, error.strerror, stream.name) from None
-            raise file_error(error.errno or 0, f"{stream.name}: cannot be written: {error.strerror}") from None

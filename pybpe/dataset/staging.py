@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..errors import file_error
+from ..errors import file_errors
 from ..folders import make_folder
 from ..inputs import input_files
 from ..pretokenize import BLOCK_BYTES, open_input
@@ -61,10 +61,8 @@ def _is_pipe(path: str) -> bool:
 
 
 def _identity(path: str) -> tuple[object, ...]:
-    try:
+    with file_errors(path, "cannot be examined"):
         status = os.stat(path)
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{path}: {error.strerror}") from None
     return path, status.st_size, status.st_mtime_ns
 
 
@@ -74,12 +72,10 @@ def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
     digest = hashlib.blake2b()
     source = sys.stdin.buffer if name == "-" else open_input(name)
     try:
-        with open(copy, "wb") as target:
+        with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
             while block := source.read(BLOCK_BYTES):
                 digest.update(block)
                 target.write(block)
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{name}: cannot be copied to {copy}: {error.strerror}") from None
     finally:
         if name != "-":
             source.close()

@@ -24,6 +24,7 @@ are written and read one at a time, so a file of any size can be merged with oth
 from __future__ import annotations
 
 import heapq
+import io
 import json
 import os
 import struct
@@ -35,7 +36,8 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from .. import _binding
-from ..errors import FormatError, LimitError, file_error
+from ..errors import FormatError, LimitError
+from ..pretokenize import open_input
 
 MAGIC = b"pybpecnt"
 VERSION = 1
@@ -96,12 +98,13 @@ class Reader:
 
     def __init__(self, path: _binding.PathLike) -> None:
         self._path = os.fsdecode(path)
+        self._stream: BinaryIO = io.BufferedReader(open_input(path))  # type: ignore[type-var]
         try:
-            self._stream: BinaryIO = open(path, "rb")  # noqa: SIM115
             self._size = os.fstat(self._stream.fileno()).st_size
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{self._path}: {error.strerror}") from None
-        self.header = self._read_header()
+            self.header = self._read_header()
+        except BaseException:
+            self._stream.close()
+            raise
 
     def __enter__(self) -> Reader:
         return self

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import file_error
+from ...errors import file_errors
 from ...folders import give_name, remove_file
 from ..spool import read_starts
 
@@ -106,7 +106,8 @@ class Format:
             self.companion(finished, path)
         if self.convert is not None:
             converted = finished.base + ".converted"
-            self.convert(finished, converted)
+            with file_errors(converted, "cannot be written"):
+                self.convert(finished, converted)
             give_name(converted, path)
             remove_file(finished.tokens_path)
         else:
@@ -117,12 +118,9 @@ class Format:
     def _fill_header(self, finished: Finished) -> None:
         assert self.header is not None
         header = self.header(finished.tokens, finished.dtype)
-        try:
-            with open(finished.tokens_path, "r+b") as stream:
-                stream.truncate(self.header_bytes + finished.tokens * id_bytes(finished.dtype))
-                stream.write(header)
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{finished.tokens_path}: cannot be written: {error.strerror}") from None
+        with file_errors(finished.tokens_path, "cannot be written"), open(finished.tokens_path, "r+b") as stream:
+            stream.truncate(self.header_bytes + finished.tokens * id_bytes(finished.dtype))
+            stream.write(header)
 
 
 def id_bytes(dtype: str) -> int:

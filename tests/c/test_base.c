@@ -1,0 +1,326 @@
+/*
+What every module stands on: errors, the allocator, checked sizes, files. Files are written in a folder of the test's
+own; faults that need a failing system call are injected by tests/faults.
+*/
+#include "base.h"
+#include "check.h"
+#include "scratch.h"
+#include "small_vocab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* ---------------------------------------------------------------------------------------------------
+Errors
+*/
+
+static void test_errors(void) {
+    pybpe_error err;
+    memset(&err, 0xEE, sizeof err);
+    CHECK_EQ(error_set(&err, PYBPE_ERR_FORMAT, 7, "%s: byte %d", "x.bin", 3), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.code, PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.sys_errno, 0);
+    CHECK_EQ(err.offset, 7);
+    CHECK(strcmp(err.msg, "x.bin: byte 3") == 0);
+    CHECK_EQ(error_set_errno(&err, ENOENT, "%s", "x.bin"), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, ENOENT);
+    CHECK_EQ(err.offset, 0);
+    CHECK(strcmp(err.msg, "x.bin: No such file or directory") == 0);
+    CHECK_EQ(error_set_memory(&err, "words", 12), PYBPE_ERR_MEMORY);
+    CHECK(strstr(err.msg, "12 bytes for words") != NULL);
+    CHECK_EQ(error_set(NULL, PYBPE_ERR_VALUE, 0, "nobody listens"), PYBPE_ERR_VALUE);
+    CHECK_EQ(error_set_errno(NULL, EIO, "nobody listens"), PYBPE_ERR_IO);
+}
+
+/* A message that does not fit is cut, and still ends. */
+static void test_long_messages(void) {
+    char name[2000];
+    memset(name, 'n', sizeof name);
+    for (size_t n = sizeof((pybpe_error *)0)->msg - 40; n < sizeof((pybpe_error *)0)->msg + 8; n++) {
+        pybpe_error err;
+        memset(&err, 0xEE, sizeof err);
+        error_set_errno(&err, ENOENT, "%.*s", (int)n, name);
+        CHECK(memchr(err.msg, '\0', sizeof err.msg) != NULL && strlen(err.msg) >= sizeof err.msg - 41);
+        memset(&err, 0xEE, sizeof err);
+        error_set(&err, PYBPE_ERR_VALUE, 0, "%.*s", (int)n, name);
+        CHECK(memchr(err.msg, '\0', sizeof err.msg) != NULL);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Memory
+*/
+
+static void test_sizes(void) {
+    size_t r;
+    CHECK(size_add(SIZE_MAX - 1, 1, &r) && r == SIZE_MAX);
+    CHECK(!size_add(SIZE_MAX, 1, &r));
+    CHECK(size_mul(SIZE_MAX / 2, 2, &r) && r == SIZE_MAX - 1);
+    CHECK(!size_mul(SIZE_MAX / 2 + 1, 2, &r));
+    CHECK(size_mul(0, SIZE_MAX, &r) && r == 0);
+    uint8_t bytes[4] = {0x01, 0x80, 0xFF, 0xFE};
+    CHECK_EQ(load_u16(bytes), 0x8001);
+    CHECK_EQ(load_u32(bytes), 0xFEFF8001);
+    store_u32(bytes, 0x80FF0102);
+    CHECK(memcmp(bytes, "\x02\x01\xFF\x80", 4) == 0);
+}
+
+static void test_allocator(void) {
+    for (int own = 0; own < 2; own++) {
+        failing_memory counted = {1000, 0};
+        pybpe_allocator allocator = {failing_resize, &counted};
+        const pybpe_allocator *mem = own ? &allocator : NULL;
+        CHECK(mem_alloc(mem, 0) == NULL);
+        CHECK(mem_alloc_array(mem, SIZE_MAX / 4 + 1, 4) == NULL); /* 4 (SIZE_MAX / 4 + 1) wraps to 0 */
+        CHECK(mem_alloc_array(mem, SIZE_MAX, SIZE_MAX) == NULL);
+        CHECK(mem_alloc_zeroed(mem, SIZE_MAX / 4 + 1, 4) == NULL);
+        CHECK(mem_alloc_zeroed(mem, 0, 4) == NULL);
+        CHECK(mem_resize_array(mem, NULL, SIZE_MAX / 4 + 1, 4) == NULL);
+        uint8_t *zeroed = mem_alloc_zeroed(mem, 100, 3);
+        int sum = 0;
+        for (int i = 0; i < 300; i++) {
+            sum += zeroed[i];
+        }
+        CHECK_EQ(sum, 0);
+        mem_free(mem, zeroed);
+        mem_free(mem, NULL);
+        mem_table table;
+        CHECK(!mem_table_alloc(&table, mem, SIZE_MAX / 8, 16) && table.data == NULL && table.block == NULL);
+        CHECK(!mem_table_alloc(&table, mem, SIZE_MAX - 8, 1)); /* the room to align it overflows */
+        CHECK(!mem_table_alloc(&table, mem, 0, 16));
+        for (size_t n = 1; n <= (size_t)5 << 20; n = 3 * n + 1) {
+            CHECK(mem_table_alloc(&table, mem, n, 1));
+            CHECK_EQ((uintptr_t)table.data % (n >= (size_t)2 << 20 ? (size_t)2 << 20 : 64), 0);
+            memset(table.data, 1, n);
+            mem_table_free(&table, mem);
+        }
+        CHECK_EQ(counted.blocks, 0);
+    }
+}
+
+static void test_seeds_differ(void) {
+    hash_seed a = hash_seed_draw();
+    hash_seed b = hash_seed_draw();
+    CHECK(a.a != b.a && a.b != b.b && a.a != a.b);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Reading
+*/
+
+static void expect_unreadable(const char *path, int sys_errno) {
+    uint8_t *data = (uint8_t *)1;
+    size_t n = 77;
+    pybpe_error err;
+    CHECK_EQ(file_read_all(path, &data, &n, NULL, &err), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, sys_errno);
+    CHECK(strncmp(err.msg, path, strlen(path)) == 0);
+    CHECK(data == (uint8_t *)1 && n == 77); /* untouched */
+}
+
+static void test_reading(void) {
+    uint8_t *data = NULL;
+    size_t n = 0;
+    pybpe_error err;
+    scratch_write("x", "some bytes", 10);
+    CHECK_EQ(file_read_all("x", &data, &n, NULL, &err), PYBPE_OK);
+    CHECK(n == 10 && memcmp(data, "some bytes", 10) == 0);
+    mem_free(NULL, data);
+    scratch_write("empty", "", 0);
+    CHECK_EQ(file_read_all("empty", &data, &n, NULL, &err), PYBPE_OK);
+    CHECK(n == 0 && data == NULL);
+    expect_unreadable("none", ENOENT);
+    expect_unreadable(".", EISDIR);
+    expect_unreadable("/dev/null", EINVAL);
+    CHECK(mkfifo("pipe", 0600) == 0);
+    expect_unreadable("pipe", EINVAL); /* and does not wait for a writer */
+    failing_memory none = {0, 0};
+    pybpe_allocator mem = {failing_resize, &none};
+    CHECK_EQ(file_read_all("x", &data, &n, &mem, &err), PYBPE_ERR_MEMORY);
+    scratch_clear();
+}
+
+/* A file that is cut off between open and read, and one that grows. */
+static void test_reading_what_changes(void) {
+    char to[64];
+    file_in f;
+    pybpe_error err;
+    scratch_write("x", "some bytes", 10);
+    CHECK_EQ(file_in_open(&f, "x", &err), PYBPE_OK);
+    CHECK_EQ(f.size, 10);
+    CHECK(truncate("x", 4) == 0);
+    CHECK_EQ(file_in_read(&f, "x", 2, to, 8, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, 4);
+    CHECK_EQ(file_in_read(&f, "x", 0, to, 4, &err), PYBPE_OK);
+    CHECK_EQ(file_in_read(&f, "x", 99, to, 0, &err), PYBPE_OK);
+    file_in_close(&f);
+    CHECK_EQ(f.fd, -1);
+    file_in_close(&f); /* once more does nothing */
+    scratch_clear();
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Writing
+*/
+
+static int file_is(const char *path, const char *content) {
+    uint8_t *data = NULL;
+    size_t n = 0;
+    int code = file_read_all(path, &data, &n, NULL, NULL);
+    int equal = code == PYBPE_OK && n == strlen(content) && (n == 0 || memcmp(data, content, n) == 0);
+    mem_free(NULL, data);
+    return equal;
+}
+
+static void test_writing(void) {
+    pybpe_output *o;
+    pybpe_error err;
+    scratch_write("x", "old", 3);
+    CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "header--", 8, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "body", 4, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, NULL, 0, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_patch(o, 6, "++", 2, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_patch(o, 12, "", 0, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_patch(o, 11, "ab", 2, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_output_patch(o, UINT64_MAX, "ab", 2, &err), PYBPE_ERR_VALUE);
+    CHECK(file_is("x", "old")); /* nothing shows before the commit */
+    CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
+    CHECK(file_is("x", "header++body"));
+    CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "never", 5, &err), PYBPE_OK);
+    pybpe_output_discard(o);
+    pybpe_output_discard(NULL);
+    CHECK(file_is("x", "header++body"));
+    CHECK_EQ(scratch_clear(), 1); /* no temporary file is left */
+}
+
+/* Several writers of one path: each has a file of its own, the last to commit wins. */
+static void test_writers_at_once(void) {
+    pybpe_output *o[3];
+    char own[3] = "ab";
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(pybpe_output_open(&o[i], "x", NULL, NULL), PYBPE_OK);
+        own[0] = (char)('0' + i);
+        CHECK_EQ(pybpe_output_write(o[i], own, 2, NULL), PYBPE_OK);
+    }
+    CHECK_EQ(pybpe_output_commit(o[2], NULL), PYBPE_OK);
+    pybpe_output_discard(o[1]);
+    CHECK(file_is("x", "2b"));
+    CHECK_EQ(pybpe_output_commit(o[0], NULL), PYBPE_OK);
+    CHECK(file_is("x", "0b"));
+    CHECK_EQ(scratch_clear(), 1);
+}
+
+static void expect_unwritable(const char *path, int sys_errno) {
+    pybpe_output *o = (pybpe_output *)1;
+    pybpe_error err;
+    CHECK_EQ(pybpe_output_open(&o, path, NULL, &err), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, sys_errno);
+    CHECK(strncmp(err.msg, path, strlen(path)) == 0 && o == NULL);
+}
+
+static void test_unwritable(void) {
+    expect_unwritable("none/x", ENOENT);
+    expect_unwritable(".", EISDIR);
+    expect_unwritable("/dev/null", EINVAL); /* a rename would replace the device */
+    scratch_write("file", "", 0);
+    expect_unwritable("file/x", ENOTDIR);
+    char name[300];
+    memset(name, 'n', sizeof name);
+    name[255] = '\0';
+    expect_unwritable(name, ENAMETOOLONG); /* 255 bytes are a name; with .tmp behind they are none */
+    if (geteuid() != 0) {
+        CHECK(mkdir("locked", 0500) == 0);
+        expect_unwritable("locked/x", EACCES);
+        CHECK(rmdir("locked") == 0);
+    }
+    CHECK_EQ(scratch_clear(), 1);
+}
+
+/* A file size limit stands for a full disk: writes fail after some bytes, or are short. */
+static void test_no_room(void) {
+    struct rlimit before;
+    scratch_write("x", "old", 3);
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    for (rlim_t room = 0; room <= 300; room += 100) {
+        struct rlimit limit = {room, before.rlim_max};
+        static const uint8_t block[150];
+        pybpe_output *o;
+        pybpe_error err = {0};
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
+        int code = pybpe_output_write(o, block, sizeof block, &err);
+        code = code == PYBPE_OK ? pybpe_output_write(o, block, sizeof block, &err) : code;
+        CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+        CHECK_EQ(code, room < 300 ? PYBPE_ERR_IO : PYBPE_OK);
+        CHECK(room == 300 || (err.sys_errno == EFBIG && strstr(err.msg, "x: cannot be written at offset") != NULL));
+        pybpe_output_discard(o);
+        CHECK(file_is("x", "old"));
+    }
+    CHECK_EQ(scratch_clear(), 1);
+}
+
+/* What happens to the folder, or the temporary file, before the commit. */
+static void test_commit_fails(void) {
+    pybpe_output *o;
+    pybpe_error err;
+    CHECK(mkdir("folder", 0700) == 0);
+    CHECK_EQ(pybpe_output_open(&o, "folder/x", NULL, &err), PYBPE_OK);
+    char command[64];
+    snprintf(command, sizeof command, "folder/x.%ld-0.tmp", (long)getpid());
+    CHECK(remove(command) == 0 && rmdir("folder") == 0); /* somebody cleaned up */
+    CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, ENOENT);
+    CHECK(strstr(err.msg, "folder/x: the finished file cannot be given its name") != NULL);
+
+    CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
+    CHECK(mkdir("x", 0700) == 0); /* a folder took the name meanwhile */
+    CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_ERR_IO);
+    CHECK_EQ(err.sys_errno, EISDIR);
+    CHECK(rmdir("x") == 0);
+    CHECK_EQ(scratch_clear(), 0);
+}
+
+static void test_failing_memory(void) {
+    int refusals = 0;
+    for (long grant = 0; grant < 10; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_output *o = (pybpe_output *)1;
+        pybpe_error err = {0};
+        int code = pybpe_output_open(&o, "x", &mem, &err);
+        CHECK(code == PYBPE_OK || (code == PYBPE_ERR_MEMORY && err.code == code && o == NULL));
+        refusals += code != PYBPE_OK;
+        if (code == PYBPE_OK) {
+            CHECK_EQ(pybpe_output_write(o, "abc", 3, &err), PYBPE_OK);
+            CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
+            CHECK(file_is("x", "abc"));
+        }
+        CHECK_EQ(m.blocks, 0);
+        CHECK_EQ(scratch_clear(), code == PYBPE_OK);
+    }
+    CHECK_EQ(refusals, 3);
+}
+
+int main(void) {
+    test_errors();
+    test_long_messages();
+    test_sizes();
+    test_allocator();
+    test_seeds_differ();
+    scratch_enter();
+    test_reading();
+    test_reading_what_changes();
+    test_writing();
+    test_writers_at_once();
+    test_unwritable();
+    test_no_room();
+    test_commit_fails();
+    test_failing_memory();
+    scratch_leave();
+    return check_report("test_base");
+}

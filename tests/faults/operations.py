@@ -1,0 +1,162 @@
+"""The public operations that write files, each small: what faults are tried on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
+
+from corpora import documents, jsonl, small_tokenizer  # noqa: E402
+
+import pybpe  # noqa: E402
+from llmc_compat import chat, evals, huggingface, initialization, resize, workspace  # noqa: E402
+from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
+from llmc_compat.shards import write_shard  # noqa: E402
+from pybpe import checkpointing, viz  # noqa: E402
+from pybpe.dataset import conversion, planning  # noqa: E402
+
+checkpointing.SECONDS = 0.0  # a block of merges after every step
+conversion.CHECKPOINT_SECONDS = 0.0
+planning.TASK_BYTES = 6000
+
+SPECIALS = [
+    "<|endoftext|>", "<|padding|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>",
+    "<|thought|>", "<|/thought|>",
+]  # fmt: skip
+CONFIG = GPT2Config(max_seq_len=64, vocab_size=300, num_layers=1, num_heads=2, channels=8, padded_vocab_size=384)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        name: for messages.
+        run: run(inputs, out) writes into the folder `out`, which may hold an older result.
+        resumes: whether a run that dies leaves a hidden folder, from which the next goes on.
+        several: whether its result is more than one file.
+    """
+
+    name: str
+    run: Callable[[Path, Path], Any]
+    resumes: bool = False
+    several: bool = False
+
+
+def make_inputs(folder: Path) -> None:
+    """What the operations read."""
+    folder.mkdir()
+    (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
+    (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
+    questions = [
+        {"context": "One and one", "completions": ["is one", "is two", "is three", "is four"], "label": 1},
+        {"context": "Two and two", "completions": ["is one", "is two", "is three", "is four"], "label": 3},
+    ]
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    talk = [{"role": "user", "content": "How are you?"}, {"role": "assistant", "content": "Well, thank you."}]
+    (folder / "talks.jsonl").write_text("\n".join(json.dumps({"messages": talk}) for _ in range(40)))
+    chat_tokenizer().save(folder / "chat.json")
+    huggingface_tokenizer().save(folder / "hf.json")
+    initialization.write_random_checkpoint(folder / "model.bin", CONFIG)
+
+
+def chat_tokenizer() -> pybpe.Tokenizer:
+    """A small one with llm.c's control tokens."""
+    return pybpe.train(iter(documents(8)), vocab_size=320, special_tokens=SPECIALS)
+
+
+def huggingface_tokenizer() -> pybpe.Tokenizer:
+    """One of as many tokens as CONFIG."""
+    return pybpe.train(iter(documents(8)), vocab_size=CONFIG.vocab_size, special_tokens=SPECIALS[:1])
+
+
+def plain() -> pybpe.Tokenizer:
+    """One that every format can hold."""
+    return _PLAIN
+
+
+_PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endoftext|>"], special_ids="last")
+
+
+def _train(inputs: Path, out: Path) -> None:
+    """With a checkpoint; the tokenizer is saved at the end, as the command line does it."""
+    from pybpe import trainer
+
+    trainer._STEP_BUDGET = 1 << 11
+    tok = pybpe.train(
+        inputs / "text.txt", vocab_size=500, special_tokens=["<|endoftext|>"], checkpoint=out / "training.checkpoint",
+        progress=False, workers=1,
+    )  # fmt: skip
+    tok.save(out / "tok.json")
+
+
+def _binarize(format: str) -> Callable[[Path, Path], Any]:
+    def run(inputs: Path, out: Path) -> None:
+        pybpe.binarize(
+            small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, format=format, shard_tokens=2500,
+            sequence_length=200, min_shard_tokens=100, workers=1, progress=False,
+        )  # fmt: skip
+
+    return run
+
+
+def _resize(inputs: Path, out: Path) -> None:
+    old, new = pybpe.Tokenizer.from_file(inputs / "hf.json"), pybpe.Tokenizer.from_file(inputs / "chat.json")
+    resize.resize_checkpoint(inputs / "model.bin", old, new, out / "resized.bin")
+
+
+def _workspace(inputs: Path, out: Path) -> None:
+    workspace.make_workspace(
+        [inputs / "text.txt"],
+        out,
+        vocab_size=400,
+        layers=1,
+        heads=2,
+        channels=8,
+        context=64,
+        splits=(1, 1),
+        workers=1,
+        progress=False,
+    )
+
+
+OPERATIONS = [
+    Operation("save", lambda inputs, out: plain().save(out / "tok.json")),
+    Operation("save_bin", lambda inputs, out: plain().save_bin(out / "tok.bin")),
+    Operation("export tiktoken", lambda inputs, out: plain().export(out / "tok.tiktoken")),
+    Operation("export files", lambda inputs, out: plain().export(out / "files", "files"), several=True),
+    Operation("save_pretrained", lambda inputs, out: plain().save_pretrained(out / "hf"), several=True),
+    Operation("counts", lambda inputs, out: pybpe.count_words(inputs / "text.txt", workers=1).save(out / "x.counts")),
+    Operation("train", _train, resumes=True),
+    *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
+      for format in ("llmc", "raw", "npy", "megatron", "webdataset")),
+    Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
+    Operation("checkpoint", lambda inputs, out: initialization.write_random_checkpoint(out / "m.bin", CONFIG)),
+    Operation("checkpoint resize", _resize),
+    Operation("checkpoint to-hf", lambda inputs, out: huggingface.checkpoint_to_huggingface(
+        inputs / "model.bin", pybpe.Tokenizer.from_file(inputs / "hf.json"), out / "hf"), several=True),
+    Operation("eval", lambda inputs, out: evals.write_eval(
+        out / "e.bin", evals.encode_examples(plain(), inputs / "questions.jsonl"))),
+    Operation("chat", lambda inputs, out: chat.write_chat(
+        pybpe.Tokenizer.from_file(inputs / "chat.json"), [inputs / "talks.jsonl"], out, splits=(1,),
+        min_shard_tokens=10), several=True),
+    Operation("workspace", _workspace, resumes=True, several=True),
+    Operation("viz", lambda inputs, out: viz.write_page(out / "page.html", "Hello, world", plain())),
+]  # fmt: skip
+
+
+def _ids() -> Any:
+    import numpy
+
+    return numpy.arange(3000, dtype=numpy.uint16)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {os.path.relpath(path, folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,0 +1,37 @@
+"""What `make faults` and `make soak` run. Prints a line for each part, and what it found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import shim
+
+# Scripts of this folder and their arguments; the first ones run under the shim.
+FAULTS = [
+    ["inject.py", "errors"],
+    ["inject.py", "deaths"],
+    ["inject.py", "order"],
+]
+SOAK: list[list[str]] = []
+
+
+def main() -> int:
+    """See above; the exit code is 1 if any part failed."""
+    reason = shim.unavailable()
+    if reason:
+        print(f"not run: {reason}")
+        return 1
+    failed = 0
+    for script, *arguments in FAULTS if sys.argv[1] == "faults" else SOAK:
+        start = time.monotonic()
+        print(f"== {script} {' '.join(arguments)}", flush=True)
+        result = subprocess.run(shim.command(script, *arguments), env=shim.environment(), text=True)
+        print(f"== exit code {result.returncode}, {time.monotonic() - start:.0f} s", flush=True)
+        failed += result.returncode != 0
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
