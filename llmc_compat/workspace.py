@@ -172,7 +172,7 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
     with file_errors(place, "links cannot be made"):
         for split in ("train", "val"):
             link = os.path.join(folder, CPU_DATA.format(split))
-            new = f"{link}.{os.getpid()}"
+            new = f"{link}.{os.getpid()}.tmp"
             remove_file(new)  # of a killed run, whose number this one has got again
             os.symlink(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
             try:
