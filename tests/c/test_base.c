@@ -42,10 +42,10 @@ static void test_long_messages(void) {
     for (size_t n = sizeof((pybpe_error *)0)->msg - 40; n < sizeof((pybpe_error *)0)->msg + 8; n++) {
         pybpe_error err;
         memset(&err, 0xEE, sizeof err);
-        error_set_errno(&err, ENOENT, "%.*s", (int)n, name);
+        CHECK_EQ(error_set_errno(&err, ENOENT, "%.*s", (int)n, name), PYBPE_ERR_IO);
         CHECK(memchr(err.msg, '\0', sizeof err.msg) != NULL && strlen(err.msg) >= sizeof err.msg - 41);
         memset(&err, 0xEE, sizeof err);
-        error_set(&err, PYBPE_ERR_VALUE, 0, "%.*s", (int)n, name);
+        CHECK_EQ(error_set(&err, PYBPE_ERR_VALUE, 0, "%.*s", (int)n, name), PYBPE_ERR_VALUE);
         CHECK(memchr(err.msg, '\0', sizeof err.msg) != NULL);
     }
 }
