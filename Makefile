@@ -11,6 +11,7 @@
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
 # make release-check  sdist, and the wheel from it, as users get them: contents, metadata, stable ABI, a use
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
+# make bench          all of the following
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 # make bench-pathology   texts that break tokenizers: speed, and how the work grows
 #
@@ -38,7 +39,7 @@ C_STYLED = $(filter-out csrc/unicode_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
 .PHONY: fuzz fuzz-python faults soak amalgamation install-llmc uninstall-llmc release-check
-.PHONY: bench-train bench-encode bench-binarize bench-merge bench-pathology
+.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
@@ -249,6 +250,8 @@ build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_b
 
 out/corpus.txt:
 	$(MAKE) demo
+
+bench: bench-train bench-encode bench-binarize bench-merge bench-pathology
 
 bench-train: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/train.py $(BENCH_CORPUS) $(if $(vocab),--vocab-size $(vocab)) $(BENCH_FLAGS)
