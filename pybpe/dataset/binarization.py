@@ -149,13 +149,19 @@ def run(
     plan = planning.Plan(staged.paths, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
     layout = _layout(tok, settings, folder, name, staged)
-    identity = repr(
-        (__version__, settings, name, tok.model.fingerprint(), planning.TASK_BYTES, staged.identities)
-    ).encode("utf-8", "surrogateescape")
+    description: dict[str, object] = {
+        "n_vocab": tok.n_vocab,
+        "pattern": tok.pattern.regex,
+        "normalizer": tok.normalizer,
+        "fingerprint": tok.model.fingerprint(),
+    }
+    identity = repr((__version__, settings, name, description, planning.TASK_BYTES, staged.identities)).encode(
+        "utf-8", "surrogateescape"
+    )
     conversion = Conversion(plan, encoder, layout, len(splits), hashlib.sha256(identity).hexdigest(), resume)
     total = None if any(is_packed(p) or kinds.kind(p) == "parquet" for p in staged.paths) else _size(staged.paths)
     records = conversion.run(workers, executor, total, progress)
-    return conversion.finish(tok, settings, records)
+    return conversion.finish(tok, settings, description, records)
 
 
 def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:

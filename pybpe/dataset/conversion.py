@@ -129,16 +129,18 @@ class Conversion:
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def finish(self, tok: Tokenizer, settings: dict[str, Any], records: Records) -> Manifest:
-        """Writes the manifest and what else belongs to the shards; drops the files of an older run."""
+    def finish(
+        self, tok: Tokenizer, settings: dict[str, Any], description: dict[str, object], records: Records
+    ) -> Manifest:
+        """Writes the manifest and what else belongs to the shards; drops the files of an older run.
+
+        Args:
+            settings, description: what the manifest says of the call and of the tokenizer.
+            records: of the shards.
+        """
         manifest = Manifest(
             settings,
-            {
-                "n_vocab": tok.n_vocab,
-                "pattern": tok.pattern.regex,
-                "normalizer": tok.normalizer,
-                "fingerprint": tok.model.fingerprint(),
-            },
+            description,
             {split: sum(record.text_bytes for record in found) for split, found in records.items()},
             records,
             self._companions(tok, records),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..errors import ArgumentError
 from ..inputs import open_text
 from ..model import END_OF_TEXT
 from ..pretokenize import BLOCK_BYTES
-from .kinds import Kinds
+from .kinds import Kinds, find_mark
 
 SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
@@ -40,31 +40,31 @@ def has_many_documents(paths: Sequence[str], kinds: Kinds) -> bool:
     for path in paths:
         if kinds.is_divided(path):
             return True
-        filled = False
-        for chunk, ends in _chunks(path, kinds.kind(path) == "special"):
-            filled = filled or bool(chunk)
-            if ends:
-                count += filled
-                filled = False
-            if count + filled > 1:
-                return True
+        count += _count_up_to_two(path, kinds.kind(path) == "special")
+        if count > 1:
+            return True
     return False
 
 
-def _chunks(path: str, marked: bool) -> Iterator[tuple[bytes, bool]]:
-    """The text of a file in chunks without marks, and whether a document ends behind each. A file without
-    marks is known after one block."""
+def _count_up_to_two(path: str, marked: bool) -> int:
+    """How many documents a file has, 2 standing for more. Without marks it is one, unless it is empty."""
+    count = 0
+    filled = False
     with open_text(path) as stream:
         keep = len(_MARK) - 1  # so many bytes of a block may begin a mark that ends in the next
-        tail = b""
-        while block := stream.read(BLOCK_BYTES):
+        block = bytearray(keep + BLOCK_BYTES)
+        held = 0
+        while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[attr-defined]
             if not marked:
-                yield block, True
-                return
-            *ended, last = (tail + block).split(_MARK)
-            for chunk in ended:
-                yield chunk, True
-            cut = max(0, len(last) - keep)
-            yield last[:cut], False
-            tail = last[cut:]
-        yield tail, True
+                return 1
+            end = held + got
+            begin = 0
+            while (found := find_mark(memoryview(block)[:end], begin)) is not None:
+                count += filled or found[0] > begin
+                if count > 1:
+                    return count
+                filled, begin = False, found[1]
+            held = min(keep, end - begin)
+            filled = filled or end - begin > held
+            block[:held] = block[end - held : end]
+    return min(2, count + (filled or held > 0))
