@@ -32,7 +32,7 @@ from .tokenizer import Tokenizer
 from .trainer import train, train_bpe
 
 if TYPE_CHECKING:
-    from .dataset import Manifest, binarize, prepare
+    from .dataset import Manifest, binarize, encode_files, prepare
 
 __all__ = [
     "ArgumentError",
@@ -52,6 +52,7 @@ __all__ = [
     "__version__",
     "binarize",
     "count_words",
+    "encode_files",
     "padded_vocab_size",
     "prepare",
     "train",
@@ -61,7 +62,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The dataset part is loaded when it is first used: a command that only encodes starts faster.
-    if name in ("binarize", "prepare", "Manifest"):
+    if name in ("binarize", "encode_files", "prepare", "Manifest"):
         from . import dataset
 
         return getattr(dataset, name)

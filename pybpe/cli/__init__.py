@@ -17,6 +17,7 @@ from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
 from .corpus import add_corpus
 from .counts import add_counts
+from .dataset import add_stats, add_verify
 from .inspect import add_inspect
 from .llmc import add_llmc
 from .train import add_train
@@ -41,6 +42,8 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_binarize,
     add_prepare,
     add_corpus,
+    add_verify,
+    add_stats,
     add_inspect,
     add_export,
     add_diff,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import CONTROL_TOKENS
 from .common import add_command, add_common, load, parse_numbers, progress, report
+from .executors import dask_executor
 from .train import add_training_options
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def add_binarize(commands: Any) -> None:
     _add_split_options(parser)
     parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for the others) or none")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
+    )
     parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
     add_common(parser)
     parser.set_defaults(run=_run_binarize)
@@ -38,25 +42,27 @@ def add_binarize(commands: Any) -> None:
 def _run_binarize(args: argparse.Namespace) -> None:
     from ..dataset import binarize
 
-    manifest = binarize(
-        load(args.tokenizer),
-        args.files,
-        args.output,
-        format=args.format,
-        splits=parse_numbers("--splits", args.splits),
-        split_by=args.split_by,
-        eot=args.eot,
-        dtype=args.dtype,
-        shard_tokens=args.shard_tokens,
-        min_shard_tokens=args.min_shard_tokens,
-        sequence_length=args.sequence_length,
-        documents=args.documents,
-        text_key=args.text_key,
-        name=args.name,
-        workers=args.workers,
-        resume=not args.no_resume,
-        progress=progress(args),
-    )
+    with dask_executor(args.dask) as executor:
+        manifest = binarize(
+            load(args.tokenizer),
+            args.files,
+            args.output,
+            format=args.format,
+            splits=parse_numbers("--splits", args.splits),
+            split_by=args.split_by,
+            eot=args.eot,
+            dtype=args.dtype,
+            shard_tokens=args.shard_tokens,
+            min_shard_tokens=args.min_shard_tokens,
+            sequence_length=args.sequence_length,
+            documents=args.documents,
+            text_key=args.text_key,
+            name=args.name,
+            workers=args.workers,
+            executor=executor,
+            resume=not args.no_resume,
+            progress=progress(args),
+        )
     _report_manifest(args, manifest)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .array_output import encode_files
 from .binarization import binarize
 from .manifest import Manifest, ShardRecord
 from .packing import PackedSequences
@@ -19,6 +20,7 @@ __all__ = [
     "TokenDataset",
     "binarize",
     "create_dataloader",
+    "encode_files",
     "prepare",
 ]
 

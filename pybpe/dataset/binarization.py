@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _binding
 from .._version import __version__
@@ -28,11 +28,9 @@ from .planning import Cutting
 from .split_writer import Layout
 from .splits import SPLIT_BY, check_splits
 from .staging import Staged, stage
+from .token_lengths import token_lengths
 from .writers import FORMATS, Format, megatron
 from .writers.base import id_bytes
-
-if TYPE_CHECKING:
-    import numpy
 
 
 def binarize(
@@ -153,6 +151,7 @@ def run(
         "n_vocab": tok.n_vocab,
         "pattern": tok.pattern.regex,
         "normalizer": tok.normalizer,
+        "eot": tok.eot_token,
         "fingerprint": tok.model.fingerprint(),
     }
     identity = repr((__version__, settings, name, description, planning.TASK_BYTES, staged.identities)).encode(
@@ -228,19 +227,9 @@ def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, st
         settings["shard_tokens"],
         settings["min_shard_tokens"],
         settings["sequence_length"],
-        _token_lengths(tok),
+        token_lengths(tok),
         staged.names,
     )
-
-
-def _token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
-    """Bytes of each id; 0 for <|endoftext|>."""
-    import numpy
-
-    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
-    if tok.eot_token is not None:
-        lengths[tok.eot_token] = 0
-    return lengths
 
 
 def _size(paths: Sequence[str]) -> int:

@@ -60,7 +60,7 @@ class Manifest:
 
     Attributes:
         settings: the arguments of `binarize` that influence the files.
-        tokenizer: n_vocab, pattern, normalizer, and its fingerprint (Model.fingerprint).
+        tokenizer: n_vocab, pattern, normalizer, the id of <|endoftext|>, and its fingerprint (Model.fingerprint).
         text_bytes: bytes of text that were encoded, without marks, by split.
         shards: the token files, by split, in order.
         files: what else belongs to them, such as Megatron's indexes.

@@ -1,0 +1,69 @@
+"""pybpe verify and stats."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from .common import add_command, add_common, load, report
+
+
+def add_verify(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "verify",
+        "check token files against their manifest",
+        "Checks every file that `pybpe binarize` or `prepare` wrote: its size and SHA-256; and, with the\n"
+        "tokenizer, every id, how much text they stand for, and that samples encode again to the same ids.\n"
+        "The exit code is 1 if something is wrong.",
+        "pybpe verify out\npybpe verify out -t tok.json",
+    )
+    parser.add_argument("folder", metavar="DIR", help="has a manifest.json")
+    parser.add_argument(
+        "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it is there)"
+    )
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_verify)
+
+
+def _run_verify(args: argparse.Namespace) -> None:
+    from ..dataset.verification import verify
+
+    manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
+    count = len(manifest.file_names)
+    lines = [str(problem) for problem in problems] or [f"{args.folder}: {count} files, {manifest.tokens} tokens: well"]
+    report(args, {"files": count, "problems": [asdict(problem) for problem in problems]}, "\n".join(lines))
+    if problems:
+        sys.exit(1)
+
+
+def add_stats(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "stats",
+        "what is in a folder of token files",
+        "Prints tokens, documents, bytes of text and lengths of documents for each split of what `pybpe binarize`\n"
+        "or `prepare` wrote.",
+        "pybpe stats out\npybpe stats out --json",
+    )
+    parser.add_argument("folder", metavar="DIR", help="has a manifest.json")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_stats)
+
+
+def _run_stats(args: argparse.Namespace) -> None:
+    from ..dataset.statistics import dataset_statistics
+
+    found = dataset_statistics(args.folder)
+    lines = []
+    for split, facts in found.items():
+        lines.append(
+            f"{split}: {facts.tokens} tokens, {facts.documents} documents, {facts.text_bytes} bytes of text,"
+            f" {facts.bytes_per_token:.3f} bytes a token, {facts.shards} file{'s' if facts.shards != 1 else ''}"
+        )
+        if facts.document_tokens:
+            shares = ", ".join(f"{percent} %: {length}" for percent, length in facts.document_tokens.items())
+            lines.append(f"    tokens of a document, by percentile: {shares}")
+    report(args, {split: asdict(facts) for split, facts in found.items()}, "\n".join(lines))

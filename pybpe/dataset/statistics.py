@@ -1,0 +1,96 @@
+"""stats: how much is in a folder of token files, and how long its documents are."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _binding
+from ..errors import FormatError
+from .manifest import Manifest
+from .verification import shard_blocks
+
+PERCENTILES = (0, 10, 50, 90, 99, 100)
+
+
+@dataclass(frozen=True)
+class SplitStatistics:
+    """One split.
+
+    Attributes:
+        tokens, documents, text_bytes, shards: how many.
+        bytes_per_token: of text; 0 if there are no tokens.
+        document_tokens: percentile -> length of documents in tokens, marks not counted; empty if nothing marks
+            where they end.
+    """
+
+    tokens: int
+    documents: int
+    text_bytes: int
+    shards: int
+    bytes_per_token: float
+    document_tokens: dict[int, int]
+
+
+def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
+    """Counts what is in the splits of a folder with a manifest.json. Reads all tokens.
+
+    Raises:
+        FileError, FormatError: there is no manifest, or a file is not right.
+    """
+    name = os.fsdecode(folder)
+    manifest = Manifest.load(name)
+    eot = manifest.settings.get("eot")
+    mark = manifest.tokenizer.get("eot")
+    if mark is not None and not isinstance(mark, int):
+        raise FormatError(f"{name}: the manifest's tokenizer has the eot {mark!r}, expected an id")
+    found = {}
+    for split, shards in manifest.shards.items():
+        tokens = manifest.split_tokens(split)
+        lengths = _document_lengths(name, manifest, split, mark) if eot != "none" and mark is not None else Counter()
+        text_bytes = manifest.text_bytes.get(split, 0)
+        found[split] = SplitStatistics(
+            tokens,
+            manifest.split_documents(split),
+            text_bytes,
+            len(shards),
+            round(text_bytes / tokens, 4) if tokens else 0.0,
+            _percentiles(lengths),
+        )
+    return found
+
+
+def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) -> Counter[int]:
+    """How many documents there are of each length."""
+    import numpy
+
+    lengths: Counter[int] = Counter()
+    run = 0  # tokens since the last mark
+    for shard in manifest.shards[split]:
+        for block in shard_blocks(folder, shard, manifest):
+            marks = numpy.flatnonzero(block == mark)
+            if not len(marks):
+                run += len(block)
+                continue
+            lengths[run + int(marks[0])] += 1
+            values, counts = numpy.unique(numpy.diff(marks) - 1, return_counts=True)
+            lengths.update(dict(zip(values.tolist(), counts.tolist())))
+            run = len(block) - int(marks[-1]) - 1
+    lengths[run] += 1
+    del lengths[0]  # what lies before the first mark, or behind the last: no document is empty
+    return lengths
+
+
+def _percentiles(lengths: Counter[int]) -> dict[int, int]:
+    """The least length that so many percent of the documents do not exceed."""
+    total: Any = sum(lengths.values())
+    found: dict[int, int] = {}
+    seen = 0
+    waiting = list(PERCENTILES) if total else []
+    for length in sorted(lengths):
+        seen += lengths[length]
+        while waiting and seen * 100 >= max(waiting[0] * total, 1):
+            found[waiting.pop(0)] = length
+    return found

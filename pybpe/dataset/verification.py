@@ -1,0 +1,144 @@
+"""verify: are the files of a manifest what it says, and do their tokens stand for text?"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import _binding
+from ..errors import ArgumentError, Error
+from ..tokenizer import Tokenizer
+from .manifest import FileRecord, Manifest, ShardRecord, file_sha256
+from .token_lengths import token_lengths
+from .writers import FORMATS
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+_SAMPLES = 4  # blocks of each shard of which a document is decoded and encoded again
+_SAMPLE_TOKENS = 4096
+_END_TOKENS = 64  # at the end of a document that is cut, encoding may differ
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault: which file, and what is wrong with it."""
+
+    file: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.fault}"
+
+
+def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Manifest, list[Problem]]:
+    """Checks a folder of token files against its manifest.
+
+    Every file: its size and its SHA-256. With a tokenizer also: that it is the manifest's; every id, against
+    the vocabulary; the bytes of text that all ids of a file stand for; and some documents of each, which
+    must encode again to the ids that they were decoded from.
+
+    Args:
+        folder: has a manifest.json.
+        tok: the tokenizer; None takes tokenizer.json from the folder, if it is there.
+
+    Returns:
+        The manifest, and the problems; none means that all is well.
+
+    Raises:
+        FileError, FormatError: there is no manifest, or it is not one, or names a file outside its folder.
+    """
+    name = os.fsdecode(folder)
+    manifest = Manifest.load(name)
+    problems: list[Problem] = []
+    if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
+        tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
+    if tok is not None and tok.model.fingerprint() != manifest.tokenizer.get("fingerprint"):
+        problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
+        tok = None
+    for record in manifest.files:
+        problems += _file_problems(name, record)
+    for shard in (shard for shards in manifest.shards.values() for shard in shards):
+        found = list(_file_problems(name, shard))
+        if not found and tok is not None:
+            found = list(_token_problems(name, shard, manifest, tok))
+        problems += found
+    return manifest, problems
+
+
+def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Problem]:
+    path = os.path.join(folder, record.file)
+    try:
+        size = os.path.getsize(path)
+        if size != record.bytes:
+            yield Problem(record.file, f"has {size} bytes, the manifest says {record.bytes}: truncated, or replaced")
+        elif file_sha256(path) != record.sha256:
+            yield Problem(record.file, "its SHA-256 is not the manifest's: its content was changed")
+    except OSError as error:
+        yield Problem(record.file, f"cannot be read: {error.strerror}")
+
+
+def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Array]:
+    """The ids of a shard in blocks.
+
+    Raises:
+        ArgumentError: the manifest's format is unknown. FormatError, FileError: the file is not right.
+    """
+    form = FORMATS.get(str(manifest.settings.get("format")))
+    if form is None:
+        raise ArgumentError(f"the manifest's format is {manifest.settings.get('format')!r}, which is unknown")
+    return form.read(os.path.join(folder, shard.file), str(manifest.settings.get("dtype")))
+
+
+def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
+    lengths = token_lengths(tok)
+    rng = random.Random(shard.sha256)
+    tokens = text_bytes = 0
+    samples: list[Array] = []
+    try:
+        for number, block in enumerate(shard_blocks(folder, shard, manifest)):
+            if len(block) and int(block.max()) >= tok.n_vocab:
+                yield Problem(shard.file, f"holds the id {int(block.max())}; the vocabulary ends at {tok.n_vocab - 1}")
+                return
+            tokens += len(block)
+            text_bytes += int(lengths[block].sum())
+            place = number if number < _SAMPLES else rng.randint(0, number)
+            if place < _SAMPLES:  # each block has the same chance to be among the samples in the end
+                samples[place : place + 1] = [block.copy()]
+    except Error as error:
+        yield Problem(shard.file, str(error))
+        return
+    if tokens != shard.tokens:
+        yield Problem(shard.file, f"holds {tokens} tokens, the manifest says {shard.tokens}")
+    if text_bytes != shard.text_bytes:
+        yield Problem(shard.file, f"stands for {text_bytes} bytes of text, the manifest says {shard.text_bytes}")
+    for block in samples:
+        begin = _wrong_document(block, tok, rng)
+        if begin is not None:
+            text = tok.decode(block[begin : begin + 12].tolist())
+            yield Problem(shard.file, f"a document encodes to other ids than these; it begins {text!r}")
+
+
+def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random) -> int | None:
+    """Where the document begins, drawn among those of a block, if its text encodes to other ids. Only behind a
+    mark is a beginning certain."""
+    import numpy
+
+    starts = numpy.flatnonzero(block == tok.eot_token) + 1 if tok.eot_token is not None else ()
+    if not len(starts):
+        return None
+    begin = int(rng.choice(starts))
+    ids = block[begin : begin + _SAMPLE_TOKENS].tolist()
+    whole = tok.eot_token in ids
+    if whole:
+        ids = ids[: ids.index(tok.eot_token)]
+    text = tok.decode_bytes(ids)
+    same = len(ids) if whole else max(0, len(ids) - _END_TOKENS)
+    # Records were encoded as ordinary text; in plain text special tokens are recognised.
+    found = (tok.encode(text), tok.encode_ordinary(text))
+    return None if any(again[:same] == ids[:same] for again in found) else begin

@@ -1,0 +1,71 @@
+"""binarize on Dask workers: the same bytes, also when a worker is killed in the middle."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from texts import english  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe.cli import main  # noqa: E402
+from pybpe.dataset import planning  # noqa: E402
+
+
+@pytest.fixture
+def cluster():
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
+    (folder / "b.jsonl").write_bytes(jsonl(documents(300)))
+    (folder / "c.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_killed_worker_changes_nothing(cluster: Any, corpus: Path, tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    pybpe.binarize(tok, corpus, tmp_path / "local", shard_tokens=20_000)
+    with distributed.Client(cluster) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        executor = client.get_executor()
+        submit, submitted = executor.submit, []
+
+        def submit_and_kill(*args: Any) -> Any:
+            submitted.append(args)
+            if len(submitted) == 10:  # four tasks are under way at once: six results are there
+                os.kill(victim, signal.SIGKILL)
+            return submit(*args)
+
+        executor.submit = submit_and_kill
+        pybpe.binarize(tok, corpus, tmp_path / "cluster", shard_tokens=20_000, executor=executor, workers=2)
+    assert len(submitted) > 12
+    assert content(tmp_path / "cluster") == content(tmp_path / "local")
+
+
+def test_the_command_line_finds_the_scheduler(
+    cluster: Any, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_tokenizer().save(tmp_path / "tok.json")
+    arguments = ["binarize", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]
+    assert main([*arguments, "-o", str(tmp_path / "local")]) == 0
+    assert main([*arguments, "-o", str(tmp_path / "cluster"), "--dask", cluster.scheduler_address]) == 0
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["tokens"] == second["tokens"]
+    assert content(tmp_path / "cluster") == content(tmp_path / "local")

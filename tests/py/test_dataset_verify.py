@@ -1,0 +1,186 @@
+"""pybpe verify and stats, encode_files, and manifests that lie."""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, split_of_tokens, tokens_of
+from texts import english
+
+import pybpe
+from pybpe.dataset.manifest import file_sha256
+from pybpe.dataset.statistics import dataset_statistics
+from pybpe.dataset.verification import verify
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(jsonl([*documents(200), f"forged {EOT} mark"]))
+    return path
+
+
+def faults(folder: Path, tok: pybpe.Tokenizer | None = None) -> list[str]:
+    return [str(problem) for problem in verify(folder, tok)[1]]
+
+
+def edit_manifest(folder: Path, change: dict) -> None:
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    data["shards"]["val"][0].update(change)
+    path.write_text(json.dumps(data))
+
+
+def edit_shard(folder: Path, changes: dict[int, int]) -> None:
+    """Changes ids in the validation shard, and the manifest's hash with it."""
+    path = folder / "corpus_val_000000.bin"
+    data = bytearray(path.read_bytes())
+    for place, token in changes.items():
+        data[1024 + 2 * place : 1026 + 2 * place] = token.to_bytes(2, "little")
+    path.write_bytes(data)
+    edit_manifest(folder, {"sha256": file_sha256(str(path))})
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
+def test_what_was_written_is_well(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, format: str, eot: str) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out", format=format, eot=eot, sequence_length=100)
+    assert faults(tmp_path / "out", tok) == []
+
+
+def test_faults_are_named(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shard = out / "corpus_val_000000.bin"
+
+    def fresh() -> bytes:
+        pybpe.binarize(tok, corpus, out)
+        return shard.read_bytes()
+
+    data = fresh()
+    shard.write_bytes(data[:-2])
+    assert [f"{shard.name}: has {len(data) - 2} bytes" in fault for fault in faults(out, tok)] == [True]
+    shard.write_bytes(data[:-2] + bytes([data[-2] ^ 1, data[-1]]))
+    assert ["SHA-256" in fault for fault in faults(out)] == [True]
+    shard.unlink()
+    assert ["cannot be read" in fault for fault in faults(out)] == [True]
+    fresh()
+    edit_shard(out, {5: 60_000})
+    assert ["holds the id 60000; the vocabulary ends at 999" in fault for fault in faults(out, tok)] == [True]
+    fresh()
+    edit_manifest(out, {"text_bytes": 7})
+    assert ["the manifest says 7" in fault for fault in faults(out, tok)] == [True]
+    fresh()
+    other = pybpe.train(iter(documents(50)), vocab_size=500, special_tokens=[EOT])
+    assert ["another tokenizer" in fault for fault in faults(out, other)] == [True]
+
+
+def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out")
+    ids = tokens_of(tmp_path / "out", "val")
+    changed = list(ids)
+    place = 0
+    while place + 1 < len(ids):  # the same bytes by two other ids
+        both = b"".join(map(tok.token_bytes, ids[place : place + 2]))
+        found = [(tok.token_to_id(both[:i]), tok.token_to_id(both[i:])) for i in range(1, len(both))]
+        other = [pair for pair in found if None not in pair and list(pair) != ids[place : place + 2]]
+        if other and tok.eot_token not in ids[place : place + 2]:
+            changed[place : place + 2] = other[0]
+            place += 1
+        place += 1
+    assert tok.decode(changed) == tok.decode(ids) and changed != ids
+    edit_shard(tmp_path / "out", dict(enumerate(changed)))
+    assert ["a document encodes to other ids" in fault for fault in faults(tmp_path / "out", tok)] == [True]
+
+
+@pytest.mark.parametrize("name", ["../corpus.jsonl", "/etc/passwd", "..", "a/b.bin", "a\\b.bin", "", 7, None])
+def test_manifests_cannot_lead_out_of_their_folder(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, name: object
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out")
+    edit_manifest(tmp_path / "out", {"file": name})
+    with pytest.raises(pybpe.FormatError, match="manifest.json"):
+        verify(tmp_path / "out")
+    pybpe.binarize(tok, corpus, tmp_path / "out")  # nor does it remove what such a manifest names
+    assert corpus.exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"shards": 1}', b"\xff" * 9, b'{"shards": {"a": [{}]}}'])
+def test_manifests_of_nonsense(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "manifest.json").write_bytes(data)
+    for function in (verify, dataset_statistics):
+        with pytest.raises(pybpe.FormatError, match="not a manifest"):
+            function(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        verify(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
+def test_statistics(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "out", eot=eot, shard_tokens=3000)
+    found = dataset_statistics(tmp_path / "out")
+    assert sum(facts.documents for facts in found.values()) == 201
+    for split in SPLITS:
+        ids = tokens_of(tmp_path / "out", split)
+        facts = found[split]
+        assert facts.tokens == len(ids)
+        assert facts.text_bytes == sum(len(tok.token_bytes(i)) for i in ids if i != tok.eot_token)
+        assert facts.bytes_per_token == round(facts.text_bytes / facts.tokens, 4)
+        lengths = [len(part) for part in split_of_tokens(ids, tok.eot_token) if part]
+        if eot == "none":
+            assert facts.document_tokens == {}
+        else:
+            assert facts.document_tokens[0] == min(lengths) and facts.document_tokens[100] == max(lengths)
+            assert facts.document_tokens[50] == statistics.median_low(lengths)
+
+
+# ------------------------------------------------------------------------------------------------------
+# encode_files
+
+
+@pytest.mark.parametrize("eot", ["none", "append"])
+def test_encode_files_writes_one_array(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, eot: str) -> None:
+    (tmp_path / "novel.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
+    count = pybpe.encode_files(tok, [tmp_path / "novel.txt", corpus], tmp_path / "ids.npy", eot=eot)
+    ids = numpy.load(tmp_path / "ids.npy", mmap_mode="r")
+    assert ids.dtype == numpy.uint16 and ids.shape == (count,)
+    mark = [] if eot == "none" else [tok.eot_token]
+    expected = tok.encode(english()[:200_000]) + mark
+    for text in [*documents(200), f"forged {EOT} mark"]:
+        expected += tok.encode_ordinary(text) + mark
+    assert ids.tolist() == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "ids.npy", "novel.txt"]
+    with pytest.raises(pybpe.ArgumentError, match="must end in .npy"):
+        pybpe.encode_files(tok, corpus, tmp_path / "ids.bin")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Command line
+
+
+def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pybpe", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    out = tmp_path / "out"
+    tok.save(tmp_path / "tok.json")
+    assert run("binarize", "-t", tmp_path / "tok.json", corpus, "-o", out, "--format", "megatron").returncode == 0
+    verified = run("verify", out, "-t", tmp_path / "tok.json")
+    assert verified.returncode == 0 and "6 files" in verified.stdout
+    stats = json.loads(run("stats", out, "--json").stdout)
+    assert stats["train"]["documents"] + stats["val"]["documents"] + stats["test"]["documents"] == 201
+    assert "bytes a token" in run("stats", out).stdout
+    (out / "corpus_val.idx").write_bytes(b"x")
+    broken = run("verify", out, "--json")
+    assert broken.returncode == 1
+    assert json.loads(broken.stdout)["problems"][0]["file"] == "corpus_val.idx"
+    assert run("stats", tmp_path).returncode == 2
