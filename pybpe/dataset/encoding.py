@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model import END_OF_TEXT
-from ..normalize import normalize
 from ..pretokenize import cutter
 from ..tokenizer import Tokenizer
 from .kinds import RECORDS, Kinds
 from .planning import Task
 from .reading import Block, blocks
 from .splits import hash_split
+from .token_lengths import token_lengths
 
 if TYPE_CHECKING:
     import numpy
+
+    Array = numpy.ndarray[Any, Any]
 
 _MARK = END_OF_TEXT.encode()
 
@@ -34,8 +37,8 @@ class Segment(NamedTuple):
     """
 
     split: int
-    ids: numpy.ndarray[Any, Any]
-    marks: numpy.ndarray[Any, Any]
+    ids: Array
+    marks: Array
     text_bytes: int
     ends_document: bool
     source: tuple[str, int, int]
@@ -61,10 +64,6 @@ class TaskEncoder:
         """The blocks of a task, in order."""
         return blocks(task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher))
 
-    def task_segments(self, task: Task) -> list[Segment]:
-        """A whole task, in this thread."""
-        return [segment for block in self.task_blocks(task) for segment in self.segments(block)]
-
     def segments(self, block: Block) -> list[Segment]:
         """The segments of a block.
 
@@ -73,51 +72,49 @@ class TaskEncoder:
         """
         if not block.divided:
             assert block.split is not None and not isinstance(block.data, list)
-            text = normalize(block.data, self.tok.normalizer)
             ids = self.tok.encode_to_numpy(block.data)
-            return [self._segment(block, block.split, ids, len(text))]
+            return [self._segment(block, block.split, ids, len(block.data))]
         found = []
         for split, documents in divide(block, self.kinds, self.splits):
             groups = [documents] if self.tok.eot_token is not None else [[document] for document in documents]
             for group in groups:
-                found.append(self._segment(block, split, *self._encode(group, block.path)))
+                size = sum(map(len, group)) + (len(group) - 1) * len(_MARK)
+                found.append(self._segment(block, split, self._encode(group, block.path), size))
         return found
 
-    def _encode(self, documents: Sequence[bytes], path: str) -> tuple[numpy.ndarray[Any, Any], int]:
-        """The ids of documents with marks between, and the bytes of text with the marks'."""
-        ordinary = self.kinds.kind(path) in RECORDS
+    def _encode(self, documents: Sequence[bytes], path: str) -> Array:
+        """The ids of documents with marks between."""
+        if self.kinds.kind(path) not in RECORDS:
+            return self.tok.encode_to_numpy(_MARK.join(documents))
         text = _MARK.join(documents)
-        # One call for all, if the marks between are certain to be the only ones that it will find.
-        if self.tok.normalizer is None and (not ordinary or text.count(_MARK) == len(documents) - 1):
-            allowed = {END_OF_TEXT} & self.tok.special_tokens.keys() if ordinary else "all"
-            return self.tok.encode_to_numpy(text, allowed_special=allowed), len(text)
-        return self._encode_singly(documents, ordinary)
+        if text.count(_MARK) == len(documents) - 1:  # one call for all: it will find no mark but those between
+            allowed = {END_OF_TEXT} & self.tok.special_tokens.keys()
+            return self.tok.encode_to_numpy(text, allowed_special=allowed)
+        return self._encode_singly(documents)
 
-    def _encode_singly(self, documents: Iterable[bytes], ordinary: bool) -> tuple[numpy.ndarray[Any, Any], int]:
+    def _encode_singly(self, documents: Iterable[bytes]) -> Array:
         import numpy
 
-        size = -len(_MARK)
-        parts: list[Any] = []
+        parts: list[Array] = []
         for document in documents:
-            text = normalize(document, self.tok.normalizer)
-            size += len(_MARK) + len(text)
-            parts.append(self.tok.encode_to_numpy(document, allowed_special=() if ordinary else "all"))
+            parts.append(self.tok.encode_to_numpy(document, allowed_special=()))
             parts.append(numpy.array([self.tok.eot_token or 0], dtype=self.tok.dtype))
-        return numpy.concatenate([numpy.empty(0, dtype=self.tok.dtype), *parts[:-1]]), max(0, size)
+        return numpy.concatenate(parts[:-1])
 
-    def _segment(self, block: Block, split: int, ids: numpy.ndarray[Any, Any], size: int) -> Segment:
+    def _segment(self, block: Block, split: int, ids: Array, size: int) -> Segment:
+        """`size`: bytes of what was encoded, marks included."""
         import numpy
 
         marks = numpy.flatnonzero(ids == self.tok.eot_token) if self.tok.eot_token is not None else ids[:0]
+        text_bytes = size - len(marks) * len(_MARK)
+        if self.tok.normalizer is not None:  # the text is another then
+            text_bytes = int(self._token_lengths[ids].sum())
         source = (block.path, block.start, block.end)
-        return Segment(
-            split,
-            ids.astype(self.dtype, copy=False),
-            marks,
-            size - len(marks) * len(_MARK),
-            block.ends_document,
-            source,
-        )
+        return Segment(split, ids.astype(self.dtype, copy=False), marks, text_bytes, block.ends_document, source)
+
+    @cached_property
+    def _token_lengths(self) -> Array:
+        return token_lengths(self.tok)
 
 
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:

@@ -60,10 +60,11 @@ class RowGroups:
                 yield a, b, size * (b - a) // (last - first)
 
     def texts(self, start: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        """The texts of some rows, in batches of about BLOCK_BYTES, with the first row of each."""
+        """The texts of some rows that are not empty, in batches of about BLOCK_BYTES, with the first row of each."""
         first, batch, size = start, list[bytes](), 0
         for row, text in self._rows(start, end):
-            batch.append(text)
+            if text:
+                batch.append(text)
             size += len(text)
             if size >= BLOCK_BYTES:
                 yield first, batch

@@ -2,10 +2,12 @@
 
 import gzip
 import io
+import json
 import os
 import random
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,27 @@ def test_records_are_normalised_one_by_one(tmp_path: Path, normalizer: str) -> N
     pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out", splits=(1,))
     expected = streams(tok, [(text, True) for text in texts], lambda _: 0, 1, "prepend")
     assert [tokens_of(tmp_path / "out", "train")] == expected
+    (tmp_path / "x.txt").write_bytes(EOT.join(texts).encode())
+    manifest = pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "text", splits=(1,))
+    assert [tokens_of(tmp_path / "text", "train")] == expected
+    text = "".join(unicodedata.normalize(normalizer, text) for text in texts)
+    assert manifest.text_bytes == {"train": len(text.encode())}
+
+
+def test_clusters_of_near_duplicates_share_a_split(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    lines = [{"text": text, "cluster": f"c{i % 40}"} for i, text in enumerate(documents(300))]
+    lines += [{"text": f"alone {i} " * 20, "cluster": None} for i in range(100)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    pybpe.binarize(tok, tmp_path / "x.jsonl", tmp_path / "out", splits=(4, 3, 3))
+    where = {}
+    for split, stream in enumerate(read(tmp_path / "out")):
+        where |= {tok.decode(ids): split for ids in split_of_tokens(stream, tok.eot_token)[1:]}
+    by_cluster: dict[object, set[int]] = {}
+    for line in lines:
+        by_cluster.setdefault(line["cluster"], set()).add(where[line["text"]])
+    assert by_cluster.pop(None) == {0, 1, 2}
+    assert all(len(splits) == 1 for splits in by_cluster.values()) and len(by_cluster) == 40
+    assert set().union(*by_cluster.values()) == {0, 1, 2}
 
 
 def test_sources_cover_the_inputs(tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
