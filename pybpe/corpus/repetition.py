@@ -54,16 +54,12 @@ def _keys(units: Units, n: int) -> Array:
     are the last of their text, have one of their own, so that it never repeats."""
     import numpy
 
-    texts = units.word_texts()
-    keys = scramble(numpy.arange(len(texts), dtype=numpy.uint64))
-    inside = _begins(units, n)
     grams = units.ngrams(n)
-    keys[: len(grams)] = numpy.where(
-        inside[: len(grams)],
-        scramble(grams ^ scramble(texts[: len(grams)].astype(numpy.uint64) + numpy.uint64(1))),
-        keys[: len(grams)],
-    )
-    return keys
+    keys = numpy.arange(len(units.hashes), dtype=numpy.uint64)
+    inside = _begins(units, n)[: len(grams)]
+    texts = units.word_texts[: len(grams)].astype(numpy.uint64) + numpy.uint64(1)
+    keys[: len(grams)] = numpy.where(inside, grams ^ texts << numpy.uint64(40), keys[: len(grams)])
+    return scramble(keys)
 
 
 def _begins(units: Units, n: int) -> Array:
@@ -119,7 +115,7 @@ def _largest(units: Units, values: Array, n: int) -> Array:
     import numpy
 
     result = numpy.zeros(len(units), dtype=numpy.int64)
-    numpy.maximum.at(result, units.word_texts(), values * _begins(units, n))
+    numpy.maximum.at(result, units.word_texts, values * _begins(units, n))
     return result
 
 
@@ -131,7 +127,7 @@ def _top_ngram_chars(units: Units, n: int) -> Array:
     sums = numpy.concatenate([[0], numpy.cumsum(lengths)])
     last = numpy.minimum(numpy.arange(len(lengths)) + n, len(lengths))
     chars = (sums[last] - sums[:-1]) * counts
-    most = _largest(units, counts, n)[units.word_texts()]
+    most = _largest(units, counts, n)[units.word_texts]
     return _largest(units, chars * ((counts == most) & (counts > 1)), n)
 
 

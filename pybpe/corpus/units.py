@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -102,11 +102,8 @@ class Units:
 
     def _hash(self, codes: Array) -> Array:
         """Of each word, a polynomial of its characters, by prefix sums; modulo 2^64, where the base has an inverse."""
-        import numpy
-
-        powers, inverses = _powers(len(codes) + 1)
-        sums = numpy.zeros(len(codes) + 1, dtype=numpy.uint64)
-        numpy.cumsum(codes * powers[: len(codes)], out=sums[1:])
+        sums = _prefix_sums(codes)
+        _, inverses = _powers(len(codes))
         return scramble((sums[self.ends] - sums[self.starts]) * inverses[self.starts])
 
     def __len__(self) -> int:
@@ -128,6 +125,7 @@ class Units:
         result: Array = sums[self.word_starts[1:]] - sums[self.word_starts[:-1]]
         return result
 
+    @cached_property
     def word_texts(self) -> Array:
         """The number of the text of each word, int64."""
         import numpy
@@ -144,19 +142,29 @@ class Units:
 
     def ngrams(self, n: int) -> Array:
         """A hash of each n words in a row, uint64, shape (words - n + 1,), across the borders of texts too."""
-        import numpy
-
         count = max(0, len(self.hashes) - n + 1)
-        total = numpy.zeros(count, dtype=numpy.uint64)
-        for i in range(n):
-            total = total * numpy.uint64(_BASE) + self.hashes[i : i + count]
-        return scramble(total)
+        _, inverses = _powers(count)
+        return scramble((self._word_sums[n : n + count] - self._word_sums[:count]) * inverses[:count])
+
+    @cached_property
+    def _word_sums(self) -> Array:
+        """Prefix sums for the hashes of n-grams, as _hash has them for words."""
+        return _prefix_sums(self.hashes)
+
+
+def _prefix_sums(values: Array) -> Array:
+    """The sums of the first 0, 1, ... values, each by a power of the base; uint64."""
+    import numpy
+
+    sums = numpy.zeros(len(values) + 1, dtype=numpy.uint64)
+    numpy.cumsum(values * _powers(len(values))[0][: len(values)], out=sums[1:])
+    return sums
 
 
 _BASE = 0x9E3779B97F4A7C15
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _powers_up_to(size: int) -> tuple[Array, Array]:
     import numpy
 
@@ -170,7 +178,7 @@ def _powers_up_to(size: int) -> tuple[Array, Array]:
 
 def _powers(size: int) -> tuple[Array, Array]:
     """Powers of the base and of its inverse, at least `size` of each."""
-    return _powers_up_to(max(1 << 16, 1 << (size - 1).bit_length()))
+    return _powers_up_to(max(1 << 16, 1 << size.bit_length()))
 
 
 def _codes(text: str) -> Array:
