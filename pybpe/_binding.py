@@ -510,6 +510,7 @@ def new_bytes(size: int) -> tuple[bytes, Any]:
 # Encoding
 
 
+_encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # short calls look them up sooner
 _UNPACK_STEP = 1 << 20  # how many ids become Python's at once: so long other threads, and Ctrl-C, must wait
 
 
@@ -543,7 +544,7 @@ class Encoder:
     def _encode(
         self, scratch: _Scratch, data: Data, specials: Specials | None, ids: Any, id_bytes: int, cap: int
     ) -> int:
-        if lib.pybpe_encode(
+        if _encode(
             self.c,
             scratch.cache,
             ffi.NULL if specials is None else specials.c,
@@ -562,9 +563,19 @@ class Encoder:
         """The ids of one piece of text."""
         scratch = self._lease()
         cap = len(data)
-        ids = scratch.ids if cap <= scratch.START else _new_uncleared("uint32_t[]", cap)
+        if cap <= _Scratch.START:  # written out, since what short calls take is mostly Python's
+            ids, c_count = scratch.ids, scratch.count
+            if _encode(
+                self.c, scratch.cache, specials.c if specials is not None else _NULL,
+                data if type(data) is bytes else ffi.from_buffer(data), cap, ids, 4, cap, c_count, scratch.err,
+            ):  # fmt: skip
+                _raise(scratch.err)
+            found: list[int] = _unpack(ids, c_count[0])
+            self._free.append(scratch)
+            return found
+        ids = _new_uncleared("uint32_t[]", cap)
         count = self._encode(scratch, data, specials, ids, 4, cap)
-        found: list[int] = ffi.unpack(ids, min(count, _UNPACK_STEP))
+        found = ffi.unpack(ids, min(count, _UNPACK_STEP))
         self._free.append(scratch)
         while len(found) < count:
             found += ffi.unpack(ids + len(found), min(count - len(found), _UNPACK_STEP))
