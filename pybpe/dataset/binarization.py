@@ -24,6 +24,7 @@ from .eot import EOT_MODES
 from .journal import FOLDER
 from .kinds import Kinds
 from .manifest import Manifest
+from .parquet_input import pyarrow_parquet
 from .planning import Cutting
 from .split_writer import Layout
 from .splits import SPLIT_BY, check_splits
@@ -186,6 +187,8 @@ def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
         if settings[what] < least:
             raise ArgumentError(f"{what} must be at least {least}, not {settings[what]}")
     Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
+    if form.name == "parquet":
+        pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
     largest = (settings["shard_tokens"] + settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
     if form.max_bytes and form.header_bytes + largest > form.max_bytes:
         raise LimitError(

@@ -2,6 +2,7 @@
 
 import pickle
 import struct
+import sys
 from pathlib import Path
 
 import numpy
@@ -117,3 +118,15 @@ def test_files_of_an_older_run_do_not_stay(tok: pybpe.Tokenizer, corpus: Path, t
     manifest = pybpe.binarize(tok, corpus, out)
     assert {path.name for path in out.iterdir()} == {"notes.txt", "manifest.json", *manifest.file_names}
     assert many > 5
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(pybpe.MissingExtraError, match=r"pip install 'pybpe\[parquet\]'"):
+        pybpe.binarize(tok, corpus, tmp_path / "out", format="parquet")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(pybpe.MissingExtraError, match="x.parquet: parquet files need a package"):
+        pybpe.binarize(tok, tmp_path / "x.parquet", tmp_path / "out")
