@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -33,6 +33,9 @@ CONTROL_TOKENS = (
 )
 
 SPECIAL_IDS = ("first", "after_bytes", "last")
+
+_MOST_IDS = 1 << 24
+_UNUSED_IDS = 4096  # so many at least may be unused
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,16 @@ class Model:
         eos = None if vocab.eot_id is None else tokens[vocab.eot_id].decode("utf-8", "replace")
         model = cls(tokens, vocab.merges(), specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
         return model if model.eot == eos else replace(model, eos=eos)
+
+
+def id_problem(ids: Collection[object]) -> str | None:
+    """What is wrong with the ids of a vocabulary; None if nothing is. A file of some lines could otherwise claim an id
+    that takes gigabytes, since ids below it that are unused take memory as well."""
+    limit = min(_MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
+    for i in ids:
+        if type(i) is not int or not 0 <= i < limit:
+            return f"{i!r} is no id: of {len(ids)} tokens every id must be an integer from 0 to {limit - 1}"
+    return None
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:

@@ -117,7 +117,10 @@ class Tokenizer:
         pattern: str = "gpt2",
     ) -> Tokenizer:
         """Reads GPT-2's two files. special_tokens None means <|endoftext|> if the vocabulary has it."""
-        return cls.from_model(vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern)))
+        model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
+        tokenizer = cls.__new__(cls)
+        tokenizer._set(*load.fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}"))
+        return tokenizer
 
     @classmethod
     def from_tiktoken(

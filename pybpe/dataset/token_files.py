@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _NPY_MAGIC = b"\x93NUMPY"
+_NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
 
 
@@ -96,12 +97,13 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
         raise ArgumentError(f"{name}: neither a file nor a folder; only a file can be memory-mapped")
     with open_input(path) as stream:
-        start = stream.read(len(_NPY_MAGIC))
+        start = stream.read(_NPY_START)
         size = os.fstat(stream.fileno()).st_size
-    if start == _NPY_MAGIC:
+    if start.startswith(_NPY_MAGIC):
+        _check_npy_header(name, start, size)
         return _open_npy(name)
     if name.endswith(".npy"):
-        raise FormatError(f"{name}: begins with {start!r}, expected {_NPY_MAGIC!r}: not a .npy file", 0)
+        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {_NPY_MAGIC!r}: not a .npy file", 0)
     if start[:4] in _SHARD_MAGICS:
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
@@ -134,6 +136,14 @@ def _map(path: str, dtype: str, offset: int, count: int) -> numpy.ndarray[Any, A
     if count == 0:  # an empty file cannot be mapped
         return numpy.empty(0, dtype=dtype)
     return numpy.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,)).view(numpy.ndarray)
+
+
+def _check_npy_header(path: str, start: bytes, size: int) -> None:
+    """numpy allocates what the header says is its length, before it looks whether the file is that long."""
+    length_bytes = 2 if start[6:7] == b"\x01" else 4
+    length = int.from_bytes(start[8 : 8 + length_bytes], "little")
+    if len(start) < 8 + length_bytes or 8 + length_bytes + length > size:
+        raise FormatError(f"{path}: its header would be {length} bytes long, the file has {size}", 8)
 
 
 def _open_npy(path: str) -> numpy.ndarray[Any, Any]:

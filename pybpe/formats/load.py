@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from .. import _binding
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
@@ -18,9 +18,9 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 def load(
     path: _binding.PathLike, pattern: Pattern | None = None, special_tokens: Mapping[str, int] | None = None
-) -> tuple[Model, _binding.Vocab | None]:
+) -> tuple[Model, _binding.Vocab]:
     """The model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder as transformers has it;
-    and its C vocabulary, where that was made anyway.
+    and its C vocabulary.
 
     Args:
         pattern: instead of the one that a tokenizer.json names; needed for a .tiktoken file, which names none.
@@ -32,18 +32,26 @@ def load(
     """
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
-        return pretrained.read(os.fsdecode(path), pattern), None
+        return fitting(pretrained.read(os.fsdecode(path), pattern), os.fsdecode(path))
     with open_input(path) as stream:
         start = stream.read(512)
         if os.fsdecode(path).endswith(".tiktoken") or _RANK_LINE.match(start):
-            return _load_ranks(path, pattern, special_tokens), None
+            return fitting(_load_ranks(path, pattern, special_tokens), os.fsdecode(path))
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
-            return tokenizer_json.loads(start + stream.read(), os.fsdecode(path), pattern), None
+            return fitting(tokenizer_json.loads(start + stream.read(), os.fsdecode(path), pattern), os.fsdecode(path))
     if pattern is not None:
         raise ArgumentError(f"{os.fsdecode(path)}: a tokenizer.bin has a pattern: leave pattern= out")
     vocab = _binding.Vocab.load(path)
     return Model.from_vocab(vocab), vocab
+
+
+def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
+    """A model with its C vocabulary; FormatError if its parts do not fit together. `name` is that of its file."""
+    try:
+        return model, model.to_vocab()
+    except ArgumentError as error:
+        raise FormatError(f"{name}: {error}") from None
 
 
 def _load_ranks(path: _binding.PathLike, pattern: Pattern | None, special_tokens: Mapping[str, int] | None) -> Model:

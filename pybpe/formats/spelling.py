@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import FormatError, UnsupportedError
-from ..model import Model
+from ..model import Model, id_problem
 from . import byte_level
-
-_ID_LIMIT = 1 << 24
 
 
 def token_names(model: Model) -> list[str]:
@@ -40,8 +38,8 @@ def read_parts(
     Raises:
         FormatError: they do not fit together; `name` is what it calls the file.
     """
-    if any(type(i) is not int or not 0 <= i < _ID_LIMIT for i in vocab.values()):
-        raise FormatError(f"{name}: vocab: every id must be an integer from 0 to {_ID_LIMIT - 1}")
+    if problem := id_problem(vocab.values()):
+        raise FormatError(f"{name}: vocab: {problem}")
     tokens = [b""] * (max(vocab.values(), default=-1) + 1)
     for text, i in vocab.items():
         if tokens[i]:

@@ -20,11 +20,11 @@ from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
-from ..model import Model, check_specials
+from ..model import Model, check_specials, id_problem
 from ..pattern import Pattern
 from ..pretokenize import open_input
 
-ID_LIMIT = 1 << 24
+_NO_RANK = 1 << 32  # behind every rank
 _LATE_BYTES = 256  # tokens that were added by hand are merged here, in quadratic time
 
 
@@ -81,14 +81,17 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
     """The model of ranks (token -> id) and special tokens (text -> id)."""
     check_specials(specials)
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
-    if any(type(i) is not int or not 0 <= i < ID_LIMIT for _, i in entries):
-        raise ArgumentError(f"{name}: every id must be an integer from 0 to {ID_LIMIT - 1}")
+    if problem := id_problem([i for _, i in entries]):
+        raise ArgumentError(f"{name}: {problem}")
     tokens = [b""] * (max((i for _, i in entries), default=-1) + 1)
     for token, i in entries:
         if tokens[i]:
             raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
         tokens[i] = token
-    vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
+    try:
+        vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}") from None
     merges = _with_late_merges(ranks, tokens, vocab.merges())
     model = Model(tokens, merges, dict(specials), pattern)
     return replace(model, whole_words=True) if model.unreached() else model
@@ -100,7 +103,7 @@ def _with_late_merges(
     """The merges, in the order of what they make, with those of tokens that need parts of higher rank. Tokens behind
     the first such token may hold it, so they are looked at again."""
     made = {tokens[left] + tokens[right] for left, right in merges}
-    late = min((i for token, i in ranks.items() if len(token) > 1 and token not in made), default=ID_LIMIT)
+    late = min((i for token, i in ranks.items() if len(token) > 1 and token not in made), default=_NO_RANK)
     early = [pair for pair in merges if ranks[tokens[pair[0]] + tokens[pair[1]]] < late]
     again = [_last_pair(ranks, tokens[i]) for i in sorted(ranks.values()) if i >= late and len(tokens[i]) > 1]
     return early + [pair for pair in again if pair is not None]
@@ -119,7 +122,7 @@ def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | No
         )
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
-        best = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], ID_LIMIT))
+        best = min(range(len(parts) - 1), key=lambda i: ranks.get(parts[i] + parts[i + 1], _NO_RANK))
         if parts[best] + parts[best + 1] not in ranks:
             return None
         parts[best : best + 2] = [parts[best] + parts[best + 1]]

@@ -13,8 +13,11 @@ FAULTS = [
     ["inject.py", "errors"],
     ["inject.py", "deaths"],
     ["inject.py", "order"],
+    ["corrupt.py", "--each", "2000"],
 ]
-SOAK: list[list[str]] = []
+SOAK = [
+    ["corrupt.py", "--each", "6000", "--times"],
+]
 
 
 def main() -> int:
