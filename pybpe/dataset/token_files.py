@@ -143,7 +143,7 @@ def _check_npy_header(path: str, start: bytes, size: int) -> None:
     length_bytes = 2 if start[6:7] == b"\x01" else 4
     length = int.from_bytes(start[8 : 8 + length_bytes], "little")
     if len(start) < 8 + length_bytes or 8 + length_bytes + length > size:
-        raise FormatError(f"{path}: its header would be {length} bytes long, the file has {size}", 8)
+        raise FormatError(f"{path}: damaged: its header would be {length} bytes long, the file has {size}", 8)
 
 
 def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
