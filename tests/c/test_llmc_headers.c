@@ -461,11 +461,15 @@ static void test_tokenizer(void) {
     CHECK(tokenizer_decode(&tokenizer, 1) == NULL);
 }
 
+/* llm.c leaves eot_token as it was, and its trainers start generation from it all the same: an id from beyond the
+   embedding. Here it is 0, which every model has. */
 static void missing_file(void) {
     Tokenizer tokenizer;
+    memset(&tokenizer, 0xEE, sizeof tokenizer);
     tokenizer_init(&tokenizer, "no/tokenizer.bin");
+    int eot = tokenizer.eot_token;
     tokenizer_free(&tokenizer);
-    _exit(tokenizer.init_ok == 0 ? 7 : 1);
+    _exit(tokenizer.init_ok == 0 && eot == 0 ? 7 : 1);
 }
 static void damaged_file(void) {
     Tokenizer tokenizer;

@@ -1,0 +1,192 @@
+"""Failures that other tokenizers are known for, one test each. A hang would fail by the time limit of its process."""
+
+import base64
+import json
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+from texts import english
+
+import pybpe
+from llmc_compat import checkpoint, evals, safetensors_file
+from pybpe import _binding
+
+PATTERNS = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(iter([english()[:50_000]]), vocab_size=600, special_tokens=["<|endoftext|>"])
+
+
+def tokenizer_bin(vocab_size: int, body: bytes, eot: int = 0) -> bytes:
+    return struct.pack("<4I", 20240328, 2, vocab_size, eot).ljust(1024, b"\0") + body
+
+
+# ------------------------------------------------------------------------------------------------------
+# Sizes in files
+
+
+def test_sentencepiece_cve_2026_1260_a_huge_piece(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    """A piece longer than a buffer of fixed size overflowed it. Here a token may have any length, in each format that
+    can hold one, and a length that passes the file's end is refused."""
+    huge = b"x" * 1_000_000
+    ranks = [base64.b64encode(bytes([i])) + b" %d\n" % i for i in range(256)] + [base64.b64encode(huge) + b" 256\n"]
+    (tmp_path / "huge.tiktoken").write_bytes(b"".join(ranks))
+    with pytest.raises(pybpe.LimitError, match=r"token 256 of 1000000 bytes"):  # not made by tokens of lower rank
+        pybpe.Tokenizer.from_file(tmp_path / "huge.tiktoken", pattern="gpt2")
+    tok.save(tmp_path / "tok.json")
+    data = json.loads((tmp_path / "tok.json").read_bytes())
+    data["model"]["vocab"][huge.decode()] = len(data["model"]["vocab"])
+    data["model"]["ignore_merges"] = True  # a word that is a token is taken as it is
+    (tmp_path / "huge.json").write_text(json.dumps(data))
+    with_huge = pybpe.Tokenizer.from_file(tmp_path / "huge.json")
+    ids = with_huge.encode(huge)
+    assert ids == [tok.n_vocab] and with_huge.decode_bytes(ids) == huge
+    with pytest.raises(pybpe.LimitError, match="1000000 bytes"):
+        with_huge.save_bin(tmp_path / "huge.bin")
+    special = pybpe.Tokenizer(tok.vocab, tok.merges, ["<|endoftext|>", huge.decode()])
+    assert special.decode_bytes(special.encode(b"a" + huge + b"b")) == b"a" + huge + b"b"
+    for length in (0, 2, 255):
+        body = b"".join(bytes([1, i]) for i in range(255)) + bytes([length, 255])
+        (tmp_path / "x.bin").write_bytes(tokenizer_bin(256, body))
+        with pytest.raises(pybpe.FormatError, match=r"x\.bin"):
+            pybpe.Tokenizer.from_file(tmp_path / "x.bin")
+
+
+@pytest.mark.parametrize("vocab_size", [2**31 - 1, 2**31, 2**32 - 1, 2**30, 2**29, 257, 0])
+def test_llama_cpp_cve_2025_49847_a_vocabulary_size_or_token_length_that_turns_negative(
+    vocab_size: int, tmp_path: Path
+) -> None:
+    """Sizes were cast to int32 before they were compared. Here they are compared with the file's size first."""
+    body = b"".join(bytes([1, i]) for i in range(256))
+    path = tmp_path / "x.bin"
+    path.write_bytes(tokenizer_bin(vocab_size, body))
+    with pytest.raises(pybpe.FormatError, match=r"x\.bin"):
+        pybpe.Tokenizer.from_file(path)
+    path.write_bytes(tokenizer_bin(256, body, eot=vocab_size))
+    if vocab_size == 2**32 - 1:  # which says that there is no end of text
+        assert pybpe.Tokenizer.from_file(path).eot_token is None
+    else:
+        with pytest.raises(pybpe.FormatError, match=r"x\.bin"):
+            pybpe.Tokenizer.from_file(path)
+
+
+def test_llama_cpp_cve_2025_53630_sizes_whose_sum_wraps(tmp_path: Path) -> None:
+    """The sizes of tensors were added up in size_t, wrapped, and too little was allocated."""
+    for shape in (
+        (2**31 - 1,) * 6,
+        (1, 2**31 - 1, 1, 1, 2**31 - 1, 2**31 - 1),
+        (2**16, 2**16, 2**16, 2**15, 2**16, 2**17),
+    ):
+        header = struct.pack("<8i", 20240326, 3, *[min(size, 2**31 - 1) for size in shape])
+        (tmp_path / "m.bin").write_bytes(header.ljust(1024, b"\0") + bytes(4096))
+        with pytest.raises(pybpe.Error, match=r"m\.bin"):
+            checkpoint.Checkpoint(tmp_path / "m.bin")
+    for shape in ([2**63, 2], [2**32, 2**32], [2**64 + 1], [2**62, 4]):
+        entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}
+        text = json.dumps({"w": entry}).encode()
+        (tmp_path / "w.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+        with pytest.raises(pybpe.FormatError, match=r"w\.safetensors"):
+            safetensors_file.SafetensorsFile(tmp_path / "w.safetensors")
+
+
+def test_llm_c_heap_overflow_of_the_eval_loader(tmp_path: Path) -> None:
+    """llm.c's buffer is as long as the header says the longest example is; it does not look how long they are."""
+    path = tmp_path / "e.bin"
+    evals.write_eval(path, [evals.Example([1, 2, 3], [[4], [5], [6, 7], [8]], 0)])
+    data = bytearray(path.read_bytes())
+    (longest,) = struct.unpack_from("<i", data, 12)
+    for claimed in (0, 2, longest - 2, -1, -(2**31)):
+        struct.pack_into("<i", data, 12, claimed)
+        path.write_bytes(data)
+        with pytest.raises(pybpe.FormatError, match=r"e\.bin.*overflows its buffer"):
+            evals.read_eval(path)
+
+
+# llm.c's uninitialised eot_token when tokenizer.bin is missing: missing_file in tests/c/test_llmc_headers.c.
+
+
+# ------------------------------------------------------------------------------------------------------
+# Numbers
+
+
+def test_hugging_face_tokenizers_overflow_of_pair_counts() -> None:
+    """Pair counts were int32: frequent pairs became negative, and were never merged."""
+    counts = {"ab": 2**31 - 1, "xab": 2**31 - 1, "yab": 2**33, "cd": 2**32 + 1, "ef": 2**32, "gh": 5}
+    for tie_break in ("lexicographic", "huggingface"):
+        tok = pybpe.train(counts=counts, vocab_size=256 + 6, tie_break=tie_break, min_frequency=6)
+        assert tok.merges == [(b"a", b"b"), (b"y", b"ab"), (b"c", b"d"), (b"e", b"f"), (b"x", b"ab")]
+    most = pybpe.train(counts={"ab": 2**62, "cd": 2**62 - 1}, vocab_size=258)
+    assert most.merges == [(b"a", b"b"), (b"c", b"d")]
+    for too_many in ({"ab": 2**64 - 1, "cd": 2}, {"ab" * 4: 2**62}):
+        with pytest.raises(pybpe.LimitError, match=r"2\^64"):
+            pybpe.train(counts=too_many, vocab_size=258)
+
+
+def test_size_t_cast_to_int(tmp_path: Path) -> None:
+    """Lengths beyond 2^31 became negative. A sparse shard of 8 GiB is read at both ends; `make soak` encodes a text of
+    more than 4 GiB (tests/faults/hostile.py)."""
+    count = (1 << 31) - 1
+    path = tmp_path / "x.bin"
+    with open(path, "wb") as stream:
+        stream.write(struct.pack("<3i", 20240801, 7, count).ljust(1024, b"\0"))
+        stream.truncate(1024 + 4 * count)
+        stream.seek(-8, 2)
+        stream.write(struct.pack("<2I", 7, 9))
+    shard = _binding.Shard(path)
+    assert len(shard) == count
+    assert list(shard.read(count - 2, 2)) == [7, 9] and list(shard.read(0, 2)) == [0, 0]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Long and hostile texts
+
+_LONG = """
+    import sys, pybpe
+    tok = pybpe.Tokenizer.from_file(sys.argv[1])
+    n = 3_000_000
+    texts = [b"a" * n, b" " * n, b"\\n" * n, b"^" * n, b"9" * n, b"\\xff" * n, b"a " * (n // 2), b"\\r\\n" * (n // 2),
+             b" \\n" * (n // 2), b"'s" * (n // 2), b"'S" * (n // 2), b"a'" * (n // 2), "\\u4f60".encode() * (n // 3),
+             "e\\u0301".encode() * (n // 3), b" " * n + b"a", b"\\n " * (n // 2) + b"x", b"Aa" * (n // 2)]
+    for text in texts:
+        assert tok.decode_bytes(tok.encode_to_numpy(text)) == text
+"""
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_quadratic_pretokenizers(pattern: str, tmp_path: Path) -> None:
+    """Runs of one kind took time in the square of their length: hours for these, which take a second."""
+    tok = pybpe.train(iter([english()[:50_000]]), vocab_size=600, pattern=pattern)
+    tok.save(tmp_path / "tok.json")
+    program = textwrap.dedent(_LONG)
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "tok.json")], check=True, timeout=240)
+
+
+def test_tiktoken_stack_overflow_on_long_input(tok: pybpe.Tokenizer) -> None:
+    """A million characters without a border made a regular expression recurse until the stack was gone. Here a thread
+    has 256 KiB of it."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for pattern in PATTERNS:
+                other = pybpe.Tokenizer(tok.vocab, tok.merges, ["<|endoftext|>"], pattern=pattern)
+                for text in ("^" * 1_000_000, " " * 1_000_000, "a" * 1_000_000, "<|endoftext" * 100_000):
+                    assert other.decode(other.encode(text)) == text
+        except BaseException as error:
+            failures.append(error)
+
+    before = threading.stack_size(256 * 1024)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert not failures
