@@ -159,20 +159,17 @@ static int table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
 static int arena_add_word(pybpe_counter *c, const uint8_t *word, size_t length, const uint8_t **record,
                           pybpe_error *err) {
     uint64_t n = length;
-    size_t needed = 0;
-    if (!size_add(length, sizeof n, &needed)) {
-        return error_set_memory(err, "a word", length);
-    }
+    size_t needed = sizeof n + length; /* these sums fit: a word lies in memory, and so is far from SIZE_MAX bytes */
     count_block *block = c->blocks;
     if (block == NULL || block->cap - block->used < needed) {
-        size_t cap = needed > BLOCK_BYTES ? needed : BLOCK_BYTES, total;
-        block = size_add(cap, sizeof *block, &total) ? mem_alloc(&c->mem, total) : NULL;
+        size_t cap = needed > BLOCK_BYTES ? needed : BLOCK_BYTES;
+        block = mem_alloc(&c->mem, sizeof *block + cap);
         if (block == NULL) {
             return error_set_memory(err, "words", cap);
         }
         *block = (count_block){.next = c->blocks, .cap = cap};
         c->blocks = block;
-        c->memory += total;
+        c->memory += sizeof *block + cap;
     }
     uint8_t *to = block->bytes + block->used;
     memcpy(to, &n, sizeof n);

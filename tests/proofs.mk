@@ -62,3 +62,34 @@ $(eval $(call SANITIZER,tsan,clang,-O1 -g -fsanitize=thread,TSAN_OPTIONS=halt_on
 $(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 --leak-check=full))
 
 sanitize-all: sanitize msan tsan memcheck
+
+# ---------------------------------------------------------------------------------------------------
+# Coverage: a copy of the tree is built by clang with counters in it; the C tests, the fuzz targets' kept inputs and the
+# Python tests run there
+
+COVERAGE_TREE := $(CURDIR)/build/coverage/tree
+COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fcoverage-mapping
+COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/unicode_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
+
+.PHONY: coverage coverage-build coverage-pytest coverage-report
+coverage: coverage-build coverage-pytest coverage-report
+
+coverage-build: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
+coverage-build: .venv/stamp
+	rm -rf build/coverage
+	mkdir -p $(COVERAGE_TREE)
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t $(COVERAGE_TREE)
+	ln -s $(CURDIR)/.venv $(COVERAGE_TREE)/.venv
+	$(MAKE) -C $(COVERAGE_TREE) CC=clang CFLAGS="$(COVERAGE_FLAGS)" SANITIZE="$(COVERAGE_FLAGS)" \
+	    LDFLAGS=-fprofile-instr-generate all ctest replay
+
+coverage-pytest: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
+coverage-pytest:
+	$(VENV)/python -m pip install --quiet coverage==7.16.1
+	cd $(COVERAGE_TREE) && PYTHONPATH=$(COVERAGE_TREE) $(CURDIR)/$(VENV)/coverage run -m pytest -q
+	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage combine --quiet && $(CURDIR)/$(VENV)/coverage report --skip-covered
+
+coverage-report:
+	llvm-profdata merge -o build/coverage/csrc.profdata build/coverage/raw/*.profraw
+	@llvm-cov report -show-region-summary=false -instr-profile build/coverage/csrc.profdata \
+	    $(COVERAGE_TREE)/pybpe/_core.abi3.so $(COVERED)

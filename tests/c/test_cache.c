@@ -1,0 +1,72 @@
+/*
+A cache that is full starts over, and gives the same ids all the while: also when the number of its rounds, its
+generation, wraps after 2^32 of them.
+*/
+#include "check.h"
+#include "encode_cache.h"
+#include "naive_encode.h"
+#include "random_state.h"
+
+enum { LONG_BYTES = 300, LONG_WORDS = 7000, SHORT_BYTES = 14, SHORT_WORDS = 9000 };
+
+/* Each pair of binary digits occurs in a token, so that no word is cut before it is merged. */
+static const pybpe_vocab_spec *spec_of(small_vocab *v) {
+    static pybpe_vocab_spec spec;
+    small_start(v);
+    uint32_t zero_one = small_add_merge(v, '0', '1');
+    small_add_merge(v, '1', '1');
+    small_add_merge(v, '0', '0');
+    small_add_merge(v, zero_one, zero_one);
+    small_add_merge(v, '1', zero_one);
+    spec = small_spec(v);
+    return &spec;
+}
+
+static void random_word(uint8_t *word, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        word[i] = (uint8_t)('0' + random_below(2));
+    }
+}
+
+/* Encodes `words` random words of n bytes, each twice, and the one before it; returns how many were wrong. */
+static unsigned wrong_words(const small_vocab *v, const pybpe_encoder *e, pybpe_cache *c, size_t n, unsigned words) {
+    uint8_t text[3][LONG_BYTES];
+    uint32_t expected[LONG_BYTES];
+    uint32_t ids[LONG_BYTES];
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < words; i++) {
+        const unsigned again[] = {i, i, i + 2}; /* a word, itself, and the one before it */
+        random_word(text[i % 3], n);
+        for (unsigned k = 0; k < (i > 0 ? 3 : 2); k++) {
+            const uint8_t *word = text[again[k] % 3];
+            size_t count = 0;
+            wrong += pybpe_encode_words(e, c, word, &n, 1, ids, 4, LONG_BYTES, &count, NULL) != PYBPE_OK;
+            if (i % 40 == 1) {
+                wrong += count != merge_naive(v, word, n, expected) || memcmp(ids, expected, 4 * count) != 0;
+            }
+        }
+    }
+    return wrong;
+}
+
+int main(void) {
+    static small_vocab v;
+    pybpe_vocab *vocab = NULL;
+    pybpe_encoder *e = NULL;
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_vocab_new(&vocab, spec_of(&v), NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    naive_prepare(&v);
+    CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
+    CHECK(c->generation > 1);
+    c->generation = UINT32_MAX; /* the last before the number wraps */
+    CHECK_EQ(wrong_words(&v, e, c, SHORT_BYTES, SHORT_WORDS), 0);
+    CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
+    CHECK(c->generation > 0 && c->generation < 100);
+    CHECK_EQ(wrong_words(&v, e, c, SHORT_BYTES, SHORT_WORDS), 0);
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+    return check_report("cache");
+}

@@ -1,0 +1,129 @@
+/*
+Cuts of a text that has specials: the words and specials of the two parts are those of the whole, whatever follows.
+*/
+#include "check.h"
+#include "pybpe.h"
+#include "random_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 60, ENDS = 256, NO_SPECIAL = 0xFFFF };
+
+/* Specials of ASCII, of a whole character, and of parts of characters: at the front, in the middle, across the end. */
+static const char *const special_strings[] = {"<|a|>", "\xE4\xBD\xA0", "\xE5\xA5", "\x9F\x98", "\xBD x", "a ", "|>b"};
+static const char *const pieces[] = {
+    "<|a|>", "\xE4\xBD\xA0", "\xE5\xA5\xBD", "\xF0\x9F\x98\x80", "\xBD", "a", "b", " ", "1", "'", "\n", "|>", "\xFF"};
+enum { SPECIALS = sizeof special_strings / sizeof *special_strings, PIECES = sizeof pieces / sizeof *pieces };
+
+/* The matcher for the first `count` of a random order of the specials. */
+static pybpe_specials *random_specials(size_t count) {
+    uint8_t bytes[64];
+    uint64_t offsets[SPECIALS + 1] = {0};
+    uint32_t ids[SPECIALS];
+    size_t first = random_below(SPECIALS);
+    for (size_t i = 0; i < count; i++) {
+        const char *string = special_strings[(first + 3 * i) % SPECIALS];
+        memcpy(bytes + offsets[i], string, strlen(string));
+        offsets[i + 1] = offsets[i] + strlen(string);
+        ids[i] = (uint32_t)i;
+    }
+    const pybpe_strings strings = {bytes, offsets, count};
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+    return s;
+}
+
+static size_t random_text(uint8_t *text) {
+    size_t n = 0;
+    while (n < TEXT_BYTES - 5) {
+        const char *piece = pieces[random_below(PIECES)];
+        memcpy(text + n, piece, strlen(piece));
+        n += strlen(piece);
+    }
+    return n;
+}
+
+/* What a text is made of, by the definition: the end of each word or special, and which special it is. */
+typedef struct parts {
+    size_t ends[ENDS];
+    uint32_t specials[ENDS];
+    size_t count;
+} parts;
+
+static void parts_add_words(parts *to, const pybpe_pretok *p, const uint8_t *text, size_t from, size_t until) {
+    size_t ends[ENDS];
+    for (size_t pos = 0; pos < until - from;) {
+        size_t count = pybpe_pretok_split(p, text + from, until - from, pos, ends, ENDS);
+        for (size_t i = 0; i < count; i++) {
+            to->ends[to->count] = from + ends[i];
+            to->specials[to->count++] = NO_SPECIAL;
+        }
+        pos = ends[count - 1];
+    }
+}
+
+/* Appends the parts of text[from..until). */
+static void parts_add(parts *to, const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t from,
+                      size_t until) {
+    size_t start;
+    size_t end;
+    uint32_t id;
+    while (from < until && pybpe_specials_find(s, text + from, until - from, 0, &start, &end, &id)) {
+        parts_add_words(to, p, text, from, from + start);
+        to->ends[to->count] = from + end;
+        to->specials[to->count++] = id;
+        from += end;
+    }
+    parts_add_words(to, p, text, from, until);
+}
+
+static int parts_equal(const parts *a, const parts *b) {
+    return a->count == b->count && memcmp(a->ends, b->ends, a->count * sizeof *a->ends) == 0 &&
+           memcmp(a->specials, b->specials, a->count * sizeof *a->specials) == 0;
+}
+
+/* Every cut of text[0..n), which goes on up to `whole`: returns how many there are. */
+static size_t check_cuts(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t whole) {
+    static parts expected;
+    static parts divided;
+    size_t found = 0;
+    expected.count = 0;
+    parts_add(&expected, p, s, text, 0, whole);
+    for (size_t from = 0; from <= n; from++) {
+        size_t cut = pybpe_text_cut(p, s, text, n, from);
+        CHECK(cut == n || (cut >= from && cut < n));
+        divided.count = 0;
+        if (cut < n) {
+            parts_add(&divided, p, s, text, 0, cut);
+            parts_add(&divided, p, s, text, cut, whole);
+            CHECK(parts_equal(&divided, &expected));
+            found += cut > 0;
+        }
+    }
+    return found;
+}
+
+static void test_pattern(int pattern) {
+    uint8_t text[2 * TEXT_BYTES];
+    pybpe_pretok *p = NULL;
+    size_t found = 0;
+    CHECK_EQ(pybpe_pretok_new(&p, pattern, NULL, NULL), PYBPE_OK);
+    for (int round = 0; round < 400; round++) {
+        pybpe_specials *s = random_specials(1 + random_below(SPECIALS));
+        size_t n = random_text(text);
+        size_t whole = n + random_text(text + n);
+        found += check_cuts(p, s, text, n, whole);
+        pybpe_specials_free(s);
+    }
+    CHECK(found > 1000);
+    pybpe_pretok_free(p);
+}
+
+int main(void) {
+    test_pattern(PYBPE_PATTERN_GPT2);
+    test_pattern(PYBPE_PATTERN_CL100K);
+    test_pattern(PYBPE_PATTERN_O200K);
+    test_pattern(PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS1);
+    return check_report("cut");
+}
