@@ -19,6 +19,8 @@ from .errors import ArgumentError, WorkerError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_thread = threading.local()  # .stop: in a thread of map_ordered, the event that its results are not wanted any more
+
 
 def worker_count(workers: int | None) -> int:
     """`workers`, or for None the number of CPUs that this process may use."""
@@ -34,7 +36,8 @@ def map_ordered(
 ) -> Iterator[Result]:
     """Yields function(item) for each item, in order, computed by `workers` threads.
 
-    An exception of `function` or of `items` is raised here, after the threads have stopped.
+    A function that loops in Python for longer than milliseconds calls `end_if_unwanted` in between. An exception of
+    `function` or of `items` is raised here, after the threads have stopped.
     """
     count = worker_count(workers)
     if count == 1:
@@ -42,15 +45,29 @@ def map_ordered(
         return
     pool = ThreadPoolExecutor(count, thread_name_prefix="pybpe")
     pending: deque[Future[Result]] = deque()
+    stop = threading.Event()
+
+    def work(item: Item) -> Result:
+        _thread.stop = stop
+        return function(item)
+
     try:
         for item in items:
-            pending.append(pool.submit(function, item))
+            pending.append(pool.submit(work, item))
             if len(pending) > 2 * count:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
     finally:
+        stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def end_if_unwanted() -> None:
+    """Raises CancelledError in a thread of `map_ordered` if nobody waits for its result any more."""
+    stop: threading.Event | None = getattr(_thread, "stop", None)
+    if stop is not None and stop.is_set():
+        raise CancelledError
 
 
 def map_by_executor(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from . import _binding
 from .errors import ArgumentError
+from .parallel import end_if_unwanted
 
 if TYPE_CHECKING:
     import regex
@@ -139,7 +140,9 @@ class Pattern:
     def _words(self, text: str) -> Iterator[str]:
         """What the custom pattern matches, and what lies between its matches."""
         done = 0
-        for match in self._compiled.finditer(text):
+        for i, match in enumerate(self._compiled.finditer(text)):
+            if i % 1024 == 0:
+                end_if_unwanted()
             start, end = match.span()
             if start > done:
                 yield text[done:start]

@@ -1,0 +1,160 @@
+"""How long Ctrl-C takes: interrupts.py [COUNT] interrupts of each operation, at random moments.
+
+A process of its own works without end. It is sent SIGINT, and says when its KeyboardInterrupt arrived (by the clock
+that both processes share), whether the operation left files behind, and whether training and encoding give the same
+results as before. Prints milliseconds, and fails if anything was left or changed; times are for the reader to judge.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "py"))
+
+CORPUS_BYTES = 20_000_000
+LONGEST_WAIT = 1.5  # seconds until the signal: from the first reads of an operation to far into its work
+
+
+def make_corpus(path: Path) -> None:
+    """English, Chinese and everything else, with words of its own throughout, so that training has much to do."""
+    from texts import chinese, english, mixed
+
+    rng = random.Random(3)
+    sources = [english(), english(), chinese(20_000), mixed(100_000)]
+    with path.open("w", encoding="utf-8") as file:
+        while file.tell() < CORPUS_BYTES:
+            source = rng.choice(sources)
+            start = rng.randrange(len(source) - 500)
+            file.write(source[start : start + 500] + f" {rng.randrange(10**9):x}\n")
+
+
+# ------------------------------------------------------------------------------------------------------
+# The process that works
+
+
+def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
+    """Each long operation, as a call without arguments."""
+    import pybpe
+    import pybpe.corpus
+
+    sample = corpus.read_bytes()[:2_000_000]
+    tok = pybpe.train([sample], vocab_size=4000, special_tokens=["<|endoftext|>"], progress=False)
+    data = corpus.read_bytes()
+    text = data.decode()
+    ids = tok.encode_to_numpy(data)
+    lines = text.splitlines()
+    return {
+        "train": lambda: pybpe.train(corpus, vocab_size=32_000, progress=False),
+        "train, one worker": lambda: pybpe.train(corpus, vocab_size=32_000, workers=1, progress=False),
+        "train, own pattern": lambda: pybpe.train([sample], vocab_size=4000, pattern=r"\w+|\W", progress=False),
+        "encode": lambda: tok.encode(text),
+        "encode_to_numpy": lambda: tok.encode_to_numpy(data),
+        "encode_batch": lambda: tok.encode_batch(lines),
+        "decode": lambda: tok.decode(ids),
+        "binarize": lambda: pybpe.binarize(tok, corpus, out, progress=False, resume=False),
+        "corpus": lambda: pybpe.corpus.clean(
+            [corpus],
+            out / "clean.jsonl",
+            documents="line",
+            dedup="normalized",
+            scrub_pii=True,
+            resume=False,
+            progress=False,
+        ),
+    }
+
+
+def check(corpus: Path) -> str:
+    """A digest of what training and encoding give: the same before and after any interrupt."""
+    import hashlib
+
+    import pybpe
+
+    sample = corpus.read_bytes()[:100_000]
+    tok = pybpe.train([sample], vocab_size=600, progress=False)
+    return hashlib.sha256(repr((tok.merges, tok.encode(sample))).encode()).hexdigest()
+
+
+def work(name: str, corpus: Path, out: Path) -> None:
+    """Says ready, works until it is interrupted, says when that was; again and again."""
+    call = operations(corpus, out)[name]
+    expected = check(corpus)
+    for line in sys.stdin:
+        assert line == "go\n"
+        try:
+            print("ready", flush=True)
+            for _ in itertools.count():
+                call()
+        except KeyboardInterrupt:
+            caught = time.monotonic()
+        same = check(corpus) == expected
+        left = [str(path) for path in out.rglob("*") if path.name.endswith(".tmp")]
+        print(json.dumps({"caught": caught, "same": same, "left": left}), flush=True)
+
+
+# ------------------------------------------------------------------------------------------------------
+# The process that interrupts
+
+
+def measure(name: str, corpus: Path, out: Path, count: int) -> list[float]:
+    """Seconds from the signal to the KeyboardInterrupt, `count` times. RuntimeError if the state after one is wrong."""
+    rng = random.Random(name)
+    command = [sys.executable, __file__, "--work", name, str(corpus), str(out)]
+    seconds = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        for i in range(count):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            if process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"{name}: interrupt {i}: the process is gone")
+            time.sleep(rng.uniform(0.001, LONGEST_WAIT))
+            sent = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            state = json.loads(process.stdout.readline() or "{}")
+            if not state.get("same") or state["left"]:
+                raise RuntimeError(f"{name}: interrupt {i}: {state or 'the process is gone'}")
+            seconds.append(state["caught"] - sent)
+        process.stdin.close()
+    return sorted(seconds)
+
+
+def main() -> int:
+    """See above."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and its children
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "corpus.txt"
+        make_corpus(corpus)
+        names = operations(corpus, Path(folder))
+        print(f"{'milliseconds':24}{'median':>8}{'p99':>8}{'most':>8}  of {count}")
+        for name in names:
+            out = Path(folder) / name.replace(", ", "-").replace(" ", "-")
+            out.mkdir()
+            try:
+                seconds = measure(name, corpus, out, count)
+            except RuntimeError as error:
+                failed += 1
+                print(error)
+                continue
+            p99 = seconds[-(-99 * count // 100) - 1]
+            print(f"{name:24}{seconds[count // 2] * 1e3:8.1f}{p99 * 1e3:8.1f}{seconds[-1] * 1e3:8.1f}", flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        sys.exit(main())
