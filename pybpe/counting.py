@@ -7,13 +7,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from . import _binding
 from .errors import ArgumentError
 from .formats import counts_file
 from .inputs import Piece, Range, Sample, Source, is_packed, no_cut, record_texts
 from .normalize import check_normalizer, normalize
-from .parallel import map_ordered, run_interruptibly, worker_count
+from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
 from .pretokenize import Text, cutter, data_pieces, total_bytes, utf8
 from .progress import Progress
@@ -116,7 +117,8 @@ class WordCounter:
         for text in self._texts(piece):
             if self._pattern.is_custom:
                 for segment in ordinary_segments(memoryview(text), specials):
-                    counter.add_word_list(words_of(self._pattern, bytes(segment)))
+                    for words in word_lists(self._pattern, bytes(segment)):
+                        counter.add_word_list(words)
             else:
                 counter.add(text)
         if self._table_limit is not None and counter.stats.memory > self._table_limit:
@@ -195,7 +197,10 @@ def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> I
         yield data[begin:]
 
 
-def words_of(pattern: Pattern, data: bytes) -> list[bytes]:
-    """The words of a text without specials."""
+def word_lists(pattern: Pattern, data: bytes) -> Iterator[list[bytes]]:
+    """The words of a text without specials, some thousands at a time, so that Ctrl-C waits for no more than those."""
     ends = pattern.word_ends(data)
-    return [data[a:b] for a, b in zip([0, *ends], ends)]
+    words = (data[begin:end] for begin, end in zip(chain((0,), ends), ends))
+    while batch := list(islice(words, 1 << 14)):
+        end_if_unwanted()
+        yield batch

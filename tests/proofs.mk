@@ -4,6 +4,8 @@
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
 # make msan | tsan | memcheck        one of them
+# make coverage   lines and branches that the tests reach, of csrc by llvm-cov and of the Python by coverage.py
+# make interrupts | determinism | threads    Ctrl-C count=100 times, runs=20 compared, seconds=60 of shared use: part of `make soak`
 
 .PHONY: analyze analyze-gcc analyze-tidy analyze-cppcheck sanitize-all msan tsan memcheck
 
@@ -87,9 +89,25 @@ coverage-pytest: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.pro
 coverage-pytest:
 	$(VENV)/python -m pip install --quiet coverage==7.16.1
 	cd $(COVERAGE_TREE) && PYTHONPATH=$(COVERAGE_TREE) $(CURDIR)/$(VENV)/coverage run -m pytest -q
-	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage combine --quiet && $(CURDIR)/$(VENV)/coverage report --skip-covered
+	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage combine --quiet
+	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage report --skip-covered --include='pybpe/*,llmc_compat/*'
 
 coverage-report:
 	llvm-profdata merge -o build/coverage/csrc.profdata build/coverage/raw/*.profraw
 	@llvm-cov report -show-region-summary=false -instr-profile build/coverage/csrc.profdata \
 	    $(COVERAGE_TREE)/pybpe/_core.abi3.so $(COVERED)
+
+# ---------------------------------------------------------------------------------------------------
+# Long runs
+
+.PHONY: interrupts determinism threads
+soak: interrupts determinism threads
+
+interrupts: all
+	$(VENV)/python tests/faults/interrupts.py $(or $(count),100)
+
+determinism: all
+	$(VENV)/python tests/faults/determinism.py $(or $(runs),20)
+
+threads: build/tsan/tests/test_threads
+	TSAN_OPTIONS=halt_on_error=1 $< $(or $(seconds),60)
