@@ -13,9 +13,14 @@ FAULTS = [
     ["inject.py", "errors"],
     ["inject.py", "deaths"],
     ["inject.py", "order"],
+    ["memory.py"],
     ["corrupt.py", "--each", "2000"],
 ]
 SOAK = [
+    ["kills.py", "--kills", "1000"],
+    ["inject.py", "errors"],
+    ["inject.py", "deaths"],
+    ["memory.py"],
     ["corrupt.py", "--each", "6000", "--times"],
 ]
 

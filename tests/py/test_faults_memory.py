@@ -1,0 +1,17 @@
+"""Allocations of the C library that fail, seen from Python: the quick part of tests/faults/memory.py."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+
+import shim  # noqa: E402
+
+pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.unavailable()))
+
+
+def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable() -> None:
+    names = ("tokenizer", "from bin", "encode", "count words", "read shard", "loader", "save_bin", "write_shard")
+    assert "0 problems" in shim.run("memory.py", *names)
