@@ -22,6 +22,7 @@ SOAK = [
     ["inject.py", "deaths"],
     ["memory.py"],
     ["corrupt.py", "--each", "6000", "--times"],
+    ["hostile.py"],
 ]
 
 
