@@ -62,8 +62,8 @@ static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_
         c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1, .shorter = CHAIN_NONE};
     }
     for (uint32_t rank = 0; rank < v->merges_count; rank++) {
-        uint32_t left = v->merges[2 * rank];
-        uint32_t right = v->merges[2 * rank + 1];
+        uint32_t left = v->merges[2 * (size_t)rank];
+        uint32_t right = v->merges[2 * (size_t)rank + 1];
         uint32_t id = v->merged[rank];
         const chain_token *x = &c->tokens[left];
         const chain_token *y = &c->tokens[right];

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "py"))
 
 CORPUS_BYTES = 20_000_000
-LONGEST_WAIT = 1.5  # seconds until the signal: from the first reads of an operation to far into its work
+LONGEST_WAIT = 0.5  # seconds until the signal: from the first reads of an operation to far into its work
 
 
 def make_corpus(path: Path) -> None:
