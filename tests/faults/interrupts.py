@@ -1,4 +1,4 @@
-"""How long Ctrl-C takes: interrupts.py [COUNT] interrupts of each operation, at random moments.
+"""How long Ctrl-C takes: interrupts.py [COUNT [OPERATION...]], at random moments.
 
 A process of its own works without end. It is sent SIGINT, and says when its KeyboardInterrupt arrived (by the clock
 that both processes share), whether the operation left files behind, and whether training and encoding give the same
@@ -137,7 +137,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.txt"
         make_corpus(corpus)
-        names = operations(corpus, Path(folder))
+        names = sys.argv[2:] or operations(corpus, Path(folder))
         print(f"{'milliseconds':24}{'median':>8}{'p99':>8}{'most':>8}  of {count}")
         for name in names:
             out = Path(folder) / name.replace(", ", "-").replace(" ", "-")
