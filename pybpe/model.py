@@ -83,9 +83,8 @@ class Model:
     def fingerprint(self) -> str:
         """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
         came from."""
-        digest = hashlib.sha256()
-        for token in self.tokens:
-            digest.update(len(token).to_bytes(8, "little") + token)
+        lengths = [len(token).to_bytes(8, "little") for token in self.tokens]
+        digest = hashlib.sha256(b"".join(part for both in zip(lengths, self.tokens) for part in both))
         digest.update(array("Q", [i for pair in self.merges for i in pair]).tobytes())
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
         digest.update(b"whole words" if self.whole_words else b"")

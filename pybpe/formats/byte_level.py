@@ -28,4 +28,4 @@ def to_text(token: bytes) -> str:
 
 def to_bytes(text: str) -> bytes:
     """The token that printable text stands for. KeyError if a character stands for no byte."""
-    return bytes(CHAR_TO_BYTE[char] for char in text)
+    return bytes(map(CHAR_TO_BYTE.__getitem__, text))

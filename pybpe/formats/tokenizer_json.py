@@ -128,7 +128,7 @@ def _read_merges(merges: list[Any], name: str) -> list[tuple[str, str]]:
     pairs = []
     for rank, merge in enumerate(merges):
         parts = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(p, str) for p in parts):
+        if not isinstance(parts, list) or [type(part) for part in parts] != [str, str]:
             raise FormatError(f"{name}: merges[{rank}] is {merge!r}, not two tokens")
         pairs.append((parts[0], parts[1]))
     return pairs
