@@ -271,7 +271,7 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
 void pybpe_vocab_free(pybpe_vocab *v);
 
 /* Reads a tokenizer.bin, version 1 or 2, of llm.c or ours. Ours carries merges, pattern and specials
-   behind the tokens, where llm.c ignores them (layout: csrc/vocab.c). A file without them decodes, and
+   behind the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). A file without them decodes, and
    has its merges recovered from the order of its ids, as tiktoken ranks are, with eot as its special. */
 int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,

@@ -1,0 +1,200 @@
+/*
+Merging one pair everywhere.
+
+A merge (a, b) -> c goes through its places from left to right, rewrites the slots of the live ones, and sums
+up the weights of the left and the right neighbours by token. Then, once for each neighbour and not for each
+place, the counts of (l, a) and (b, r) fall, and the frequent ones of (l, c) and (c, r) get lists of their
+exact size. In runs, c may become its own left neighbour:
+
+    a b a b          (b, a) falls once, seen from the left place
+    c . a b          the right neighbour of the first place is a: (c, a) rises
+    c . c .          the left neighbour of the second place is c: (c, a) falls again and (c, c) rises
+*/
+#include "train.h"
+
+enum { PREFETCH_PLACES = 12 };
+
+static inline void side_add(side *s, uint32_t id, uint64_t weight) {
+    neighbour *n = &s->by_token[id];
+    if (n->places_count == 0) {
+        s->touched[s->touched_count++] = id;
+    }
+    n->weight += weight;
+    n->places_count += 1;
+}
+
+static void side_clear(side *s) {
+    for (size_t i = 0; i < s->touched_count; i++) {
+        s->by_token[s->touched[i]] = (neighbour){0};
+    }
+    s->touched_count = 0;
+}
+
+/* The run of a position, at or after run `from`: the same one mostly, else found by halving. */
+static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
+    if (at < t->runs[from + 1].start) {
+        return from;
+    }
+    size_t low = from + 1, high = t->runs_count;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (t->runs[middle].start <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Rewrites the live places of a pair and sums up their neighbours. Outdated places are dropped from the
+   list. */
+static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
+    uint32_t *ids = t->ids;
+    const uint32_t left_length = t->lengths[p->left], right_length = t->lengths[p->right];
+    uint32_t live = 0;
+    size_t in_run = 0;
+    for (uint32_t i = 0; i < p->places_count; i++) {
+        if (i + PREFETCH_PLACES < p->places_count) {
+            PYBPE_PREFETCH(&ids[p->places[i + PREFETCH_PLACES]]);
+        }
+        uint32_t at = p->places[i], middle = at + left_length, end = middle + right_length;
+        if (ids[at] != p->left || ids[middle] != p->right) {
+            continue;
+        }
+        p->places[live++] = at;
+        in_run = run_seek(t, in_run, at);
+        uint64_t weight = t->runs[in_run].weight;
+        ids[middle - 1] = TRAIN_HOLE;
+        ids[middle] = TRAIN_HOLE;
+        ids[at] = merged;
+        ids[end - 1] = merged;
+        if (ids[at - 1] != TRAIN_SEP) {
+            side_add(&t->left, ids[at - 1], weight);
+        }
+        if (ids[end] != TRAIN_SEP) {
+            side_add(&t->right, ids[end], weight);
+        }
+    }
+    p->places_count = live;
+}
+
+static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, uint64_t weight) {
+    uint32_t index = pair_table_find(&t->pairs, left, right);
+    if (index != PAIR_NONE) {
+        t->pairs.pairs[index].count -= weight;
+    }
+}
+
+/* Adds a new pair with a list of its size if it is frequent enough; *places is where to write the list. */
+static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour *n, uint32_t *kept, pybpe_error *err) {
+    if (n->weight < t->threshold || !pair_is_short(t, left, right)) {
+        return PYBPE_OK;
+    }
+    uint32_t index;
+    int code = pair_table_add(&t->pairs, left, right, &index, err);
+    if (code == PYBPE_OK) {
+        code = pair_places_alloc(&t->pairs, index, n->places_count, err);
+    }
+    if (code == PYBPE_OK) {
+        pair *p = &t->pairs.pairs[index];
+        p->count = n->weight;
+        p->places_count = n->places_count;
+        n->places = p->places;
+        *kept += 1;
+        code = pair_heap_push(&t->pairs, index, err);
+    }
+    return code;
+}
+
+/* Changes the counts of the pairs around a merge (a, b) -> c, and makes those of c. */
+static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, uint32_t *kept, pybpe_error *err) {
+    int code = PYBPE_OK;
+    /* Where c follows c, the right neighbour of the first was still a. */
+    neighbour *twice = &t->left.by_token[c];
+    for (size_t i = 0; i < t->right.touched_count && code == PYBPE_OK; i++) {
+        uint32_t r = t->right.touched[i];
+        neighbour *n = &t->right.by_token[r];
+        pair_lower(t, b, r, n->weight);
+        if (r == a) {
+            n->weight -= twice->weight;
+            n->places_count -= twice->places_count;
+        }
+        if (n->places_count > 0) {
+            code = pair_raise(t, c, r, n, kept, err);
+        }
+    }
+    for (size_t i = 0; i < t->left.touched_count && code == PYBPE_OK; i++) {
+        uint32_t l = t->left.touched[i];
+        if (l != c) {
+            pair_lower(t, l, a, t->left.by_token[l].weight);
+        }
+        code = pair_raise(t, l, c, &t->left.by_token[l], kept, err);
+    }
+    return code;
+}
+
+/* Writes the lists of the new pairs: the neighbours are read again, now that all places are rewritten. */
+static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
+    const uint32_t *ids = t->ids;
+    const uint32_t length = t->lengths[c];
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + PREFETCH_PLACES < count) {
+            PYBPE_PREFETCH(&ids[places[i + PREFETCH_PLACES]]);
+        }
+        uint32_t at = places[i], l = ids[at - 1], r = ids[at + length];
+        if (l != TRAIN_SEP && t->left.by_token[l].places != NULL) {
+            *t->left.by_token[l].places++ = at - t->lengths[l];
+        }
+        if (r != TRAIN_SEP && r != c && t->right.by_token[r].places != NULL) { /* (c, c) is noted from its right */
+            *t->right.by_token[r].places++ = at;
+        }
+    }
+}
+
+int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err) {
+    if (t->merges_count == t->merges_cap) {
+        size_t cap = t->merges_cap == 0 ? 1024 : 2 * t->merges_cap;
+        uint32_t *merges = mem_resize_array(&t->mem, t->merges, cap, 3 * sizeof *merges);
+        if (merges == NULL) {
+            return error_set_memory(err, "the merges", cap * 3 * sizeof *merges);
+        }
+        t->merges = merges;
+        t->merges_cap = cap;
+    }
+    uint32_t *to = t->merges + 3 * t->merges_count++;
+    to[0] = left;
+    to[1] = right;
+    to[2] = merged;
+    return PYBPE_OK;
+}
+
+/* Merges one pair everywhere. */
+int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
+    uint32_t a = t->pairs.pairs[index].left, b = t->pairs.pairs[index].right, c;
+    uint32_t tokens_before = t->tokens_count;
+    int code = train_token_concat(t, a, b, &c, err);
+    if (code == PYBPE_OK) {
+        code = train_merges_append(t, a, b, c, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    merge_rewrite(t, &t->pairs.pairs[index], c);
+    if (t->tokens_count == tokens_before) { /* an existing token: its pairs may have risen */
+        side_clear(&t->left);
+        side_clear(&t->right);
+        return train_scan_start(t, false, err);
+    }
+    uint32_t kept = 0;
+    code = merge_recount(t, a, b, c, &kept, err);
+    if (code == PYBPE_OK && kept > 0) {
+        const pair *p = &t->pairs.pairs[index];
+        merge_note_places(t, p->places, p->places_count, c);
+    }
+    side_clear(&t->left);
+    side_clear(&t->right);
+    t->pairs.pairs[index].count = 0;
+    pair_places_free(&t->pairs, index);
+    return code;
+}

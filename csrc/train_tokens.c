@@ -1,0 +1,166 @@
+/*
+The tokens of a training: their bytes, lengths, and an index that finds a token by its bytes.
+
+The index is there because two merges may spell the same bytes, as (ab, c) and (a, bc) do. The second one makes
+no new token, it gives the first one's, as with Hugging Face.
+*/
+#include "train.h"
+#include "wordkey.h"
+
+static uint64_t bytes_prefix(const uint8_t *bytes, size_t n) {
+    uint64_t prefix = 0;
+    for (size_t i = 0; i < 8; i++) {
+        prefix = prefix << 8 | (i < n ? bytes[i] : 0);
+    }
+    return prefix;
+}
+
+static uint64_t bytes_hash(const uint8_t *bytes, size_t n, hash_seed seed) {
+    return n <= WORD_INLINE_MAX ? word_key_hash(word_key_careful(bytes, n), seed) : word_hash_long(bytes, n, seed);
+}
+
+/* The slot of the index where a token with these bytes is, or would be. */
+static size_t index_find(const pybpe_trainer *t, const uint8_t *bytes, size_t n) {
+    size_t i = (size_t)bytes_hash(bytes, n, t->seed) & t->index_mask;
+    for (; t->index_slots[i] != 0; i = (i + 1) & t->index_mask) {
+        uint32_t known = t->index_slots[i] - 1;
+        if (t->lengths[known] == n && memcmp(t->token_bytes + t->tokens[known].offset, bytes, n) == 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+static int lengths_room(pybpe_trainer *t, size_t cap) {
+    token *tokens = mem_resize_array(&t->mem, t->tokens, cap, sizeof *tokens);
+    if (tokens == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    t->tokens = tokens;
+    uint32_t *lengths = mem_resize_array(&t->mem, t->lengths, cap, sizeof *lengths);
+    if (lengths == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    t->lengths = lengths;
+    return PYBPE_OK;
+}
+
+/* A larger side. All its counts are zero now, so none are copied. */
+static int side_room(pybpe_trainer *t, side *s, size_t cap) {
+    neighbour *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token);
+    uint32_t *touched = mem_alloc_array(&t->mem, cap, sizeof *touched);
+    if (by_token == NULL || touched == NULL) {
+        mem_free(&t->mem, by_token);
+        mem_free(&t->mem, touched);
+        return PYBPE_ERR_MEMORY;
+    }
+    mem_free(&t->mem, s->by_token);
+    mem_free(&t->mem, s->touched);
+    s->by_token = by_token;
+    s->touched = touched;
+    return PYBPE_OK;
+}
+
+static int index_room(pybpe_trainer *t, size_t cap) {
+    uint32_t *slots = mem_alloc_zeroed(&t->mem, 2 * cap, sizeof *slots);
+    if (slots == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    mem_free(&t->mem, t->index_slots);
+    t->index_slots = slots;
+    t->index_mask = 2 * cap - 1;
+    for (uint32_t i = 0; i < t->tokens_count; i++) {
+        slots[index_find(t, t->token_bytes + t->tokens[i].offset, t->lengths[i])] = i + 1;
+    }
+    return PYBPE_OK;
+}
+
+/* Room for one more token in everything that is indexed by tokens. */
+static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
+    if (t->tokens_count < t->tokens_cap) {
+        return PYBPE_OK;
+    }
+    size_t cap = t->tokens_cap == 0 ? 1024 : 2 * (size_t)t->tokens_cap;
+    if (lengths_room(t, cap) != PYBPE_OK || side_room(t, &t->left, cap) != PYBPE_OK ||
+        side_room(t, &t->right, cap) != PYBPE_OK || index_room(t, cap) != PYBPE_OK) {
+        return error_set_memory(err, "the tokens of a training",
+                                cap * (sizeof *t->tokens + 2 * sizeof(neighbour) + 5 * sizeof(uint32_t)));
+    }
+    t->tokens_cap = (uint32_t)cap;
+    return PYBPE_OK;
+}
+
+static int token_bytes_room(pybpe_trainer *t, size_t n, pybpe_error *err) {
+    if (n <= t->token_bytes_cap - t->token_bytes_count) {
+        return PYBPE_OK;
+    }
+    size_t cap = 2 * (t->token_bytes_count + n) + 4096;
+    uint8_t *bytes = mem_resize_array(&t->mem, t->token_bytes, cap, 1);
+    if (bytes == NULL) {
+        return error_set_memory(err, "the bytes of tokens", cap);
+    }
+    t->token_bytes = bytes;
+    t->token_bytes_cap = cap;
+    return PYBPE_OK;
+}
+
+/* The token whose n bytes stand, not yet counted, at the end of token_bytes: an existing one with the same
+   bytes, or a new one. There must be room for it. */
+static uint32_t token_intern(pybpe_trainer *t, size_t n) {
+    const uint8_t *bytes = t->token_bytes + t->token_bytes_count;
+    size_t slot = index_find(t, bytes, n);
+    if (t->index_slots[slot] != 0) {
+        return t->index_slots[slot] - 1;
+    }
+    uint32_t id = t->tokens_count++;
+    t->tokens[id] = (token){bytes_prefix(bytes, n), t->token_bytes_count, id};
+    t->lengths[id] = (uint32_t)n;
+    t->token_bytes_count += n;
+    t->index_slots[slot] = id + 1;
+    return id;
+}
+
+/* The token of left + right. */
+int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
+    size_t n = (size_t)t->lengths[left] + t->lengths[right];
+    int code = token_bytes_room(t, n, err);
+    if (code == PYBPE_OK) {
+        code = tokens_room(t, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    uint8_t *to = t->token_bytes + t->token_bytes_count;
+    memcpy(to, t->token_bytes + t->tokens[left].offset, t->lengths[left]);
+    memcpy(to + t->lengths[left], t->token_bytes + t->tokens[right].offset, t->lengths[right]);
+    *merged = token_intern(t, n);
+    return PYBPE_OK;
+}
+
+int train_tokens_init(pybpe_trainer *t, pybpe_error *err) {
+    int code = tokens_room(t, err);
+    if (code == PYBPE_OK) {
+        code = token_bytes_room(t, 256, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    uint32_t order[256];
+    huggingface_byte_order(order);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        t->token_bytes[t->token_bytes_count] = (uint8_t)byte;
+        t->tokens[token_intern(t, 1)].order = order[byte];
+    }
+    return PYBPE_OK;
+}
+
+void train_tokens_free(pybpe_trainer *t) {
+    mem_free(&t->mem, t->tokens);
+    mem_free(&t->mem, t->lengths);
+    mem_free(&t->mem, t->token_bytes);
+    mem_free(&t->mem, t->index_slots);
+    mem_free(&t->mem, t->left.by_token);
+    mem_free(&t->mem, t->left.touched);
+    mem_free(&t->mem, t->right.by_token);
+    mem_free(&t->mem, t->right.touched);
+}

@@ -1,0 +1,199 @@
+/*
+Words as symbols: the array that all other parts of a training work on.
+
+Symbols live by byte position. All words lie end to end in one array of ids, a slot a byte, with a separator
+before, between and after them. A token that covers the bytes p .. p + len - 1 has its id in its first and in
+its last slot, so that both neighbours of a token are found without links, however long the word is:
+
+    bytes        t    h    e         t    h    e    n
+    ids     TRAIN_SEP 260 TRAIN_HOLE  260  TRAIN_SEP  260 TRAIN_HOLE  260   n   TRAIN_SEP       260 is "the"
+                 p         |         p         |    |
+                           last slot           |    next token: p + 3
+                                               last slot, seen from n as the slot before it
+
+A place in a list may be outdated, since its tokens may have become part of longer ones. It is live exactly
+if ids[p] is still the left token and ids[p + length] the right one: a token never shrinks, so slot p holds
+either the id that it had when the place was noted, or that of a longer token, or TRAIN_HOLE.
+
+Words are laid out by descending count, so that the weight of a place is found from a short table of runs
+(first position, count). The places of a list ascend, and the run with them.
+*/
+#include "train.h"
+
+#include <stdlib.h>
+
+enum { SMALL_COUNTS = 1 << 16 };
+
+typedef struct counted_word {
+    uint64_t count;
+    uint32_t word;
+} counted_word;
+
+static int counted_word_compare(const void *x, const void *y) {
+    const counted_word *a = x, *b = y;
+    return a->count != b->count ? (a->count < b->count ? 1 : -1) : (a->word > b->word) - (a->word < b->word);
+}
+
+static uint64_t word_length(const pybpe_strings *words, size_t i) { return words->offsets[i + 1] - words->offsets[i]; }
+
+/* A word of one byte has no pair, one that never occurs no weight: neither is laid out. */
+static bool word_matters(const pybpe_strings *words, const uint64_t *counts, size_t i) {
+    return counts[i] > 0 && word_length(words, i) > 1;
+}
+
+/* What the words need, checked: slots, and that no sum of counts can overflow. */
+static int words_measure(const pybpe_strings *words, const uint64_t *counts, uint64_t *slots, size_t *used,
+                         pybpe_error *err) {
+    uint64_t weight = 0;
+    *slots = 1;
+    *used = 0;
+    for (size_t i = 0; i < words->count; i++) {
+        if (!word_matters(words, counts, i)) {
+            continue;
+        }
+        uint64_t pairs;
+        if (__builtin_mul_overflow(counts[i], word_length(words, i), &pairs) ||
+            __builtin_add_overflow(weight, pairs, &weight)) {
+            return error_set(err, PYBPE_ERR_LIMIT, i, "word counts are too large: their sum by bytes passes 2^64");
+        }
+        *slots += word_length(words, i) + 1;
+        *used += 1;
+    }
+    if (*slots >= TRAIN_HOLE || words->count >= TRAIN_HOLE) {
+        return error_set(err, PYBPE_ERR_LIMIT, 0,
+                         "%llu bytes of distinct words are too many to train on, 4 GiB the most: train on a sample of "
+                         "the corpus, or drop the words that occur once",
+                         (unsigned long long)*slots);
+    }
+    return PYBPE_OK;
+}
+
+/* The words that matter, by descending count: counting sort for small counts, which nearly all are. */
+static int words_sort(const pybpe_strings *words, const uint64_t *counts, counted_word *sorted, size_t used,
+                      const pybpe_allocator *mem, pybpe_error *err) {
+    uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
+    if (starts == NULL) {
+        return error_set_memory(err, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts);
+    }
+    for (size_t i = 0; i < words->count; i++) {
+        if (word_matters(words, counts, i) && counts[i] < SMALL_COUNTS) {
+            starts[counts[i]] += 1;
+        }
+    }
+    uint32_t end = (uint32_t)used;
+    for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words end the list */
+        end -= starts[count];
+        starts[count] = end;
+    }
+    size_t large = 0;
+    for (size_t i = 0; i < words->count; i++) {
+        if (word_matters(words, counts, i)) {
+            size_t at = counts[i] < SMALL_COUNTS ? starts[counts[i]]++ : large++;
+            sorted[at] = (counted_word){counts[i], (uint32_t)i};
+        }
+    }
+    mem_free(mem, starts);
+    qsort(sorted, large, sizeof *sorted, counted_word_compare);
+    return PYBPE_OK;
+}
+
+/* Writes one token of the layout. */
+static void slots_write(uint32_t *ids, uint32_t id, uint32_t length) {
+    ids[0] = id;
+    for (uint32_t i = 1; i + 1 < length; i++) {
+        ids[i] = TRAIN_HOLE;
+    }
+    ids[length - 1] = id;
+}
+
+/* Lays out one word as the base merges leave it, or as bytes if there are none. */
+static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_t *to, const merge_table *base,
+                        merge_scratch *scratch, pybpe_error *err) {
+    if (base == NULL) {
+        for (size_t i = 0; i < n; i++) {
+            to[i] = word[i];
+        }
+        return PYBPE_OK;
+    }
+    uint32_t short_ids[MERGE_SHORT_MAX];
+    const uint32_t *merged = short_ids;
+    size_t count;
+    if (n <= MERGE_SHORT_MAX) {
+        count = merge_short(base, word, n, short_ids);
+    } else {
+        int code = merge_long(base, scratch, word, n, &count, &t->mem, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+        merged = scratch->ids;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t length = t->lengths[merged[i]];
+        slots_write(to, merged[i], length);
+        to += length;
+    }
+    return PYBPE_OK;
+}
+
+static int runs_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
+                     pybpe_error *err) {
+    size_t runs = 1;
+    for (size_t i = 0; i < used; i++) {
+        runs += i == 0 || sorted[i].count != sorted[i - 1].count;
+    }
+    t->runs = mem_alloc_array(&t->mem, runs, sizeof *t->runs);
+    if (t->runs == NULL) {
+        return error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
+    }
+    uint32_t at = 1;
+    for (size_t i = 0; i < used; i++) {
+        if (i == 0 || sorted[i].count != sorted[i - 1].count) {
+            t->runs[t->runs_count++] = (run){at, sorted[i].count};
+        }
+        at += (uint32_t)word_length(words, sorted[i].word) + 1;
+    }
+    t->runs[t->runs_count] = (run){at, 0};
+    return PYBPE_OK;
+}
+
+static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
+                       const merge_table *base, pybpe_error *err) {
+    merge_scratch scratch = {0};
+    uint32_t *to = t->ids;
+    *to++ = TRAIN_SEP;
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < used && code == PYBPE_OK; i++) {
+        size_t n = (size_t)word_length(words, sorted[i].word);
+        code = word_lay_out(t, words->bytes + words->offsets[sorted[i].word], n, to, base, &scratch, err);
+        to += n;
+        *to++ = TRAIN_SEP;
+    }
+    merge_scratch_free(&scratch, &t->mem);
+    return code;
+}
+
+int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
+                        pybpe_error *err) {
+    uint64_t slots;
+    size_t used;
+    int code = words_measure(words, counts, &slots, &used, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    counted_word *sorted = mem_alloc_array(&t->mem, used + 1, sizeof *sorted);
+    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)slots, sizeof *t->ids)) {
+        mem_free(&t->mem, sorted);
+        return error_set_memory(err, "the words of a training", (size_t)slots * sizeof *t->ids);
+    }
+    t->ids = t->ids_table.data;
+    t->slots = (uint32_t)slots;
+    code = words_sort(words, counts, sorted, used, &t->mem, err);
+    if (code == PYBPE_OK) {
+        code = runs_fill(t, sorted, used, words, err);
+    }
+    if (code == PYBPE_OK) {
+        code = layout_fill(t, sorted, used, words, base, err);
+    }
+    mem_free(&t->mem, sorted);
+    return code;
+}

@@ -1,0 +1,81 @@
+/*
+Merges from the order of ids, for vocabularies that come as ranks alone: tiktoken's files, and tokenizer.bin as llm.c
+writes it.
+
+Ids ascend with the ranks of merges. So the two tokens that a token was merged from are what the merges of
+all lower ids leave of its bytes. If they leave more than two, the token can't be reached, and has no merge.
+*/
+#include "merge.h"
+#include "vocab_make.h"
+
+/* Merges one token with the merges of all lower ones. *parts is their number, and ids their ids. */
+static int token_parts(const merge_table *table, merge_scratch *scratch, const uint8_t *bytes, size_t n,
+                       const uint32_t **ids, size_t *parts, uint32_t *small, const pybpe_allocator *mem,
+                       pybpe_error *err) {
+    if (n <= MERGE_SHORT_MAX) {
+        *parts = merge_short(table, bytes, n, small);
+        *ids = small;
+        return PYBPE_OK;
+    }
+    int code = merge_long(table, scratch, bytes, n, parts, mem, err);
+    *ids = scratch->ids;
+    return code;
+}
+
+static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch *scratch, uint32_t *merges,
+                        size_t *count, pybpe_error *err) {
+    uint32_t small[MERGE_SHORT_MAX];
+    uint32_t found = 0;
+    for (uint32_t id = 0; id < v->count; id++) {
+        const uint8_t *bytes = vocab_token(v, id);
+        size_t n = vocab_token_length(v, id);
+        if (n < 2 || !token_is_ordinary(v, id)) {
+            continue;
+        }
+        const uint32_t *ids;
+        size_t parts;
+        int code = token_parts(table, scratch, bytes, n, &ids, &parts, small, &v->mem, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
+        if (parts == 2) {
+            uint32_t *parents = merges + 2 * (size_t)found;
+            parents[0] = ids[0];
+            parents[1] = ids[1];
+            merge_table_add(table, parents[0], parents[1], found, id);
+            if (n == 2) {
+                merge_table_add_bytes(table, bytes[0], bytes[1], found);
+            }
+            found += 1;
+        }
+    }
+    *count = found;
+    return PYBPE_OK;
+}
+
+/* The merges of an indexed vocabulary, from the order of its ids. */
+int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err) {
+    merge_table table;
+    int code = merge_table_new(&table, v->count, v->count, v->byte_ids, &v->mem, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    merge_scratch scratch = {0};
+    code = recover_with(v, &table, &scratch, merges, count, err);
+    merge_scratch_free(&scratch, &v->mem);
+    merge_table_free(&table, &v->mem);
+    return code;
+}
+
+int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
+                               const pybpe_allocator *mem, pybpe_error *err) {
+    pybpe_vocab_spec bare = *spec;
+    bare.merges_count = 0;
+    pybpe_vocab *v;
+    int code = pybpe_vocab_new(&v, &bare, mem, err);
+    if (code == PYBPE_OK) {
+        code = vocab_recover(v, merges, count, err);
+        pybpe_vocab_free(v);
+    }
+    return code;
+}
