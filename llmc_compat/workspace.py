@@ -70,8 +70,13 @@ def make_workspace(
     *,
     vocab_size: int = 20000,
     special_tokens: Sequence[str] = CONTROL_TOKENS,
+    special_ids: str = "first",
     pattern: str = "gpt2",
+    digits: int | None = None,
+    normalizer: str | None = None,
     min_frequency: int = 2,
+    max_token_length: int = 255,
+    tie_break: str = "lexicographic",
     depth: int = 12,
     layers: int | None = None,
     heads: int | None = None,
@@ -83,20 +88,25 @@ def make_workspace(
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
     shard_tokens: int = 10**8,
+    documents: str = "auto",
+    text_key: str = "text",
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Workspace:
     """Splits a corpus, trains a tokenizer on the train split, encodes all, and writes a random model for it.
 
     Args:
-        inputs, special_tokens, pattern, min_frequency, splits, split_by, shard_tokens, workers, progress: as in
-            `pybpe.prepare`; at least the train and val split.
+        inputs: as in `pybpe.prepare`.
         vocab_size: tokens; fewer come out if the text is too short for so many.
+        special_tokens, special_ids, pattern, digits, normalizer, min_frequency, max_token_length, tie_break: of the
+            tokenizer, as in `pybpe.train`; <|endoftext|> must be among the special tokens.
         depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels change parts of it.
         context: maxT, at least 64 for the CPU trainer.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad: Vp is the least multiple of this above V; itself a multiple of 8, for CUDA.
         seed: of the model's weights.
+        splits, split_by, shard_tokens, documents, text_key, workers, progress: as in `pybpe.binarize`; at least the
+            train and val split.
 
     Raises:
         LimitError: a split is too small for one batch; it says the largest B and T that fit.
@@ -113,13 +123,20 @@ def make_workspace(
             data,
             vocab_size=vocab_size,
             special_tokens=special_tokens,
+            special_ids=special_ids,
             pattern=pattern,
+            digits=digits,
+            normalizer=normalizer,
             min_frequency=min_frequency,
+            max_token_length=max_token_length,
+            tie_break=tie_break,
             splits=splits,
             split_by=split_by,
             name=NAME,
             min_shard_tokens=CPU_BATCH.min_tokens,
             shard_tokens=shard_tokens,
+            documents=documents,
+            text_key=text_key,
             workers=workers,
             progress=progress,
         )

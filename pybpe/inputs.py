@@ -15,6 +15,7 @@ import random
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 try:
@@ -171,6 +172,9 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
         if isinstance(record, dict) and isinstance(record.get(text_key), str):
             return record
         problem = f"expected an object with a string {text_key!r}"
+        if isinstance(record, dict) and text_key not in record:
+            keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
+            problem += f", and its keys are {keys or 'none'}: say with text_key (--text-key) which one is the text"
     raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)
 
 

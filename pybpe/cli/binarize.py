@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..model import CONTROL_TOKENS
 from .common import add_command, add_common, load, parse_numbers, progress, report
 from .executors import dask_executor
-from .train import add_training_options
+from .token_files import add_document_options, add_least_tokens, add_split_options
+from .train import add_training_options, training_arguments
 
 if TYPE_CHECKING:
     from ..dataset import Manifest
@@ -27,8 +28,8 @@ def add_binarize(commands: Any) -> None:
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
-    _add_file_options(parser)
-    _add_split_options(parser)
+    add_document_options(parser)
+    _add_output_options(parser)
     parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for the others) or none")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
     parser.add_argument(
@@ -76,9 +77,9 @@ def add_prepare(commands: Any) -> None:
         "validation text, and encodes all splits.",
         "pybpe prepare novel.txt -o data --vocab-size 20000",
     )
-    _add_file_options(parser)
+    add_document_options(parser)
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
-    _add_split_options(parser)
+    _add_output_options(parser)
     add_common(parser)
     parser.set_defaults(run=_run_prepare)
 
@@ -90,17 +91,10 @@ def _run_prepare(args: argparse.Namespace) -> None:
         args.files,
         args.output,
         vocab_size=args.vocab_size,
-        special_tokens=args.special_token or CONTROL_TOKENS,
+        **training_arguments(args, CONTROL_TOKENS),
         splits=parse_numbers("--splits", args.splits),
         split_by=args.split_by,
         name=args.name,
-        pattern=args.pattern,
-        digits=args.digits,
-        normalizer=args.normalizer,
-        min_frequency=args.min_frequency,
-        tie_break=args.tie_break,
-        special_ids=args.special_ids,
-        max_token_length=args.max_token_length,
         min_shard_tokens=args.min_shard_tokens,
         shard_tokens=args.shard_tokens,
         format=args.format,
@@ -113,13 +107,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
     _report_manifest(args, manifest)
 
 
-def _add_file_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="text, *.jsonl, *.parquet, also *.gz and *.zst; folders, globs; - is stdin",
-    )
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
     parser.add_argument(
         "--format",
@@ -127,24 +115,11 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="llmc (default), raw (nanoGPT), npy, megatron, parquet or webdataset",
     )
-    parser.add_argument(
-        "--documents",
-        default="auto",
-        metavar="HOW",
-        help="in text files they are separated by the text <|endoftext|> (special, the default), blank lines (blank);"
-        " or are one a line (line) or file; jsonl: JSON lines, whatever the name",
-    )
-    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a record (default: text)")
+    add_split_options(parser)
+    add_least_tokens(parser)
     parser.add_argument(
         "--sequence-length", type=int, default=1024, metavar="N", help="tokens a row of parquet, webdataset (1024)"
     )
-
-
-def _add_split_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
-    parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
-    parser.add_argument("--shard-tokens", type=int, default=10**8, metavar="N", help="default: 100000000")
-    parser.add_argument("--min-shard-tokens", type=int, metavar="N", help="default: 257, llm.c's least; 0 allows any")
     parser.add_argument("--name", metavar="NAME", help="of the shards (default: the first file's)")
 
 

@@ -7,10 +7,12 @@ import sys
 from typing import Any
 
 from ..model import CONTROL_TOKENS
-from .common import add_command, add_common, parse_amount, parse_numbers, progress, report
+from .common import add_command, add_common, parse_numbers, progress, report
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
+from .token_files import add_document_options, add_split_options
+from .train import add_training_options, training_arguments
 
 
 def add_llmc(commands: Any) -> None:
@@ -38,19 +40,15 @@ def _add_workspace(commands: Any) -> None:
         "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model\n"
         "for this vocabulary, all where llm.c's trainers look; and a README.md with the exact commands.",
         "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
-        "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth 12\n"
+        "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
+        "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text files")
+    add_document_options(parser)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder, made if needed")
-    parser.add_argument("--vocab-size", type=int, default=20000, metavar="N", help="tokens (default: 20000)")
-    parser.add_argument("--special-token", action="append", metavar="S", help="default: the nine of llm.c's profile")
-    parser.add_argument("--pattern", default="gpt2", metavar="P", help="how words are cut (default: gpt2)")
-    parser.add_argument("--min-frequency", type=int, default=2, metavar="N", help="default: 2")
+    add_training_options(parser, CONTROL_TOKENS, min_frequency=2, size_required=False, vocab_size=20000)
     add_model_options(parser)
-    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
-    parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
-    parser.add_argument("--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="default: 100M")
+    add_split_options(parser)
     add_common(parser)
     parser.set_defaults(run=_run_workspace)
 
@@ -62,9 +60,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         args.files,
         args.output,
         vocab_size=args.vocab_size,
-        special_tokens=args.special_token or CONTROL_TOKENS,
-        pattern=args.pattern,
-        min_frequency=args.min_frequency,
+        **training_arguments(args, CONTROL_TOKENS),
         depth=depth_number(args),
         layers=args.layers,
         heads=args.heads,
@@ -76,6 +72,8 @@ def _run_workspace(args: argparse.Namespace) -> None:
         splits=parse_numbers("--splits", args.splits),
         split_by=args.split_by,
         shard_tokens=args.shard_tokens,
+        documents=args.documents,
+        text_key=args.text_key,
         workers=args.workers,
         progress=progress(args),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_common, load, open_source, parse_amount, parse_numbers, report
+from .common import add_command, add_common, load, open_source, parse_numbers, report
+from .token_files import add_least_tokens, add_split_options
 
 
 def add_chat(commands: Any) -> None:
@@ -26,11 +27,8 @@ def add_chat(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
     parser.add_argument("--name", default="chat", metavar="NAME", help="of the shards (default: chat)")
-    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
-    parser.add_argument("--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="default: 100M")
-    parser.add_argument(
-        "--min-shard-tokens", type=int, default=257, metavar="N", help="default: 257, llm.c's least; 0 allows any"
-    )
+    add_split_options(parser, by=False)
+    add_least_tokens(parser, 257)
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_chat)
 

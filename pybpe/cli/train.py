@@ -57,10 +57,17 @@ def add_training_options(
     min_frequency: int = 0,
     pattern: str | None = "gpt2",
     size_required: bool = True,
+    vocab_size: int | None = None,
 ) -> None:
     """The options of every command that trains; the arguments are its defaults."""
+    default = f" (default: {vocab_size})" if vocab_size is not None else ""
     parser.add_argument(
-        "--vocab-size", type=parse_amount, required=size_required, metavar="N", help="tokens, specials included"
+        "--vocab-size",
+        type=parse_amount,
+        default=vocab_size,
+        required=size_required,
+        metavar="N",
+        help=f"tokens, specials included{default}",
     )
     default = f"{len(special_tokens)} control tokens" if special_tokens else "none"
     parser.add_argument(
@@ -89,6 +96,20 @@ def add_training_options(
     )
 
 
+def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] = ()) -> dict[str, Any]:
+    """What these options say, but for the vocabulary's size, as arguments of `pybpe.train`."""
+    return {
+        "special_tokens": args.special_token or special_tokens,
+        "special_ids": args.special_ids,
+        "pattern": args.pattern,
+        "digits": args.digits,
+        "normalizer": args.normalizer,
+        "min_frequency": args.min_frequency,
+        "max_token_length": args.max_token_length,
+        "tie_break": args.tie_break,
+    }
+
+
 def _run_train(args: argparse.Namespace) -> None:
     from .. import curve
     from ..trainer import train
@@ -103,16 +124,9 @@ def _run_train(args: argparse.Namespace) -> None:
         args.files if counts is None else None,
         counts=counts,
         vocab_size=size,
-        special_tokens=args.special_token or (),
-        special_ids=args.special_ids,
-        pattern=args.pattern,
-        digits=args.digits,
-        normalizer=args.normalizer,
-        min_frequency=args.min_frequency,
-        max_token_length=args.max_token_length,
-        tie_break=args.tie_break,
         base=load(args.base) if args.base is not None else None,
         checkpoint=args.checkpoint,
+        **training_arguments(args),
         **input_arguments(args),
     )
     if args.output.endswith(".bin"):

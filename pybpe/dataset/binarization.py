@@ -104,7 +104,8 @@ def binarize(
         MissingExtraError: parquet without pyarrow.
     """
     settings = check_settings(
-        tok,
+        tok.n_vocab,
+        tok.eot_token is not None,
         format=format,
         splits=splits,
         split_by=split_by,
@@ -164,8 +165,12 @@ def run(
     return conversion.finish(tok, settings, description, records)
 
 
-def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
+def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]:
     """The arguments of `binarize` that influence the files, with defaults filled in.
+
+    Args:
+        n_vocab: tokens of the tokenizer.
+        has_mark: whether <|endoftext|> is one of them.
 
     Raises:
         ArgumentError, LimitError: one is out of range.
@@ -173,7 +178,7 @@ def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
     if given["format"] not in FORMATS:
         raise ArgumentError(f"format must be one of {', '.join(FORMATS)}, not {given['format']!r}")
     form = FORMATS[given["format"]]
-    settings = {**given, "splits": list(map(float, given["splits"])), "dtype": _dtype(tok, form, given["dtype"])}
+    settings = {**given, "splits": list(map(float, given["splits"])), "dtype": _dtype(n_vocab, form, given["dtype"])}
     for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
         if settings[what] is None:
             settings[what] = default
@@ -181,12 +186,12 @@ def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
         if settings[what] not in choices:
             raise ArgumentError(f"{what} must be one of {', '.join(choices)}, not {settings[what]!r}")
     check_splits(settings["splits"])
-    if tok.eot_token is None and settings["eot"] != "none":
+    if not has_mark and settings["eot"] != "none":
         raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
         if settings[what] < least:
             raise ArgumentError(f"{what} must be at least {least}, not {settings[what]}")
-    Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
+    Kinds(settings["documents"], settings["text_key"], has_mark)
     if form.name == "parquet":
         pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
     largest = (settings["shard_tokens"] + settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
@@ -198,15 +203,15 @@ def check_settings(tok: Tokenizer, **given: Any) -> dict[str, Any]:
     return settings
 
 
-def _dtype(tok: Tokenizer, form: Format, dtype: str) -> str:
+def _dtype(n_vocab: int, form: Format, dtype: str) -> str:
     if dtype not in ("auto", "uint16", "uint32"):
         raise ArgumentError(f"dtype must be one of auto, uint16, uint32, not {dtype!r}")
-    if dtype == "uint16" and tok.n_vocab > 1 << 16:
-        raise LimitError(f"uint16 cannot hold the ids of {tok.n_vocab} tokens: take dtype='uint32', or 'auto'")
+    if dtype == "uint16" and n_vocab > 1 << 16:
+        raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: take dtype='uint32', or 'auto'")
     if dtype != "auto":
         return dtype
     largest = megatron.LARGEST_UINT16_VOCABULARY if form.name == "megatron" else 1 << 16
-    return "uint16" if tok.n_vocab <= largest else "uint32"
+    return "uint16" if n_vocab <= largest else "uint32"
 
 
 def name_of(given: Sequence[str], staged: Staged) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from .. import _binding
 from ..folders import make_folder
@@ -22,7 +23,6 @@ from .kinds import Kinds
 from .manifest import Manifest
 from .planning import Cutting, Plan
 from .reading import blocks
-from .splits import check_splits
 from .staging import stage
 
 
@@ -67,9 +67,23 @@ def prepare(
         What `train` and `binarize` raise.
     """
     given = check_inputs(inputs)
-    check_splits(splits)
     specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
     has_mark = END_OF_TEXT in specials
+    settings_for = partial(
+        check_settings,
+        has_mark=has_mark,
+        format=format,
+        splits=splits,
+        split_by=split_by,
+        eot=None if has_mark else "none",
+        dtype="auto",
+        shard_tokens=shard_tokens,
+        min_shard_tokens=min_shard_tokens,
+        sequence_length=sequence_length,
+        documents=documents,
+        text_key=text_key,
+    )
+    settings_for(vocab_size)  # refuses now what it would refuse after the training
     kinds = Kinds(documents, text_key, has_mark)
     folder = make_folder(out)
     staged = stage(given, folder)
@@ -89,22 +103,10 @@ def prepare(
         workers=workers,
         progress=progress,
     )
-    settings = check_settings(
-        tok,
-        format=format,
-        splits=splits,
-        split_by=split_by,
-        eot=None if has_mark else "none",
-        dtype="auto",
-        shard_tokens=shard_tokens,
-        min_shard_tokens=min_shard_tokens,
-        sequence_length=sequence_length,
-        documents=documents,
-        text_key=text_key,
-    )
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
     name = name or name_of(given, staged)
+    settings = settings_for(tok.n_vocab)
     return tok, run(tok, settings, staged, folder, name, workers, None, True, progress)
 
 

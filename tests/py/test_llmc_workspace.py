@@ -266,3 +266,23 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--context", "1")):
         result = run(corpus, "-o", tmp_path / "bad", *bad, code=2)
         assert result.stderr.count("\n") == 1 and not (tmp_path / "bad").exists()
+
+
+def test_records_and_the_options_of_training(tmp_path: Path) -> None:
+    """What `prepare` takes, this takes: other data than plain text, and all that decides a tokenizer."""
+    texts = [english()[i : i + 300] for i in range(0, 60_000, 300)]
+    path = tmp_path / "pages.data"
+    path.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    records = ("--documents", "jsonl", "--text-key", "body", "--splits", "3,1", "--shard-tokens", "5k")
+    tokenizer = ("--vocab-size", "0.5k", "--special-ids", "last", "--digits", 1, "--normalizer", "NFC")
+    model = ("--layers", 1, "--heads", 2, "--channels", 8)
+    run(path, "-o", tmp_path / "work", *records, *tokenizer, *model)
+    tok = pybpe.Tokenizer.from_file(tmp_path / "work" / "gpt2_tokenizer.bin")
+    assert (tok.n_vocab, tok.normalizer, tok.eot_token) == (500, "NFC", 491)
+    assert len(tok.encode("1234")) == 4
+    found = []
+    for shard in sorted((tmp_path / "work" / "data").glob("corpus_*_*.bin")):
+        found += read_shard(shard).tolist()
+    documents = tok.decode(found).split("<|endoftext|>")
+    assert sorted(filter(None, documents)) == sorted(texts)
+    assert len(list((tmp_path / "work" / "data").glob("corpus_train_*.bin"))) > 2
