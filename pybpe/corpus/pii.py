@@ -59,7 +59,18 @@ def _ip(text: str) -> bool:
     if not any(c.isdigit() for c in text):
         return False  # a::b is rather a name in a program
     # Addresses that belong to nobody say nothing about anybody: 127.0.0.1, 0.0.0.0, ::
-    return not (address.is_loopback or address.is_unspecified)
+    if address.is_loopback or address.is_unspecified:
+        return False
+    # Four small numbers are rather a section (27.4.2.3), an OID or a version; what is reserved is rather a netmask.
+    return address.version == 6 or (max(address.packed) >= _LEAST_PART and not address.is_reserved)
+
+
+_LEAST_PART = 64
+
+
+def _mail(text: str) -> bool:
+    """No picture's name, such as icon@2x.png for screens of a higher resolution."""
+    return text.rpartition(".")[2].lower() not in ("png", "jpg", "jpeg", "gif", "svg", "webp")
 
 
 def _secret(text: str) -> bool:
@@ -83,7 +94,8 @@ def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] =
 
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # of a domain name
-_NUMBER = r"(?<![\w.+-])"  # what a number may not stand behind,
+_INTEGER_PART = r"(?<!\b\d,)(?<!\b\d\d,)"  # 3,14159265359 is a decimal number in much of the world
+_NUMBER = r"(?<![\w.+-])" + _INTEGER_PART  # what a number may not stand behind,
 _END = r"(?!\w|[.-]\d)"  # and before
 _KEYS = {  # by what they begin with
     ("sk-",): r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
@@ -96,31 +108,34 @@ _KEYS = {  # by what they begin with
     ("hf_",): r"hf_[A-Za-z0-9]{30,64}",  # Hugging Face
     ("k_live_", "k_test_"): r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,128}",  # Stripe
     ("npm_", "pypi-"): r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255}",
+    ("SG.",): r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}",  # SendGrid
     ("eyJ",): r"eyJ[A-Za-z0-9_-]{10,400}\.eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,600}",  # JSON Web Tokens
 }
 _NAMED_KEY = (
-    r"(?i:(?<![a-z0-9])(?:api[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|client[_-]?secret)"
-    r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
+    r"(?i:(?<![a-z0-9])(?:(?:api[_-]?|secret[_-]?|access[_-]?)key|(?:access|auth)[_-]?token|(?:client|api)[_-]?secret)"
+    r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?|\bbearer[ \t]{1,4})"
+    r"(?P<value>[A-Za-z0-9_/+.-]{16,128})(?![A-Za-z0-9_/+-])"
 )
-_NAMES = ("key", "token", "secret")
+_NAMES = ("key", "token", "secret", "bearer")
 _CARD = r"[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{4,5})"
 _IPV6 = r"(?:[0-9A-Fa-f]{1,4}:{1,2}|::){1,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
 # Chinese mobile numbers; Chinese landlines; international (E.164: at most 15 digits); North American.
-_CHINESE_MOBILE = r"(?:(?:\+|00)86[ -]?)?1[3-9]\d(?:[ -]?\d{4}){2}"
+_CHINESE_MOBILE = r"(?:(?:\+|00)?86[ -]?|\(\+?86\) ?)?1[3-9]\d(?:[ -]?\d{4}){2}"
+_CHINESE_LANDLINE = r"(?:0\d{2,3}[ -]|\(0\d{2,3}\) ?)[2-8]\d{2,3}[ -]?\d{4}"
 _NORTH_AMERICAN = r"(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}"
 _EMAIL = rf"(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{{0,63}}@(?:{_LABEL}){{1,8}}[A-Za-z]{{2,24}}(?![\w-])"
 # Earlier ones win where two overlap.
 _PATTERNS = (
-    _compiled("EMAIL", _EMAIL, "@"),
+    _compiled("EMAIL", _EMAIL, "@", check=_mail),
     *(_compiled("API_KEY", rf"(?<![A-Za-z0-9_-])(?:{key})(?![A-Za-z0-9])", *hints) for hints, key in _KEYS.items()),
     *(_compiled("API_KEY", _NAMED_KEY, *(hint, hint.title(), hint.upper()), check=_secret) for hint in _NAMES),
     _compiled("CHINESE_ID", r"(?<![A-Za-z0-9])[1-9]\d{16}[\dXx](?![A-Za-z0-9])", check=_chinese_id),
-    _compiled("CREDIT_CARD", rf"(?<![A-Za-z0-9.-]){_CARD}{_END}", check=_luhn),
+    _compiled("CREDIT_CARD", rf"(?<![A-Za-z0-9.-]){_INTEGER_PART}{_CARD}{_END}", check=_luhn),
     _compiled("IP_ADDRESS", rf"(?<![\w:.]){_IPV6}(?![\w:]|\.\d)", ":", check=_ip),
     _compiled("IP_ADDRESS", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)", check=_ip),
     _compiled("PHONE", _NUMBER + _CHINESE_MOBILE + _END),
-    _compiled("PHONE", _NUMBER + r"0\d{2,3}-\d{7,8}" + _END),
-    _compiled("PHONE", r"(?<![\w+])\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)"),
+    _compiled("PHONE", _NUMBER + _CHINESE_LANDLINE + _END),
+    _compiled("PHONE", r"(?<![\w+])" + _INTEGER_PART + r"\+[1-9](?:[ .()-]{0,2}\d){7,14}(?!\w)"),
     _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),
 )
 KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))

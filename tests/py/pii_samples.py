@@ -16,15 +16,24 @@ LABELLED = [
     "git clone [[FALSE:git@github.example]]:ann/repo",
     "a@b, 5 @ 3.50 each, and foo@bar",
     "In LaTeX, \\makeatletter lets @ be a letter: \\@ifnextchar.",
+    'icon@2x.png, logo@3x.svg and <img src="photo@1.5x.jpg">',
+    "发邮件到[[EMAIL:li.si@qq.com]]或者[[EMAIL:bar@example.com]],",
+    "[[EMAIL:用户@例子.公司]]",  # missed: not of ASCII
     # Phones
     "手机：[[PHONE:13812345678]]，备用[[PHONE:189 1234 5678]]",
     "请致电[[PHONE:+86 138 1234 5678]]或[[PHONE:0086-13912345678]]",
-    "电话：[[PHONE:010-62751234]]，传真：[[PHONE:0755-12345678]]",
+    "电话：[[PHONE:010-62751234]]，传真：[[PHONE:0755-82345678]]",
     "Call [[PHONE:+1 (415) 555-2671]] or [[PHONE:(415) 555-2671]] today",
     "Tel. [[PHONE:+44 20 7946 0958]]; Fax [[PHONE:+49-30-901820]]",
     "Office: [[PHONE:415-555-2671]], home: [[PHONE:1-415-555-2672]]",
     "WhatsApp [[PHONE:+8613812345678]], [[PHONE:+33 1 23 45 67 89]]",
-    "Ring [[PHONE:020 7946 0958]] in London",  # missed: a national form without a sign of its own
+    "[[PHONE:(+86)13812345678]]; [[PHONE:86-13912345678]]，座机[[PHONE:(010)62751234]]、[[PHONE:021 6275 1234]]",
+    "号码[[PHONE:138-1234-5678]]、[[PHONE:13912345678]]和[[PHONE:15012345678]]，热线[[PHONE:400-820-8820]]",
+    "tel:[[PHONE:13812345678]],[[PHONE:13912345678]] or [[PHONE:+44 (0)20 7946 0958]]",
+    "传真[[PHONE:021－62751234]]",  # missed: a full-width hyphen; NFKC makes it a plain one
+    "Pi gibt 3,14159265359 zurück, und 11,3321028236252 ist auch eine Zahl",
+    "Ring [[PHONE:0044 20 7946 0958]]",  # missed: 00 as the sign begins many a number
+    "Ring [[PHONE:020 7946 0958]] in London",  # taken for a Chinese landline, which has the same form
     "In 1998-2004 about 13812345678901 units were sold for 12345678.",
     "订单号 20231112138123456789，数量 13800",
     "ISBN 978-3-16-148410-0, DOI 10.1000/182, version 1.2.3.4567",
@@ -47,6 +56,9 @@ LABELLED = [
     "full: [[IP_ADDRESS:2001:0db8:0000:0000:0000:ff00:0042:8329]].",
     "[[IP_ADDRESS:::ffff:198.51.100.7]] is a mapped address",
     "localhost is 127.0.0.1 or ::1, and 0.0.0.0 is any",
+    "[27.4.2.3] of the standard, OID 2.5.29.32, package==1.2.3.4, netmask 255.255.255.0",
+    "http://[[IP_ADDRESS:198.51.100.5]]:8080/x, [ [[IP_ADDRESS:2001:db8::1]] ]:443, [[IP_ADDRESS:198.51.100.0]]/24",
+    "Ask the name server [[IP_ADDRESS:8.8.8.8]]",  # missed: four small numbers are rather a section of a book
     "Section 1.2.3 of version 10.4, 999.1.2.3 and 1.2.3.4.5",
     "Build [[FALSE:4.18.0.205]] came out on Monday",  # taken for an address
     "At 12:30:45 the ratio was 3:2; std::vector<int>::iterator, a::b",
@@ -65,6 +77,10 @@ LABELLED = [
     "aws_access_key_id = [[API_KEY:AKIAIOSFODNN7EXAMPLE]]",
     "key: [[API_KEY:AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY]]",
     'api_key = "[[API_KEY:a1B2c3D4e5F6g7H8i9J0k1L2]]"',
+    "AWS_SECRET_ACCESS_KEY=[[API_KEY:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY]]",
+    "Authorization: Bearer [[API_KEY:0123456789abcdef0123456789abcdef]]",
+    "API_SECRET: [[API_KEY:0f14e45fceea167a5a36dedd4bea2543]], the bearer of internationalization",
+    "session token=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]",  # missed: most tokens are no secret
     '"client_secret": "[[API_KEY:8f14e45fceea167a5a36dedd4bea2543]]"',
     "hf: [[API_KEY:hf_abcdefghijklmnopqrstuvwxyzABCDEF12]]",
     "Bearer [[API_KEY:eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P]]",
