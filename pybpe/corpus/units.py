@@ -38,6 +38,7 @@ _UNSPACED = (
     (0x20000, 0x3FFFD),
 )
 UNITS_PER_WORD = 2  # characters of such scripts
+LETTERS_PER_UNIT = 2.5  # English words, which two of them stand for, have about five letters
 _ASSIGNED = 0x32400  # no letter, digit or space lies behind, except private use and selectors
 
 

@@ -1,5 +1,7 @@
 """Filters: against measures by their definitions; the published limits on good and bad texts, Chinese among them."""
 
+import inspect
+
 import numpy
 import pytest
 from hypothesis import example, given
@@ -81,6 +83,11 @@ def test_the_published_limits_keep_prose() -> None:
     assert Filters.fineweb(max_short_lines=1).reasons(prose) == [None, None]
 
 
+def test_one_limit_on_symbols_keeps_prose_of_both_languages_and_drops_code() -> None:
+    code = inspect.getsource(Measures)
+    assert Filters(max_symbol_ratio=0.12).reasons([STORY, CHINESE_STORY, code]) == [None, None, "max_symbol_ratio"]
+
+
 @pytest.mark.parametrize(
     "text, reason",
     [
@@ -122,7 +129,7 @@ def _all_reasons(text: str) -> set[str]:
         ({"max_digit_ratio": 0.5}, "a 1", "a 12"),
         ({"max_digit_ratio": 0.5}, "中1", "中12"),
         ({"max_symbol_ratio": 0.5}, "a.", "a.;"),
-        ({"max_symbol_ratio": 0.2}, "你好，世界再见", "你好，。世界再"),
+        ({"max_symbol_ratio": 0.2}, "你好，世界。再见，朋友。", "你好，世界。。，"),
         ({"min_distinct_words": 3}, "a b c", "a b A"),
         ({"max_repeated_words": 0.5}, "a b a b", "a b a a"),
         ({"max_repeated_lines": 0.5}, "x\nx\ny\ny", "x\nx\nx\n\ny\ny"),

@@ -68,7 +68,7 @@ def measures(text: str) -> dict[str, float]:
         "distinct_words": len(set(folded(text))),
     }
     if visible:
-        found["symbol_ratio"] = visible.count("other") / len(visible)
+        found["symbol_ratio"] = visible.count("other") / (len(visible) + 1.5 * visible.count("unspaced"))
         found["digit_ratio"] = visible.count("digit") / len(visible)
     if 2 * len(spaced) > len(units):
         found["mean_word_length"] = sum(map(len, spaced)) / len(spaced)
