@@ -1,19 +1,19 @@
 """Would llm.c train on these files? What is wrong, what llm.c would do about it, and how to mend it.
 
 llm.c checks little, and aborts, overflows or trains on nonsense where it does not. `check` reads tokenizers, shards,
-checkpoints and eval files as llm.c would, each by itself (faults.py) and all against each other.
+checkpoints and eval files as llm.c would, each by itself (faults.py) and all against each other, and sees what a
+folder lacks (folder_faults.py).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pybpe import Tokenizer, _binding
+from pybpe import _binding
 from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.errors import ArgumentError, Error
 from pybpe.pretokenize import open_input
@@ -34,6 +34,7 @@ from .faults import (
     shard_faults,
     tokenizer_faults,
 )
+from .folder_faults import manifest_faults, working_folder_faults
 
 Facts = TypeVar("Facts")
 
@@ -78,7 +79,9 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
         FileError: a path does not exist. ArgumentError: there is no file of llm.c among them.
     """
     findings: list[Finding] = []
-    files = _sort_files(_walk(paths, findings), findings)
+    given = [os.fsdecode(path) for path in paths]
+    folders = [path for path in given if os.path.isdir(path)]
+    files = _sort_files(_walk(given, findings), findings)
     if not any(vars(files).values()) and not findings:
         raise ArgumentError("none of these is a file of llm.c: expected tokenizer.bin, shards, evals or a checkpoint")
     again = "write it again"
@@ -100,7 +103,8 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
     findings += _vocabulary_faults(tokenizers, models)
     findings += _order_faults(files.shards)
     findings += _mask_faults(files.masks, shards)
-    findings += _manifest_faults(files.manifests, tokenizers)
+    findings += manifest_faults(files.manifests, tokenizers, shards)
+    findings += working_folder_faults(folders, tokenizers, files.models)
     return files, findings
 
 
@@ -108,10 +112,10 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 # Finding files
 
 
-def _walk(paths: Iterable[_binding.PathLike], findings: list[Finding]) -> Iterator[str]:
+def _walk(paths: Iterable[str], findings: list[Finding]) -> Iterator[str]:
     """All regular files of the paths, each once, however many links lead to it."""
     seen = set()
-    for path in map(os.fsdecode, paths):
+    for path in paths:
         inside = [path]
         if os.path.isdir(path):
             inside = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -133,16 +137,16 @@ def _sort_files(paths: Iterable[str], findings: list[Finding]) -> Files:
     files = Files()
     for path in paths:
         with open_input(path) as stream:
-            magic = int.from_bytes(stream.read(4), "little")
+            first = stream.read(4)
+        magic = int.from_bytes(first, "little")
         if magic in _KINDS:
             getattr(files, _KINDS[magic]).append(path)
         elif os.path.basename(path) == MANIFEST_NAME:
             files.manifests.append(path)
         elif path.endswith(".bin"):
             remedy = "if it is a headerless file for nanoGPT, write it again with format llmc"
-            findings.append(
-                Finding(path, f"magic {magic} is that of no file of llm.c", "aborts with 'Bad magic'", remedy)
-            )
+            fault = f"magic {magic} is that of no file of llm.c" if first else "is empty"
+            findings.append(Finding(path, fault, "aborts with 'Bad magic'", remedy if first else "write it again"))
     return files
 
 
@@ -229,33 +233,3 @@ def _mask_faults(masks: Iterable[str], shards: dict[str, ShardFacts]) -> Iterato
         if shard is not None and shard.tokens != count:
             fault = f"has {count} values, and the shard beside it {shard.tokens} tokens"
             yield Finding(path, fault, "does not read it, but its readers fail", remedy)
-
-
-def _manifest_faults(manifests: Iterable[str], tokenizers: dict[str, TokenizerFacts]) -> Iterator[Finding]:
-    """Shards that another tokenizer encoded: the manifest beside them has its fingerprint."""
-    for manifest in manifests:
-        expected = _fingerprint(manifest)
-        for path, facts in tokenizers.items():
-            # Without merges and pattern behind the tokens, the fingerprint is not the whole tokenizer's.
-            if expected is None or not facts.is_complete:
-                continue
-            try:
-                found = Tokenizer.from_file(path).model.fingerprint()
-            except Error as error:
-                fault = str(error).removeprefix(f"{path}: ")
-                yield Finding(path, fault, "reads its tokens all the same", "save it again with pybpe")
-                continue
-            if found != expected:
-                fault = f"is not the tokenizer that encoded the shards of {manifest}"
-                effect = "trains, but prints its samples as other text"
-                yield Finding(path, fault, effect, "copy the tokenizer.bin that was written with the shards")
-
-
-def _fingerprint(manifest: str) -> str | None:
-    """The tokenizer's, of a manifest of ours; None for any other file of that name."""
-    with open_input(manifest) as stream:
-        try:
-            value: Any = json.loads(stream.read())["tokenizer"]["fingerprint"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-    return value if isinstance(value, str) else None

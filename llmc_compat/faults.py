@@ -22,7 +22,7 @@ from .gpt2_config import GPT2Config
 TOKENIZER_MAGIC = 20240328
 
 _READ_TOKENS = 1 << 22
-_NAMES = {"gpt2_124M.bin": "fp32", "gpt2_124M_bf16.bin": "bf16"}  # what llm.c opens unless told otherwise
+MODEL_TYPES = {"gpt2_124M.bin": "fp32", "gpt2_124M_bf16.bin": "bf16"}  # what llm.c opens unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def read_model(path: str) -> ModelFacts:
 def model_faults(path: str, facts: ModelFacts, batch: Batch) -> Iterator[Finding]:
     """What is wrong with a checkpoint."""
     V, Vp, maxT = facts.config.vocab_size, facts.config.padded_vocab_size, facts.config.max_seq_len
-    expected = _NAMES.get(os.path.basename(path), facts.dtype)
+    expected = MODEL_TYPES.get(os.path.basename(path), facts.dtype)
     if facts.dtype != expected:
         yield Finding(
             path,

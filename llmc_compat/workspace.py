@@ -27,6 +27,7 @@ from pybpe.pretokenize import Inputs
 from .batch import CPU_BATCH
 from .check import check
 from .checkpoint import check_dtype
+from .folder_faults import CPU_DATA, TOKENIZER_NAME
 from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
 from .workspace_readme import readme
@@ -34,8 +35,6 @@ from .workspace_readme import readme
 NAME = "corpus"  # of the shards
 MAX_VOCAB_SIZE = 65536
 MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}
-TOKENIZER_NAME = "gpt2_tokenizer.bin"
-CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.bin")
 
 
 @dataclass(frozen=True)

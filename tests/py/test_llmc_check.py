@@ -30,6 +30,7 @@ from pybpe.errors import ArgumentError, FileMissingError
 TOKENIZER, MODEL = "gpt2_tokenizer.bin", "gpt2_124M.bin"
 TRAIN, VAL = "data/corpus_train_000000.bin", "data/corpus_val_000000.bin"
 EVALS, MASK, TALKS = "evals.bin", "chat/chat_train_000000.mask", "chat/chat_train_000000.bin"
+LINK = "dev/data/tinyshakespeare/tiny_shakespeare_val.bin"
 V, VP = 400, 512
 
 
@@ -159,6 +160,19 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str, str, str, str]] = {
     "lost shard": (
         lambda work: (work / TRAIN).unlink(), "dev/data/tinyshakespeare/tiny_shakespeare_train.bin",
         "which does not exist", "finds no such file", "link"),
+    "a shard of the manifest is lost": (
+        lambda work: (work / VAL).unlink(), VAL, "is missing, and .*manifest.json lists it", "or aborts", "again"),
+    "a shard of another length": (
+        tokens(TRAIN, 300), TRAIN, r"300 tokens, and .*manifest.json says \d+", "trains on what is there", "again"),
+    "a shard of another run": (
+        lambda work: write_shard(work / "data/corpus_train_000007.bin", numpy.ones(300, dtype=numpy.uint16)),
+        "data/corpus_train_000007.bin", "is none of the shards that .*manifest.json lists", "as well", "move it"),
+    "no tokenizer": (lambda work: (work / TOKENIZER).unlink(), TOKENIZER, "is missing", "prints ids", "copy"),
+    "no model": (
+        lambda work: (work / MODEL).unlink(), "", "no checkpoint for the 400 tokens", "aborts on the CPU", "new -t"),
+    "no validation data": (
+        lambda work: (work / LINK).unlink(), LINK, "is missing", "looks for TinyStories", "link a shard"),
+    "empty file": (lambda work: os.truncate(work / MODEL, 0), MODEL, "is empty", "'Bad magic'", "write it again"),
 }  # fmt: skip
 
 
@@ -177,6 +191,21 @@ def test_each_fault_is_found(work: Path, name: str) -> None:
     line = str(matching[0])
     assert "\n" not in line and line.startswith(f"{work / file}: ") and f"; llm.c {matching[0].effect}; " in line
     assert line.count("llm.c aborts") <= 1
+
+
+def test_what_is_there_is_not_called_missing(work: Path) -> None:
+    """The test split is not llm.c's, a damaged model is there, GPT-2's vocabulary needs no checkpoint."""
+    (work / "data/corpus_test_000000.bin").unlink()
+    assert check([work])[1] == []
+    os.truncate(work / MODEL, 0)
+    assert [finding.fault for finding in check([work])[1]] == ["is empty"]
+    gpt2 = work / "gpt2"
+    gpt2.mkdir()
+    tokens = b"".join(bytes([2, i >> 8, i & 255]) for i in range(50257))
+    header = numpy.zeros(256, dtype="<i4")
+    header[:4] = 20240328, 2, 50257, 50256
+    (gpt2 / TOKENIZER).write_bytes(header.tobytes() + tokens)
+    assert check([gpt2])[1] == []
 
 
 def test_a_shard_beyond_2_gib_is_found(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +288,7 @@ def test_exit_codes_and_output(work: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "no fault: 2 tokenizers, 4 shards, 1 models, 1 evals, 1 masks, 1 manifests\n"
     tokens(VAL, 100)(work)
-    result = run(work)
+    result = run(work / VAL)
     assert (result.returncode, result.stderr) == (1, "")
     assert result.stdout == (
         f"{work / VAL}: 100 tokens, and 1 x B 4 x T 64 + 1 = 257 are needed; llm.c aborts;"
