@@ -119,26 +119,32 @@ build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.
 	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
 	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS) -lstdc++
 
-# Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers.
+# Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers. The
+# settings of a target are those of OSS-Fuzz: fuzz_NAME.options, which names the dictionary.
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -D_GNU_SOURCE \
-               -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c
+               -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c -Illmc_compat/include
+# Traced comparisons take most of the time, and find what the dictionaries have.
+FUZZ_COUNTED := -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
+FUZZ_SETTINGS = $$(sed -n 's|^max_len *= *|-max_len=|p; s|^dict *= *|-dict=tests/fuzz/|p' tests/fuzz/fuzz_$(1).options)
 
-build/fuzz/seeds.stamp: tests/fuzz/seeds.py build/extension.stamp
+build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extension.stamp
 	@mkdir -p $(@D)
 	$(VENV)/python $< build/fuzz/seeds
 	touch $@
 
-# Only the library counts as covered: to trace the slow definitions in the targets would take all the time.
+# Only the library counts as covered: to trace the slow definitions in the targets would take all the time. The loader
+# of evals is a header.
+build/fuzz/fuzz_eval: COUNTED := $(FUZZ_COUNTED)
 build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/fuzz/libpybpe.a
-	clang $(FUZZ_COMPILE) -fsanitize=address,undefined -c -o $@.o $<
+	clang $(FUZZ_COMPILE) $(COUNTED) -fsanitize=address,undefined -c -o $@.o $<
 	clang -fsanitize=fuzzer,address,undefined -o $@ $@.o build/fuzz/libpybpe.a -lm -pthread
 
 build/fuzz/libpybpe.a: $(SOURCES:csrc/%.c=build/fuzz/obj/%.o)
 
 build/fuzz/obj/%.o: csrc/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	clang $(FUZZ_COMPILE) -fsanitize=fuzzer-no-link,address,undefined -c -o $@ $<
+	clang $(FUZZ_COMPILE) $(FUZZ_COUNTED) -fsanitize=address,undefined -c -o $@ $<
 
 build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
@@ -147,16 +153,16 @@ build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h b
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%) build/fuzz/seeds.stamp
 	@for target in $(FUZZ_TARGETS); do \
 	    echo "fuzz $$target"; mkdir -p build/fuzz/corpus/$$target; \
-	    build/fuzz/fuzz_$$target -max_total_time=$(or $(seconds),60) -max_len=8192 -print_final_stats=1 \
+	    build/fuzz/fuzz_$$target -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$$target) -print_final_stats=1 \
 	        -artifact_prefix=build/fuzz/$$target- build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
-	        $(wildcard tests/fuzz/findings) > build/fuzz/$$target.log 2>&1 || { tail -30 build/fuzz/$$target.log; exit 1; }; \
+	        $$(find tests/fuzz/findings -mindepth 1 -name $$target 2>/dev/null) > build/fuzz/$$target.log 2>&1 || { tail -30 build/fuzz/$$target.log; exit 1; }; \
 	    grep -E "^stat::number_of_executed_units" build/fuzz/$$target.log; \
 	done
 
 fuzz-python: build/fuzz/seeds.stamp
 	$(VENV)/python -m pip install --quiet atheris==3.0.0
 	@mkdir -p build/fuzz/corpus/python
-	$(VENV)/python tests/fuzz/fuzz_python.py -max_total_time=$(or $(seconds),60) -max_len=8192 \
+	$(VENV)/python tests/fuzz/fuzz_python.py -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,python) \
 	    -artifact_prefix=build/fuzz/python- build/fuzz/corpus/python build/fuzz/seeds/python
 
 replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp

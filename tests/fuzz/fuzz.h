@@ -16,6 +16,10 @@ clang, libFuzzer and sanitizers. `make test` builds them with replay.c instead, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Freed memory need not be kept from reuse for longer than an input takes, and new pages cost more than all else. */
+__attribute__((weak)) const char *__asan_default_options(void);
+__attribute__((weak)) const char *__asan_default_options(void) { return "quarantine_size_mb=8"; }
+
 #define REQUIRE(condition)                                                                                             \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

@@ -1,5 +1,5 @@
 /*
-Splitting: every instruction set gives the same words, calls of any size do, and so do both halves at any safe cut.
+Splitting: every instruction set gives the same words, calls of any size do, and so do both halves at a safe cut.
 (Whether they are the right words, Python's `regex` tells: tests/py/test_pretok.py and fuzz_python.py.)
 */
 #include "fuzz.h"
@@ -49,8 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(split(kinds[k], text, n, cap, got, 0) == count);
         REQUIRE(memcmp(want, got, count * sizeof *want) == 0);
     }
-    for (size_t cut = pybpe_text_cut(kinds[0], NULL, text, n, 1); cut < n;
-         cut = pybpe_text_cut(kinds[0], NULL, text, n, cut + 1)) {
+    for (size_t i = 0; i < 8 && n > 0; i++) { /* all cuts would take ten times as long as everything else */
+        size_t place = 1 + (size_t)text[i % n] * (i + 1) % n;
+        size_t cut = pybpe_text_cut(kinds[0], NULL, text, n, place);
+        REQUIRE(cut >= place && cut <= n);
         size_t first = split(kinds[0], text, cut, cap, got, 0);
         size_t second = split(kinds[0], text + cut, n - cut, cap, got + first, cut);
         REQUIRE(first + second == count && memcmp(want, got, count * sizeof *want) == 0);

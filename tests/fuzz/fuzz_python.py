@@ -1,6 +1,7 @@
 """Fuzzes what Python reads, with atheris: `make fuzz-python`.
 
-The first byte chooses the reader, the rest is the file or the text. A reader may only raise pybpe.Error; a
+The first byte chooses the reader, the rest is the file or the text. The files are of the formats that
+tests/faults/corrupt.py damages: a reader may only raise pybpe.Error, and what it accepts must prove itself valid. A
 splitter must cut as the `regex` package does.
 """
 
@@ -8,12 +9,17 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import atheris
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+
 with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
+    import corrupt
+
     import pybpe
     from llmc_compat import check
     from pybpe.pattern import Pattern
@@ -21,15 +27,15 @@ with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
 
 import regex
 
-FILE = Path(tempfile.mkdtemp()) / "input"
+FOLDER = Path(tempfile.mkdtemp())
 PATTERNS = [Pattern(name, digits) for name in ("gpt2", "cl100k", "o200k", "llama3", "qwen2") for digits in (None, 1)]
 
 
 def as_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
     """A reader of the input as a file of this name."""
+    path = Path(tempfile.mkdtemp(dir=FOLDER)) / name
 
     def run(data: bytes) -> None:
-        path = FILE.with_name(name)
         path.write_bytes(data)
         try:
             read(path)
@@ -52,22 +58,26 @@ def words(data: bytes) -> None:
         assert list(found) == expected, (pattern, text)
 
 
-TARGETS: list[Callable[[bytes], None]] = [
-    as_file("tokenizer.json", pybpe.Tokenizer.from_file),
-    as_file("ranks.tiktoken", lambda path: pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")),
-    as_file("words.counts", pybpe.Counts.load),
-    as_file("any.bin", lambda path: check.check([path])),
-    as_file("texts.jsonl", lambda path: pybpe.count_words(path, workers=1, progress=False)),
-    words,
-]
+def targets() -> list[Callable[[bytes], None]]:
+    """In the order of seeds.py."""
+    with tempfile.TemporaryDirectory() as folder:
+        corrupt.make_samples(Path(folder))  # some readers need a sound file beside theirs
+    readers = [as_file(f"input{form.ending}".removeprefix("input/"), form.read) for form in corrupt.FORMATS.values()]
+    return [*readers, words, as_file("any.bin", lambda path: check.check([path]))]
 
 
-def one_input(data: bytes) -> None:
+def main() -> None:
     """See the top."""
-    if data:
-        TARGETS[data[0] % len(TARGETS)](data[1:])
+    warnings.simplefilter("ignore")
+    chosen = targets()
+
+    def one_input(data: bytes) -> None:
+        if data:
+            chosen[data[0] % len(chosen)](data[1:])
+
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    atheris.Setup(sys.argv, one_input)
-    atheris.Fuzz()
+    main()

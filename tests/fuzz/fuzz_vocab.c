@@ -1,5 +1,6 @@
 /*
 tokenizer.bin from hostile bytes: an explained error, or a vocabulary that decodes, encodes, and can be laid out again.
+Each file is tried as it is and with the checksum that it should have, which no fuzzer finds.
 */
 #include "fuzz.h"
 
@@ -40,14 +41,14 @@ static void round_trip(const pybpe_vocab *v, const uint8_t *text, size_t n) {
     pybpe_encoder_free(e);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void load(const uint8_t *data, size_t size) {
     pybpe_vocab *v = NULL, *again = NULL;
     pybpe_error err;
     int code = pybpe_vocab_load_mem(&v, data, size, NULL, &err);
     if (code != PYBPE_OK) {
         REQUIRE(v == NULL);
         fuzz_expect_error(code, &err);
-        return 0;
+        return;
     }
     decode_all(v);
     round_trip(v, data, size < 2048 ? size : 2048);
@@ -55,5 +56,37 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(pybpe_vocab_new(&again, &spec, NULL, &err) == PYBPE_OK);
     pybpe_vocab_free(again);
     pybpe_vocab_free(v);
+}
+
+static uint64_t word_at(const uint8_t *at, size_t n) {
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++) {
+        word |= (uint64_t)at[i] << 8 * i;
+    }
+    return word;
+}
+
+/* As csrc/vocab.c says it is made: FNV-1a over words of 8 bytes, of all that precedes it. */
+static void mend_checksum(uint8_t *file, size_t n) {
+    uint64_t hash = 14695981039346656037u;
+    for (size_t at = 0; at < n - 8; at += 8) {
+        hash = (hash ^ word_at(file + at, n - 8 - at < 8 ? n - 8 - at : 8)) * 1099511628211u;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        file[n - 8 + i] = (uint8_t)(hash >> 8 * i);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    load(data, size);
+    if (size > 1024 && memcmp(data + 16, "PYBP", 4) == 0) {
+        fuzz_input in = {data, size};
+        uint8_t *copy = fuzz_bytes(&in, size, &size);
+        mend_checksum(copy, size);
+        if (memcmp(copy + size - 8, data + size - 8, 8) != 0) {
+            load(copy, size);
+        }
+        free(copy);
+    }
     return 0;
 }

@@ -7,14 +7,18 @@ Findings are kept in tests/fuzz/findings/TARGET/, one file each; `make test` rep
 
 from __future__ import annotations
 
-import base64
 import random
 import struct
 import sys
+import tempfile
 from pathlib import Path
 
-import pybpe
-from pybpe import _binding
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+
+import corrupt  # noqa: E402
+
+import pybpe  # noqa: E402
+from pybpe import _binding  # noqa: E402
 
 TEXT = "the cat sat on the mat; 他说：今天天气很好。 don't 123 \n\n\t déjà vu <|endoftext|>" * 8
 
@@ -58,31 +62,38 @@ def text_seeds() -> dict[str, bytes]:
     return {f"{i}": choice + samples[i % 3][:400] for i, choice in enumerate(choices)}
 
 
-def python_seeds() -> dict[str, bytes]:
-    """Files for fuzz_python.py, behind the byte that chooses their reader."""
-    tok = pybpe.train(iter([TEXT]), vocab_size=300, special_tokens=["<|endoftext|>"], progress=False)
-    tok.save("seed.json")
-    pybpe.count_words(iter([TEXT])).save("seed.counts")
-    ranks = "".join(f"{base64.b64encode(token).decode()} {i}\n" for i, token in tok.vocab.items())
-    seeds = {
-        "tokenizer.json": b"\0" + Path("seed.json").read_bytes(),
-        "ranks.tiktoken": b"\1" + ranks.encode(),
-        "words.counts": b"\2" + Path("seed.counts").read_bytes(),
-        "texts.jsonl": b'\4{"text": "a \\u00e9 \\ud83d\\ude00"}\n\n{"text": ""}\n',
-        "words": b"\5" + TEXT.encode(),
-    }
-    for kind, more in (("vocab", vocab_seeds()), ("shard", shard_seeds())):
-        seeds |= {f"{kind}_{name}": b"\3" + data for name, data in more.items()}
-    Path("seed.json").unlink()
-    Path("seed.counts").unlink()
+def eval_seeds() -> dict[str, bytes]:
+    """B, T, number of processes and rank, a byte each, and an eval file behind them."""
+    rng = random.Random(2)
+    seeds = {}
+    for examples in (1, 2, 9):
+        body, longest = b"", 0
+        for index in range(examples):
+            parts = [[rng.randrange(65536) for _ in range(rng.randint(1, 12))] for _ in range(5)]
+            fields = [index, rng.randrange(4), 4, *(field for part in parts for field in (len(part), *part))]
+            longest = max(longest, 2 * len(fields) + 4)
+            body += struct.pack(f"<{len(fields) + 2}H", 65535, 2 * len(fields) + 4, *fields)
+        header = struct.pack("<4i", 20240522, 1, examples, longest).ljust(1024, b"\0")
+        for name, choices in {"one": (4, 64, 1, 0), "more": (9, 48, 2, 1)}.items():
+            seeds[f"{name}_{examples}"] = bytes(choices) + header + body
     return seeds
+
+
+def python_seeds() -> dict[str, bytes]:
+    """A file of each format that fuzz_python.py knows, behind the byte that chooses its reader, and texts."""
+    with tempfile.TemporaryDirectory() as folder:
+        samples = corrupt.make_samples(Path(folder))
+    seeds = {name: bytes([i]) + samples[name] for i, name in enumerate(corrupt.FORMATS)}
+    seeds["words"] = bytes([len(corrupt.FORMATS)]) + TEXT.encode()
+    check = bytes([len(corrupt.FORMATS) + 1])
+    return seeds | {f"check {name}": check + samples[name] for name in ("tokenizer.bin", "shard", "eval", "model")}
 
 
 def main() -> None:
     """Writes all seeds."""
     folder = Path(sys.argv[1])
     texts = text_seeds()
-    every = {"vocab": vocab_seeds(), "shard": shard_seeds(), "python": python_seeds()}
+    every = {"vocab": vocab_seeds(), "shard": shard_seeds(), "eval": eval_seeds(), "python": python_seeds()}
     every |= dict.fromkeys(("encode", "pretok", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
