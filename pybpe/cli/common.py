@@ -37,7 +37,7 @@ def add_command(commands: Any, name: str, summary: str, text: str, examples: str
 
 def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
     if workers:
-        parser.add_argument("--workers", type=int, metavar="N", help="threads (default: all CPUs)")
+        parser.add_argument("--workers", type=int, metavar="N", help="threads, or processes (default: all CPUs)")
     parser.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from typing import Any
@@ -10,16 +9,8 @@ from typing import Any
 from .. import _binding
 from .filters import Filters
 from .minhash import Banding
+from .report_page import report_page
 from .tally import Tally
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: left; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; } td.wide { width: 20rem; }
-.bar { background: #4a7fb5; height: .8rem; } .bar.dropped { background: #c66; }
-pre { background: #f5f5f3; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-@media (prefers-color-scheme: dark) { body { background: #191919; color: #ddd; } pre { background: #262626; } }
-"""
 
 
 class Report:
@@ -93,41 +84,11 @@ class Report:
         return f"{100 * documents / max(1, self.documents_in):.1f} %"
 
     def to_html(self) -> str:
-        """A page with everything. All that comes from the corpus is escaped. Samples of what was scrubbed show it:
-        such a page is for whoever may see the corpus."""
-        parts = [f"<h1>Corpus report</h1><pre>{html.escape(str(self))}</pre>", self._reasons_html()]
-        parts += [_histogram_html(name, bins) for name, bins in sorted(self.tally.histograms.items())]
-        if self.tally.languages:
-            parts.append(_bars_html("Languages", [(n, c) for n, c in self.tally.languages.most_common()]))
-        parts.append("<h2>Samples</h2>")
-        for name, samples in sorted(self.tally.samples.items()):
-            parts.append(f"<h3>{html.escape(name)}</h3>")
-            parts += [f"<pre>{html.escape(text)}</pre>" for _, text in samples]
-        head = f'<meta charset="utf-8"><title>Corpus report</title><style>{_STYLE}</style>'
-        return f'<!doctype html>\n<html lang="en">{head}\n<body>' + "\n".join(parts) + "</body></html>\n"
-
-    def _reasons_html(self) -> str:
-        limits = dict(self.filters.limits())
-        rows = [(f"{name} {limits[name]}" if name in limits else name, n) for name, n in self.dropped.items()]
-        return _bars_html("Dropped documents", rows, "bar dropped") if rows else ""
+        """A page with everything. Samples of what was scrubbed show it: it is for whoever may see the corpus."""
+        return report_page(self)
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes the page; JSON if the name ends in .json. Atomically."""
         name = os.fsdecode(path)
         text = json.dumps(self.to_json(), ensure_ascii=False, indent=1) if name.endswith(".json") else self.to_html()
         _binding.write_file(path, text.encode("utf-8", "replace"))
-
-
-def _histogram_html(name: str, bins: dict[float, int]) -> str:
-    rows = [(f"{start:g}", count) for start, count in sorted(bins.items())]
-    return _bars_html(f"{name}, from", rows)
-
-
-def _bars_html(title: str, rows: list[tuple[str, int]], style: str = "bar") -> str:
-    most = max((count for _, count in rows), default=1)
-    lines = [
-        f'<tr><td>{html.escape(label)}</td><td class="number">{count}</td>'
-        f'<td class="wide"><div class="{style}" style="width:{100 * count / most:.1f}%"></div></td></tr>'
-        for label, count in rows
-    ]
-    return f"<h2>{html.escape(title)}</h2><table>{''.join(lines)}</table>"

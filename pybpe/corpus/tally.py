@@ -83,10 +83,22 @@ class Tally:
         )
 
 
+_COUNTS = ("chars", "words", "distinct_words")
+
+
 def _bin(name: str, value: float) -> float:
     """Shares in steps of 0.05; mean lengths of words in ones; counts by powers of two."""
-    if name.startswith(("chars", "words", "distinct_words")):
+    if name.startswith(_COUNTS):
         return float(1 << (int(value).bit_length() - 1)) if value >= 1 else 0.0
     if name == "mean_word_length":
         return float(min(int(value), 30))
     return int(min(value, 1.0) * 20) / 20
+
+
+def bin_end(name: str, start: float) -> float | None:
+    """Where the bin that begins at `start` ends; None for the last one, which has all that is more."""
+    if name.startswith(_COUNTS):
+        return max(1.0, 2 * start)
+    if name == "mean_word_length":
+        return start + 1 if start < 30 else None
+    return (round(start * 20) + 1) / 20 if start < 1 else None

@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -293,11 +294,23 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script" not in page and "&lt;script&gt;alert(&#x27;x&#x27;)" in page and "a@b.example" in page
     assert "http" not in page and page.startswith("<!doctype html>")
+    assert 'name="viewport"' in page  # else phones show it as wide as a desk's screen
+
     report.save(tmp_path / "r.json")
     facts = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert facts["dropped"] == {"duplicate": 1, "max_chars": 1} and facts["limits"] == {"max_chars": 900}
     assert facts["histograms"]["chars in"] == [[32.0, 3], [1024.0, 1]]
     assert facts["changes"] == {"EMAIL": 1}
+
+
+def test_the_page_marks_what_lies_outside_a_limit(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", ["x" * 3, "x" * 10, "x" * 40])
+    page = clean(
+        str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", filters=Filters(min_chars=8, max_chars=16), workers=1
+    ).to_html()
+    bars = re.findall(r"<td>(\d+ to \d+)</td>.*?class=\"(bar[ out]*)\"", page)
+    assert bars[:3] == [("2 to 4", "bar out"), ("8 to 16", "bar"), ("32 to 64", "bar out")]
+    assert "at least 8, at most 16" in page
 
 
 def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
