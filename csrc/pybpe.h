@@ -340,6 +340,24 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
+Documents in a stream of tokens
+*/
+
+/* Where the mark, the end-of-text id, stands around each document. */
+enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
+
+/* How many of ids[0..n) (of id_bytes) are `id`. */
+size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
+
+/* Copies a piece of a stream in which marks separate documents, and leaves one mark a document, or none, as `mode`
+   (a pybpe_marks) says. *is_open is whether a document goes on at the start of the piece, and then at its end; one
+   that is open when the stream ends lacks its appended mark. `out` has room for n + 1 ids, and is not `ids`;
+   `starts` for one more than there are marks in ids. starts[0..*documents) is set to where in `out` documents
+   begin, their mark included. Returns the number of ids. */
+size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
+                         uint64_t *starts, size_t *documents);
+
+/* ---------------------------------------------------------------------------------------------------
 Token shards: llm.c's .bin files of tokens
 */
 

@@ -13,26 +13,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
-from .counts import Counts, count_words
-from .decode_stream import DecodeStream
-from .errors import (
-    ArgumentError,
-    Error,
-    FileError,
-    FormatError,
-    LimitError,
-    MissingExtraError,
-    OutOfMemoryError,
-    UnsupportedError,
-    WorkerError,
-)
-from .padding import padded_vocab_size
-from .template import Template
-from .tokenizer import Tokenizer
-from .trainer import train, train_bpe
 
 if TYPE_CHECKING:
+    from .counts import Counts, count_words
     from .dataset import Manifest, binarize, encode_files, prepare
+    from .decode_stream import DecodeStream
+    from .errors import (
+        ArgumentError,
+        Error,
+        FileError,
+        FormatError,
+        LimitError,
+        MissingExtraError,
+        OutOfMemoryError,
+        UnsupportedError,
+        WorkerError,
+    )
+    from .padding import padded_vocab_size
+    from .template import Template
+    from .tokenizer import Tokenizer
+    from .trainer import train, train_bpe
 
 __all__ = [
     "ArgumentError",
@@ -60,14 +60,37 @@ __all__ = [
 ]
 
 
+# Where each name comes from. A part is loaded when it is first used: who only encodes need not wait for what trains.
+_HOMES = {
+    "ArgumentError": "errors",
+    "Counts": "counts",
+    "DecodeStream": "decode_stream",
+    "Error": "errors",
+    "FileError": "errors",
+    "FormatError": "errors",
+    "LimitError": "errors",
+    "Manifest": "dataset",
+    "MissingExtraError": "errors",
+    "OutOfMemoryError": "errors",
+    "Template": "template",
+    "Tokenizer": "tokenizer",
+    "UnsupportedError": "errors",
+    "WorkerError": "errors",
+    "binarize": "dataset",
+    "count_words": "counts",
+    "encode_files": "dataset",
+    "padded_vocab_size": "padding",
+    "prepare": "dataset",
+    "train": "trainer",
+    "train_bpe": "trainer",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # The dataset part is loaded when it is first used: a command that only encodes starts faster.
-    if name in ("binarize", "encode_files", "prepare", "Manifest"):
-        from . import dataset
+    from importlib import import_module
 
-        return getattr(dataset, name)
-    if name == "viz":
-        from importlib import import_module
-
-        return import_module(".viz", __name__)
+    if name in _HOMES:
+        return getattr(import_module("." + _HOMES[name], __name__), name)
+    if name == "viz" or name in _HOMES.values():
+        return import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

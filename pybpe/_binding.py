@@ -518,12 +518,14 @@ class _Scratch:
     """What one thread needs to encode: a word cache, and buffers that calls reuse."""
 
     START = 1 << 12  # ids; short texts fit without a new buffer
+    BLOCK = 1 << 23  # bytes: the ids of a piece of a long text fit (pretokenize.BLOCK_BYTES), of either size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = _make("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
         self.err = ffi.new("pybpe_error *")
         self.count = ffi.new("size_t *")
         self.ids = _new_uncleared("uint32_t[]", self.START)
+        self.block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
 
 
 class Encoder:
@@ -589,6 +591,20 @@ class Encoder:
         self._free.append(scratch)
         return count
 
+    def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
+        """The ids of one piece of text as an array of type H (uint16) or I (uint32)."""
+        scratch = self._lease()
+        ids = array(typecode)
+        size = len(data) * ids.itemsize
+        if size <= _Scratch.BLOCK:
+            # The same memory each time: fresh memory for all ids that there could be costs more than the copy below.
+            scratch.block = scratch.block or _new_uncleared("uint32_t[]", _Scratch.BLOCK // 4)
+        room = scratch.block if size <= _Scratch.BLOCK else _new_uncleared("uint32_t[]", size // 4 + 1)
+        count = self._encode(scratch, data, specials, room, ids.itemsize, len(data))
+        ids.frombytes(ffi.buffer(room, count * ids.itemsize))
+        self._free.append(scratch)
+        return ids
+
     def count(self, data: Data, specials: Specials | None) -> int:
         """How many ids a piece of text makes."""
         scratch = self._lease()
@@ -609,6 +625,43 @@ class Encoder:
         found: list[int] = ffi.unpack(ids, scratch.count[0])
         self._free.append(scratch)
         return found
+
+
+# ----------------------------------------------------------------------------------------------------
+# Documents in a stream of ids
+
+MARKS: dict[str, int] = {
+    "none": lib.PYBPE_MARKS_NONE,
+    "prepend": lib.PYBPE_MARKS_PREPEND,
+    "append": lib.PYBPE_MARKS_APPEND,
+}
+
+
+def count_id(ids: array[int] | memoryview, number: int) -> int:
+    """How many of the ids are this one."""
+    buffer = IdBuffer(ids)
+    return int(lib.pybpe_ids_count(buffer.c, buffer.id_bytes, buffer.count, number))
+
+
+def place_marks(
+    ids: array[int], mark: int, count: int, mode: str, is_open: bool
+) -> tuple[memoryview, array[int], bool]:
+    """A piece of a stream with one mark, or none, around each document: see pybpe_marks_place. `count` marks are in it.
+
+    Returns:
+        The ids; where in them documents begin, of type Q; and whether one is open at the end.
+    """
+    buffer = IdBuffer(ids)
+    out = _new_uncleared("uint8_t[]", (buffer.count + 1) * buffer.id_bytes)
+    starts = array("Q", bytes(8 * (count + 1)))
+    c_open, documents = ffi.new("int *", is_open), ffi.new("size_t *")
+    length = lib.pybpe_marks_place(
+        buffer.c, buffer.id_bytes, buffer.count, mark, MARKS[mode], c_open, out, ffi.from_buffer("uint64_t[]", starts),
+        documents,
+    )  # fmt: skip
+    del starts[documents[0] :]
+    placed: Any = memoryview(ffi.buffer(out, length * buffer.id_bytes)).cast("B")
+    return placed.cast(ids.typecode), starts, bool(c_open[0])
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -521,6 +521,11 @@ class Tokenizer:
         """The C matcher of all specials, for code that cuts texts itself."""
         return self._encoder.specials
 
+    @property
+    def encoder(self) -> TextEncoder:
+        """What the methods above share, for code that cuts texts itself."""
+        return self._encoder
+
     def token_bytes(self, token: int) -> bytes:
         """The bytes of one id; of a special, its UTF-8."""
         return self.decode_single_token_bytes(token)

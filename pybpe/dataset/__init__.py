@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .array_output import encode_files
-from .binarization import binarize
-from .manifest import Manifest, ShardRecord
-from .packing import PackedSequences
-from .preparation import prepare
-
 if TYPE_CHECKING:
+    from .array_output import encode_files
+    from .binarization import binarize
+    from .manifest import Manifest, ShardRecord
+    from .packing import PackedSequences
+    from .preparation import prepare
     from .torch_data import TokenDataset, create_dataloader
 
 __all__ = [
@@ -25,10 +24,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # PyTorch takes seconds to load, so it is loaded when something first needs it.
-    if name in ("TokenDataset", "create_dataloader"):
-        from . import torch_data
+# Where each name comes from. A part is loaded when it is first used; PyTorch alone takes seconds.
+_HOMES = {
+    "Manifest": "manifest",
+    "PackedSequences": "packing",
+    "ShardRecord": "manifest",
+    "TokenDataset": "torch_data",
+    "binarize": "binarization",
+    "create_dataloader": "torch_data",
+    "encode_files": "array_output",
+    "prepare": "preparation",
+}
 
-        return getattr(torch_data, name)
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module("." + _HOMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 from .. import _binding
@@ -29,7 +30,7 @@ from .planning import Cutting
 from .split_writer import Layout
 from .splits import SPLIT_BY, check_splits
 from .staging import Staged, stage
-from .token_lengths import token_lengths
+from .token_lengths import text_length
 from .writers import FORMATS, Format, megatron
 from .writers.base import id_bytes
 
@@ -235,7 +236,7 @@ def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, st
         settings["shard_tokens"],
         settings["min_shard_tokens"],
         settings["sequence_length"],
-        token_lengths(tok),
+        partial(text_length, tok),
         staged.names,
     )
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from .. import _binding
+from ..encoding import AllowedSpecial
 from ..model import END_OF_TEXT
-from ..pretokenize import cutter
+from ..pretokenize import Text, cutter
 from ..tokenizer import Tokenizer
 from .kinds import RECORDS, Kinds
 from .planning import Task
 from .reading import Block, blocks
 from .splits import hash_split
-from .token_lengths import token_lengths
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+from .token_lengths import text_length
 
 _MARK = END_OF_TEXT.encode()
+_TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Segment(NamedTuple):
@@ -29,16 +27,16 @@ class Segment(NamedTuple):
 
     Attributes:
         split: index into SPLIT_NAMES.
-        ids: shape (tokens,). Documents have the mark, <|endoftext|>, between them.
-        marks: where in `ids` marks are, ascending; shape (marks,).
+        ids: of type H or I. Documents have the mark, <|endoftext|>, between them.
+        marks: how many marks there are in `ids`.
         text_bytes: of the encoded text, without marks.
         ends_document: whether a document ends with it.
         source: file, start and end of the block.
     """
 
     split: int
-    ids: Array
-    marks: Array
+    ids: array[int]
+    marks: int
     text_bytes: int
     ends_document: bool
     source: tuple[str, int, int]
@@ -72,7 +70,7 @@ class TaskEncoder:
         """
         if not block.divided:
             assert block.split is not None and not isinstance(block.data, list)
-            ids = self.tok.encode_to_numpy(block.data)
+            ids = self._ids(block.data, "all")
             return [self._segment(block, block.split, ids, len(block.data))]
         found = []
         for split, documents in divide(block, self.kinds, self.splits):
@@ -82,39 +80,34 @@ class TaskEncoder:
                 found.append(self._segment(block, split, self._encode(group, block.path), size))
         return found
 
-    def _encode(self, documents: Sequence[bytes], path: str) -> Array:
+    def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
+        """The ids of a text in which some specials are recognised."""
+        encoder = self.tok.encoder
+        return encoder.compact(text, encoder.allowed((), allowed), _TYPECODES[self.dtype])
+
+    def _encode(self, documents: Sequence[bytes], path: str) -> array[int]:
         """The ids of documents with marks between."""
         if self.kinds.kind(path) not in RECORDS:
-            return self.tok.encode_to_numpy(_MARK.join(documents))
+            return self._ids(_MARK.join(documents), "all")
         text = _MARK.join(documents)
         if text.count(_MARK) == len(documents) - 1:  # one call for all: it will find no mark but those between
-            allowed = {END_OF_TEXT} & self.tok.special_tokens.keys()
-            return self.tok.encode_to_numpy(text, allowed_special=allowed)
+            return self._ids(text, {END_OF_TEXT} & self.tok.special_tokens.keys())
         return self._encode_singly(documents)
 
-    def _encode_singly(self, documents: Iterable[bytes]) -> Array:
-        import numpy
-
-        parts: list[Array] = []
+    def _encode_singly(self, documents: Iterable[bytes]) -> array[int]:
+        ids = array(_TYPECODES[self.dtype])
         for document in documents:
-            parts.append(self.tok.encode_to_numpy(document, allowed_special=()))
-            parts.append(numpy.array([self.tok.eot_token or 0], dtype=self.tok.dtype))
-        return numpy.concatenate(parts[:-1])
+            ids.extend(self._ids(document, ()))
+            ids.append(self.tok.eot_token or 0)
+        return ids[:-1]
 
-    def _segment(self, block: Block, split: int, ids: Array, size: int) -> Segment:
+    def _segment(self, block: Block, split: int, ids: array[int], size: int) -> Segment:
         """`size`: bytes of what was encoded, marks included."""
-        import numpy
-
-        marks = numpy.flatnonzero(ids == self.tok.eot_token) if self.tok.eot_token is not None else ids[:0]
-        text_bytes = size - len(marks) * len(_MARK)
+        marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
+        text_bytes = size - marks * len(_MARK)
         if self.tok.normalizer is not None:  # the text is another then
-            text_bytes = int(self._token_lengths[ids].sum())
-        source = (block.path, block.start, block.end)
-        return Segment(split, ids.astype(self.dtype, copy=False), marks, text_bytes, block.ends_document, source)
-
-    @cached_property
-    def _token_lengths(self) -> Array:
-        return token_lengths(self.tok)
+            text_bytes = text_length(self.tok, ids)
+        return Segment(split, ids, marks, text_bytes, block.ends_document, (block.path, block.start, block.end))
 
 
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:

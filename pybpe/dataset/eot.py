@@ -7,12 +7,9 @@ or none at all ("none").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from array import array
 
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
+from .. import _binding
 
 EOT_MODES = ("prepend", "append", "none")
 
@@ -23,53 +20,30 @@ class EotPlacer:
     Args:
         mode: one of EOT_MODES.
         eot: the id; None only if the texts hold none.
-        dtype: of the ids.
         is_open: whether the stream stands in a document: to go on where another placer stopped.
     """
 
-    def __init__(self, mode: str, eot: int | None, dtype: str, is_open: bool = False) -> None:
-        import numpy
-
-        self._mode = mode
-        self._mark = numpy.array([] if eot is None or mode == "none" else [eot], dtype=dtype)
+    def __init__(self, mode: str, eot: int | None, is_open: bool = False) -> None:
+        self._mode = "none" if eot is None else mode
+        self._eot = _binding.NO_ID if eot is None else eot
         self.is_open = is_open  # whether the last token belongs to a document that has not ended
 
-    def place(self, ids: Array, marks: Array) -> tuple[Array, Array]:
+    def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int]]:
         """The next tokens of the stream, with the marks where they belong.
 
         Args:
-            ids: shape (n,).
-            marks: where in `ids` marks are, ascending.
+            ids: of type H or I.
+            marks: how many of them are marks.
 
         Returns:
-            The tokens, and where in them documents begin (at its mark, if a document has one before it).
+            The tokens, and where in them documents begin (at its mark, if a document has one before it), of type Q.
         """
-        import numpy
+        if not marks and (self.is_open or not ids):  # nothing to do: most pieces of long documents
+            return ids, array("Q")
+        placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
+        return placed, starts
 
-        if not len(ids):
-            return ids, marks[:0]
-        begins = not self.is_open and not (len(marks) and marks[0] == 0)
-        was_open, self.is_open = self.is_open, not (len(marks) and marks[-1] == len(ids) - 1)
-        starts, dropped = marks[:0], marks
-        if len(marks):
-            document_behind = numpy.append(marks[1:], len(ids)) > marks + 1
-            document_before = numpy.concatenate([[marks[0] > 0 or was_open], marks[1:] > marks[:-1] + 1])
-            if self._mode != "none":
-                dropped = marks[~(document_behind if self._mode == "prepend" else document_before)]
-            # A document begins at its mark, or behind the mark of the one before, or at what was that.
-            starts = marks[document_behind]
-            shift = numpy.searchsorted(dropped, starts)
-            starts = starts - shift + (1 if self._mode == "append" else 0)
-            if self._mode == "append" and len(dropped):
-                starts = starts - numpy.isin(marks[document_behind], dropped)
-            ids = numpy.delete(ids, dropped) if len(dropped) else ids
-        if begins:
-            if self._mode == "prepend" and len(self._mark):
-                ids, starts = numpy.concatenate([self._mark, ids]), starts + 1
-            starts = numpy.concatenate([[0], starts])
-        return ids, starts
-
-    def end_document(self) -> Array:
-        """The mark, if any, that the end of a document needs."""
+    def end_document(self, typecode: str) -> array[int]:
+        """The mark, if any, that the end of a document needs; an array of a type."""
         was_open, self.is_open = self.is_open, False
-        return self._mark if was_open and self._mode == "append" else self._mark[:0]
+        return array(typecode, [self._eot] if was_open and self._mode == "append" else [])

@@ -7,21 +7,19 @@ checkpoint: until then a run that dies may need the shard's tokens to go on (jou
 from __future__ import annotations
 
 import os
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ShardTooSmallError
 from .encoding import Segment
 from .eot import EotPlacer
-from .manifest import ShardRecord, file_sha256
+from .manifest import ShardRecord
 from .spool import Spool
 from .writers import Finished, Format
 from .writers.base import id_bytes
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Layout:
         mark: the id of the mark; None if the tokenizer has none.
         shard_tokens, min_shard_tokens: the size of a shard, and its least size.
         sequence_length: tokens of a row, for formats that have rows.
-        token_lengths: bytes of each id; 0 for the mark.
+        text_length: bytes of the text that ids stand for, marks being none.
         source_names: how the manifest calls files that have other names on disk.
     """
 
@@ -52,7 +50,7 @@ class Layout:
     shard_tokens: int
     min_shard_tokens: int
     sequence_length: int
-    token_lengths: Array
+    text_length: Callable[[memoryview], int]
     source_names: dict[str, str]
 
     def path(self, split: str, index: int) -> str:
@@ -132,7 +130,7 @@ class SplitWriter:
 
     def __init__(self, layout: Layout, split: str, state: SplitState) -> None:
         self._layout, self._split, self._state = layout, split, state
-        self._placer = EotPlacer(layout.eot, layout.mark, layout.dtype, state.in_document)
+        self._placer = EotPlacer(layout.eot, layout.mark, state.in_document)
         self._reserve = max(1, layout.min_shard_tokens)  # so many beyond a shard's size close it
         self.publish()
         self._spool = self._open(state.open.tokens + state.beyond.tokens, state.open.documents + state.beyond.documents)
@@ -175,12 +173,13 @@ class SplitWriter:
         source = (self._layout.source_names.get(path, path), start, end)
         self._write(ids, starts, segment.text_bytes, source)
         if segment.ends_document:
-            self._write(self._placer.end_document(), starts[:0], 0, source)
+            self._write(self._placer.end_document(self._spool.typecode), array("Q"), 0, source)
 
-    def _write(self, ids: Array, starts: Array, text_bytes: int, source: tuple[str, int, int]) -> None:
-        import numpy
-
+    def _write(
+        self, given: array[int] | memoryview, starts: array[int], text_bytes: int, source: tuple[str, int, int]
+    ) -> None:
         state, size = self._state, max(self._layout.shard_tokens, self._layout.min_shard_tokens)
+        ids = memoryview(given)
         while len(ids):
             room = len(ids)
             facts = state.open
@@ -190,27 +189,24 @@ class SplitWriter:
                 else:
                     room, facts = self._reserve - state.beyond.tokens, state.beyond
             part, ids = ids[:room], ids[room:]
-            first = int(numpy.searchsorted(starts, len(part)))
-            part_bytes = self._bytes_of(part) if len(ids) else text_bytes
+            first = bisect_left(starts, len(part))
+            part_bytes = self._layout.text_length(part) if len(ids) else text_bytes
             facts.add(len(part), first, part_bytes, source)
             self._spool.append(part, starts[:first], len(facts.sources) - 1)
-            starts, text_bytes = starts[first:] - len(part), text_bytes - part_bytes
+            starts, text_bytes = array("Q", [at - len(part) for at in starts[first:]]), text_bytes - part_bytes
             if state.beyond.tokens == self._reserve:
                 self._close()
-
-    def _bytes_of(self, ids: Array) -> int:
-        return int(self._layout.token_lengths[ids].sum())
 
     def _close(self) -> None:
         """The open shard is full. What it has beyond its size begins the next one."""
         state = self._state
-        ids, starts = self._spool.tail(state.open.tokens, state.open.documents)
+        ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
         self._spool.close()
         state.closed.append(state.open)
         state.documents_before += state.open.documents
         state.open, state.beyond = state.beyond, Facts()
         self._spool = self._open()
-        self._spool.append_pairs(ids, starts)
+        self._spool.append_documents(ids, starts, sources)
 
     # ------------------------------------------------------------------------------------------------
     # Checkpoints
@@ -260,12 +256,12 @@ class SplitWriter:
         while state.closed:
             facts, index = state.closed[0], len(state.records)
             path = layout.path(self._split, index)
-            layout.format.publish(self._finished(facts, index, before), path)
+            digest = layout.format.publish(self._finished(facts, index, before), path)
             record = ShardRecord(
                 os.path.basename(path),
                 facts.tokens,
                 os.path.getsize(path),
-                file_sha256(path),
+                digest,
                 facts.documents,
                 facts.text_bytes,
                 facts.sources,

@@ -11,10 +11,12 @@ Formats whose body is the ids alone (formats.py) make the finished file of the f
 from __future__ import annotations
 
 import os
+import sys
+from array import array
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import FormatError, file_errors
-from ..pretokenize import open_input, read_items
+from ..pretokenize import open_input
 
 if TYPE_CHECKING:
     import numpy
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 _START_BYTES = 16
+_TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Spool:
@@ -35,13 +38,12 @@ class Spool:
     """
 
     def __init__(self, base: str, header_bytes: int, dtype: str, tokens: int = 0, documents: int = 0) -> None:
-        import numpy
-
         self.base = base
-        self.dtype = numpy.dtype(dtype).newbyteorder("<")
+        self.typecode = _TYPECODES[dtype]
         self.header_bytes = header_bytes
         self.tokens, self.documents = tokens, documents
-        self._tokens_file = _open(self.tokens_path, header_bytes + tokens * self.dtype.itemsize)
+        self._id_bytes = array(self.typecode).itemsize
+        self._tokens_file = _open(self.tokens_path, header_bytes + tokens * self._id_bytes)
         self._starts_file = _open(self.starts_path, documents * _START_BYTES)
 
     @property
@@ -52,33 +54,28 @@ class Spool:
     def starts_path(self) -> str:
         return self.base + ".starts"
 
-    def append(self, ids: Array, starts: Array, source: int) -> None:
+    def append(self, ids: array[int] | memoryview, starts: array[int], source: int) -> None:
         """Adds ids, and where in them documents begin, all from one source."""
-        import numpy
+        self.append_documents(ids, starts, array("Q", [source]) * len(starts))
 
-        pairs = numpy.full((len(starts), 2), source, dtype="<u8")
-        pairs[:, 0] = starts
-        self.append_pairs(ids, pairs)
-
-    def append_pairs(self, ids: Array, starts: Array) -> None:
-        """The same with (token, source) for each document, shape (documents, 2), uint64."""
-        import numpy
-
-        _write(self._tokens_file, numpy.ascontiguousarray(ids, dtype=self.dtype))
-        if len(starts):
-            _write(self._starts_file, starts + numpy.array([self.tokens, 0], dtype="<u8"))
+    def append_documents(self, ids: array[int] | memoryview, starts: array[int], sources: array[int]) -> None:
+        """The same with a source for each document."""
+        _write(self._tokens_file, ids)
+        if starts:
+            pairs = array("Q", [0]) * (2 * len(starts))
+            pairs[0::2] = array("Q", [self.tokens + start for start in starts])
+            pairs[1::2] = sources
+            _write(self._starts_file, pairs)
         self.tokens += len(ids)
         self.documents += len(starts)
 
-    def tail(self, tokens: int, documents: int) -> tuple[Array, Array]:
-        """What lies behind the first `tokens` and `documents`: the ids, and (token, source) of documents, with
-        tokens counted from there."""
-        import numpy
-
-        offset = self.header_bytes + tokens * self.dtype.itemsize
-        ids = _read(self.tokens_path, self.dtype, offset, self.tokens - tokens)
-        starts = read_starts(self.starts_path, documents, self.documents)
-        return ids, starts - numpy.array([tokens, 0], dtype="<u8")
+    def tail(self, tokens: int, documents: int) -> tuple[array[int], array[int], array[int]]:
+        """What lies behind the first `tokens` and `documents`: the ids; of the documents the tokens, counted from
+        there, and the sources."""
+        offset = self.header_bytes + tokens * self._id_bytes
+        ids = _read(self.tokens_path, self.typecode, offset, self.tokens - tokens)
+        pairs = _read(self.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
+        return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
     def sync(self) -> None:
         """Both files are on disk."""
@@ -101,15 +98,19 @@ def read_starts(path: str, first: int, last: int) -> Array:
     """(token, source) of documents first .. last of a .starts file, shape (last - first, 2)."""
     import numpy
 
-    return _read(path, numpy.dtype("<u8"), first * _START_BYTES, 2 * (last - first)).reshape(-1, 2)
+    return numpy.array(_read(path, "Q", first * _START_BYTES, 2 * (last - first))).reshape(-1, 2)
 
 
-def _read(path: str, dtype: numpy.dtype[Any], offset: int, count: int) -> Array:
+def _read(path: str, typecode: str, offset: int, count: int) -> array[int]:
+    items = array(typecode)
     with open_input(path) as stream:
         stream.seek(offset)
-        items = read_items(stream, dtype, count)
-    if len(items) < count:
+        data = stream.read(count * items.itemsize)
+    if len(data) < count * items.itemsize:
         raise FormatError(f"{path}: is shorter than this run made it: something else has changed it")
+    items.frombytes(data)
+    if sys.byteorder == "big":
+        items.byteswap()
     return items
 
 
@@ -124,8 +125,11 @@ def _open(path: str, size: int) -> BinaryIO:
     return stream
 
 
-def _write(stream: BinaryIO, data: Array) -> None:
-    view = memoryview(data).cast("B")  # type: ignore[arg-type,unused-ignore]
+def _write(stream: BinaryIO, items: array[int] | memoryview) -> None:
+    if sys.byteorder == "big":
+        items = array(memoryview(items).format, items)
+        items.byteswap()
+    view = memoryview(items).cast("B")
     with file_errors(stream.name, "cannot be written"):
         while len(view):
             view = view[stream.write(view) :]

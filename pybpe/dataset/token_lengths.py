@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any
 
+from .. import _binding
 from ..tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -18,3 +20,11 @@ def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
     if tok.eot_token is not None:
         lengths[tok.eot_token] = 0
     return lengths
+
+
+def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
+    """Bytes of the text that ids of type H or I stand for, <|endoftext|> being none."""
+    length = len(tok.decode_bytes(ids))
+    if tok.eot_token is not None:
+        length -= _binding.count_id(ids, tok.eot_token) * len(tok.token_bytes(tok.eot_token))
+    return length

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+from array import array
 from functools import partial
 from pathlib import Path
 
@@ -216,17 +217,20 @@ def test_hash_split_follows_the_shares() -> None:
     assert [round(count / 20_000, 2) for count in counts] == [0.8, 0.1, 0.1]
 
 
-@given(st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6), st.sampled_from(["prepend", "append", "none"]))
-def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str) -> None:
-    placer = EotPlacer(mode, 0, "uint16")
+@given(
+    st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6),
+    st.sampled_from(["prepend", "append", "none"]),
+    st.sampled_from(["H", "I"]),
+)
+def test_eot_placer_equals_its_definition(pieces: list[list[int]], mode: str, typecode: str) -> None:
+    placer = EotPlacer(mode, 0)
     out: list[int] = []
     found: list[int] = []
     for piece in pieces:
-        ids = numpy.array(piece, dtype=numpy.uint16)
-        placed, starts = placer.place(ids, numpy.flatnonzero(ids == 0))
-        found += (starts + len(out)).tolist()
-        out += placed.tolist()
-    out += placer.end_document().tolist()
+        placed, starts = placer.place(array(typecode, piece), piece.count(0))
+        found += [start + len(out) for start in starts]
+        out += placed
+    out += placer.end_document(typecode)
     docs = [doc for doc in split_of_tokens([i for piece in pieces for i in piece], 0) if doc]
     mark = [] if mode == "none" else [0]
     marked = [mark + doc if mode == "prepend" else doc + mark for doc in docs]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
-from ...folders import give_name, remove_file
+from ...folders import remove_file
+from ..manifest import file_sha256, published_sha256
 from ..spool import read_starts
 
 if TYPE_CHECKING:
@@ -97,23 +98,24 @@ class Format:
         """Whether a split may have several files."""
         return "{index" in self.file
 
-    def publish(self, finished: Finished, path: str) -> None:
-        """Makes the file of a finished shard, whose spool is gone then. Once it is gone, does nothing: a
-        run that died in the middle simply does it again."""
+    def publish(self, finished: Finished, path: str) -> str:
+        """Makes the file of a finished shard, whose spool is gone then; returns its SHA-256. Once it is gone, does
+        nothing else: a run that died in the middle simply does it again."""
         if not os.path.exists(finished.tokens_path):
-            return
+            return file_sha256(path)
         if self.companion is not None:
             self.companion(finished, path)
         if self.convert is not None:
             converted = finished.base + ".converted"
             with file_errors(converted, "cannot be written"):
                 self.convert(finished, converted)
-            give_name(converted, path)
+            digest = published_sha256(converted, path)
             remove_file(finished.tokens_path)
         else:
             self._fill_header(finished)
-            give_name(finished.tokens_path, path)
+            digest = published_sha256(finished.tokens_path, path)
         remove_file(finished.starts_path)
+        return digest
 
     def _fill_header(self, finished: Finished) -> None:
         assert self.header is not None

@@ -1,0 +1,68 @@
+/*
+Documents in a stream of tokens: where they begin, and where the mark between them stands.
+
+Texts separate documents in every way: a mark between, before, after, twice, at both ends of a file. A document
+is what lies between two marks and is not empty. Each gets one mark before it, or one behind it, or none:
+
+    given      E E 5 6 E 7 E
+    prepend    E 5 6 E 7            documents begin at 0 and 3
+    append     5 6 E 7 E            ... at 0 and 3
+    none       5 6 7                ... at 0 and 2
+*/
+#include "base.h"
+
+/* Inlined once for each id_bytes, as all below, so that the loops have no branch on it. */
+static inline __attribute__((always_inline)) size_t count_of(const void *ids, int id_bytes, size_t n, uint32_t id) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        count += id_at(ids, id_bytes, i) == id;
+    }
+    return count;
+}
+
+size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id) {
+    return id_bytes == 2 ? count_of(ids, 2, n, id) : count_of(ids, 4, n, id);
+}
+
+static inline __attribute__((always_inline)) void store_id(void *ids, int id_bytes, size_t i, uint32_t id) {
+    if (id_bytes == 2) {
+        ((uint16_t *)ids)[i] = (uint16_t)id;
+    } else {
+        ((uint32_t *)ids)[i] = id;
+    }
+}
+
+static inline __attribute__((always_inline)) size_t place(const void *ids, int id_bytes, size_t n, uint32_t mark,
+                                                          int mode, int *is_open, void *out, uint64_t *starts,
+                                                          size_t *documents) {
+    size_t at = 0;
+    size_t begun = 0;
+    bool open = *is_open != 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = id_at(ids, id_bytes, i);
+        if (PYBPE_UNLIKELY(id == mark)) {
+            if (open && mode == PYBPE_MARKS_APPEND) {
+                store_id(out, id_bytes, at++, mark);
+            }
+            open = false;
+            continue;
+        }
+        if (PYBPE_UNLIKELY(!open)) {
+            starts[begun++] = at;
+            if (mode == PYBPE_MARKS_PREPEND) {
+                store_id(out, id_bytes, at++, mark);
+            }
+            open = true;
+        }
+        store_id(out, id_bytes, at++, id);
+    }
+    *is_open = open;
+    *documents = begun;
+    return at;
+}
+
+size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
+                         uint64_t *starts, size_t *documents) {
+    return id_bytes == 2 ? place(ids, 2, n, mark, mode, is_open, out, starts, documents)
+                         : place(ids, 4, n, mark, mode, is_open, out, starts, documents);
+}

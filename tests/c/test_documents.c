@@ -1,0 +1,98 @@
+/*
+Marks between documents: by hand, and against the definition, on buffers of exactly the promised size.
+*/
+#include "base.h"
+#include "check.h"
+#include "random_state.h"
+
+#include <stdlib.h>
+
+enum { MARK = 7, LONGEST = 12 };
+
+/* Documents one by one, each a run without marks that is not empty. `open`: the first goes on from before. */
+static size_t by_definition(const uint16_t *ids, size_t n, int mode, int *open, uint16_t *out, uint64_t *starts,
+                            size_t *documents) {
+    size_t at = 0;
+    *documents = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool begins = ids[i] != MARK && (i > 0 ? ids[i - 1] == MARK : !*open);
+        bool ends = ids[i] == MARK && (i > 0 ? ids[i - 1] != MARK : *open);
+        if (begins) {
+            starts[(*documents)++] = at;
+        }
+        if ((begins && mode == PYBPE_MARKS_PREPEND) || (ends && mode == PYBPE_MARKS_APPEND)) {
+            out[at++] = MARK;
+        }
+        if (ids[i] != MARK) {
+            out[at++] = ids[i];
+        }
+    }
+    *open = n > 0 ? ids[n - 1] != MARK : *open;
+    return at;
+}
+
+/* Copies to memory of exactly this size, so that sanitizers see what is read beyond it. */
+static void *exactly(size_t count, size_t size) { return malloc(count * size + (count == 0)); }
+
+static void expect_definition(const uint16_t *ids, size_t n, int mode, int open) {
+    uint16_t want[LONGEST + 1];
+    uint64_t want_starts[LONGEST + 1];
+    size_t want_documents;
+    int want_open = open;
+    size_t want_n = by_definition(ids, n, mode, &want_open, want, want_starts, &want_documents);
+    for (int id_bytes = 2; id_bytes <= 4; id_bytes += 2) {
+        uint8_t *given = exactly(n, (size_t)id_bytes);
+        uint8_t *out = exactly(n + 1, (size_t)id_bytes);
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t wide = ids[i];
+            memcpy(given + i * (size_t)id_bytes, id_bytes == 2 ? (const void *)&ids[i] : &wide, (size_t)id_bytes);
+        }
+        size_t marks = pybpe_ids_count(given, id_bytes, n, MARK);
+        uint64_t *starts = exactly(marks + 1, sizeof *starts);
+        size_t documents = 99;
+        int got_open = open;
+        CHECK_EQ(pybpe_marks_place(given, id_bytes, n, MARK, mode, &got_open, out, starts, &documents), want_n);
+        CHECK_EQ(got_open, want_open);
+        CHECK_EQ(documents, want_documents);
+        CHECK(memcmp(starts, want_starts, documents * sizeof *starts) == 0);
+        for (size_t i = 0; i < want_n; i++) {
+            CHECK_EQ(id_at(out, id_bytes, i), want[i]);
+        }
+        free(given);
+        free(out);
+        free(starts);
+    }
+}
+
+static void test_the_example(void) {
+    const uint16_t ids[] = {MARK, MARK, 5, 6, MARK, 3, MARK};
+    uint16_t out[8];
+    uint64_t starts[5];
+    size_t documents;
+    int open = 0;
+    CHECK_EQ(pybpe_ids_count(ids, 2, 7, MARK), 4);
+    CHECK_EQ(pybpe_marks_place(ids, 2, 7, MARK, PYBPE_MARKS_PREPEND, &open, out, starts, &documents), 5);
+    CHECK(memcmp(out, (const uint16_t[]){MARK, 5, 6, MARK, 3}, 10) == 0);
+    CHECK_EQ(documents, 2);
+    CHECK_EQ(starts[0], 0);
+    CHECK_EQ(starts[1], 3);
+    CHECK_EQ(open, 0);
+}
+
+static void test_random_streams(void) {
+    for (int round = 0; round < 3000; round++) {
+        uint16_t ids[LONGEST];
+        size_t n = random_below(LONGEST + 1);
+        uint32_t rarity = 1 + random_below(6);
+        for (size_t i = 0; i < n; i++) {
+            ids[i] = random_below(rarity) == 0 ? MARK : (uint16_t)random_below(MARK);
+        }
+        expect_definition(ids, n, round % 3, (int)random_below(2));
+    }
+}
+
+int main(void) {
+    test_the_example();
+    test_random_streams();
+    return check_report("documents");
+}
