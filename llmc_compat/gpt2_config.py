@@ -22,7 +22,13 @@ DEPTHS = {
 
 
 def padded_rows(vocab_size: int, pad: int = 128) -> int:
-    """Vp, the rows of wte: the least multiple of `pad` above V, since CUDA wants Vp > V."""
+    """Vp, the rows of wte: the least multiple of `pad` above V, since CUDA wants Vp > V.
+
+    Raises:
+        ArgumentError: pad is not a multiple of 8, as CUDA wants Vp to be.
+    """
+    if pad < 8 or pad % 8:
+        raise ArgumentError(f"pad must be a multiple of 8, as CUDA wants it, not {pad}")
     return padded_vocab_size(vocab_size + 1, pad)
 
 

@@ -111,7 +111,7 @@ def make_workspace(
         LimitError: a split is too small for one batch; it says the largest B and T that fit.
         ArgumentError, FileError.
     """
-    _check_arguments(vocab_size, special_tokens, context, dtype, pad, splits)
+    _check_arguments(vocab_size, special_tokens, context, dtype, splits)
     shape: dict[str, int | None] = {"layers": layers, "heads": heads, "channels": channels}
     GPT2Config.of_depth(depth, vocab_size, context, pad, **shape)  # refused now, not after training
     folder = make_folder(out)
@@ -156,7 +156,7 @@ def make_workspace(
 
 
 def _check_arguments(
-    vocab_size: int, special_tokens: Sequence[str], context: int, dtype: str, pad: int, splits: Sequence[float]
+    vocab_size: int, special_tokens: Sequence[str], context: int, dtype: str, splits: Sequence[float]
 ) -> None:
     """What can be refused now, not after training."""
     check_dtype(dtype)
@@ -164,8 +164,6 @@ def _check_arguments(
         raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {context}")
     if vocab_size > MAX_VOCAB_SIZE:
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
-    if pad < 8 or pad % 8:
-        raise ArgumentError(f"pad must be a multiple of 8, as CUDA wants it, not {pad}")
     if END_OF_TEXT not in special_tokens:
         raise ArgumentError(f"special_tokens must have {END_OF_TEXT}: llm.c starts its samples from it")
     check_splits(splits)
