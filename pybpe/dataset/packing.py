@@ -84,9 +84,11 @@ class PackedSequences:
         return self._count
 
     def __getitem__(self, index: int) -> Window:
-        """Window `index`; negative ones count from the end. IndexError if there is none."""
+        """Window `index`; negative ones count from the end. IndexError if there is none; FormatError if the file has
+        become shorter since it was opened."""
         span = self.span(index)
-        return Window(self.stream.slice(span.start, span.stop), self.stream.slice(span.start + 1, span.stop + 1))
+        ids = self.stream.slice(span.start, span.stop + 1)
+        return Window(ids[:-1], ids[1:])
 
     def __iter__(self) -> Iterator[Window]:
         return (self[i] for i in range(len(self)))

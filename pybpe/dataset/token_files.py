@@ -14,7 +14,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
@@ -36,7 +37,9 @@ class TokenStream:
     """The ids of several files, one behind the other, as if they were one array.
 
     A slice inside one file is a view of the file; one that crosses a border is a copy. The files must not be
-    changed in place while they are open. Pickled, it is its paths: worker processes map the files again.
+    changed in place while they are open: a slice of a file that has become shorter is an error, but to read a view
+    that was taken before ends the process (SIGBUS). To replace a file by another of its name is safe. Pickled, a
+    stream is its paths: worker processes map the files again.
 
     Args:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
@@ -56,9 +59,11 @@ class TokenStream:
         if hasattr(source, "dtype"):
             self._parts = [_checked(source, "the array of ids")]
             self._arguments = (source, dtype)
+            self._maps: list[_Map | None] = [None]
         else:
             paths = _token_paths(source)
             self._parts = [open_tokens(path, dtype) for path in paths]
+            self._maps = [_map_of(part) for part in self._parts]
             self._arguments = (paths, dtype)
             for path, part in zip(paths, self._parts):
                 if part.dtype != self._parts[0].dtype:
@@ -76,19 +81,47 @@ class TokenStream:
         return self._starts[-1]
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self)."""
+        """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
+
+        Raises:
+            FormatError: the file has become shorter since it was opened.
+        """
         import numpy
 
         first = min(bisect_right(self._starts, start), len(self._parts)) - 1
         begin = start - self._starts[first]
         if stop <= self._starts[first + 1]:
-            return self._parts[first][begin : stop - self._starts[first]]
-        pieces = [self._parts[first][begin:]]
-        for part, at in zip(self._parts[first + 1 :], self._starts[first + 1 :]):
-            if at >= stop:
+            return self._part(first)[begin : stop - self._starts[first]]
+        pieces = [self._part(first)[begin:]]
+        for i in range(first + 1, len(self._parts)):
+            if self._starts[i] >= stop:
                 break
-            pieces.append(part[: stop - at])
+            pieces.append(self._part(i)[: stop - self._starts[i]])
         return numpy.concatenate(pieces)
+
+    def _part(self, i: int) -> numpy.ndarray[Any, Any]:
+        """The ids of one file. To read what was cut off since it was mapped would end the process."""
+        mapped = self._maps[i]
+        if mapped is not None and mapped.file.size() < mapped.size:
+            raise FormatError(
+                f"{self._arguments[0][i]}: was cut from {mapped.size} to {mapped.file.size()} bytes while it was open;"
+                " open it again, and replace token files by renaming, not in place",
+                mapped.file.size(),
+            )
+        return self._parts[i]
+
+
+class _Map(NamedTuple):
+    """A file that is mapped, and its size at that time. The map asks the system for the present one."""
+
+    file: mmap
+    size: int
+
+
+def _map_of(part: numpy.ndarray[Any, Any]) -> _Map | None:
+    """What open_tokens mapped; None for an empty file."""
+    file = getattr(part.base, "_mmap", None)
+    return None if file is None else _Map(file, file.size())
 
 
 def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndarray[Any, Any]:

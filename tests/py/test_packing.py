@@ -304,3 +304,31 @@ def test_types_are_not_mixed(tmp_path: Path) -> None:
         TokenStream([narrow, wide])
     with pytest.raises(pybpe.ArgumentError, match="int8"):
         TokenStream(narrow, "int8")
+
+
+@pytest.mark.parametrize("name", ["a.bin", "a.npy"])
+def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> None:
+    """To read the mapped pages that are gone would end the process with SIGBUS: in this test the file is cut by whole
+    pages, and all of the rest is asked for."""
+    first = write_tokens(tmp_path, "0.bin", numpy.arange(10, dtype=numpy.uint16))
+    path = write_tokens(tmp_path, name, numpy.arange(20_000, dtype=numpy.uint16))
+    size = path.stat().st_size
+    packed = PackedSequences([first, path], 100)
+    assert packed[-1].targets.sum() > 0
+    os.truncate(path, 5000)
+    message = rf"{name}: was cut from {size} to 5000 bytes while it was open"
+    for index in (0, 1, len(packed) - 1):  # across the border, and inside
+        with pytest.raises(pybpe.FormatError, match=message) as caught:
+            packed[index]
+        assert caught.value.offset == 5000
+
+
+def test_a_file_that_is_replaced_or_grows_is_read_as_it_was(tmp_path: Path) -> None:
+    path = write_tokens(tmp_path, "a.bin", numpy.arange(5000, dtype=numpy.uint16))
+    packed = PackedSequences(path, 100)
+    write_tokens(tmp_path, "new", numpy.zeros(10, dtype=numpy.uint16)).replace(path)
+    assert packed[-1].inputs[0] == 4800
+    grown = PackedSequences(path, 3)
+    with open(path, "ab") as stream:
+        stream.write(b"more")
+    assert len(grown) == 3 and grown[2].targets.tolist() == [0, 0, 0]
