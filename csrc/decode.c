@@ -1,55 +1,110 @@
 /*
 Decoding: ids -> bytes.
 
-A token is looked up in the offsets and copied. Most tokens are short, so where the output has room a
-token is copied as 16 bytes, whatever its length, and the next one overwrites the excess: one load and
-one store instead of a call to memcpy. (Behind the last token of the vocabulary there are readable zeros.)
+Most tokens are short, and lie in records of 16 bytes with their length. Where the output has room such a record
+is copied whole, and the next token overwrites the excess: one load and one store instead of a call to memcpy.
+
+No id is looked at on its own. One more record stands for all ids that there are not. It says that it is longer than a
+row of short tokens can be, as do the records of unused ids and of tokens that do not fit. So one look at the length of
+several tokens together tells whether all are well; if not, they are taken one by one.
 */
 #include "vocab.h"
+
+/* Once for each id_bytes, so that the loops have no branch on it. */
+#define INLINE_ALWAYS static inline __attribute__((always_inline))
 
 static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err) {
     return error_set(err, PYBPE_ERR_VALUE, i, "id %u at position %zu is not in the vocabulary, %s", id, i,
                      id < v->count ? "which leaves it unused" : "which ends before it");
 }
 
-static int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
-                         pybpe_error *err) {
+/* The length of any token; 0 if there is none. */
+static size_t length_of(const pybpe_vocab *v, uint32_t id) { return id < v->count ? vocab_token_length(v, id) : 0; }
+
+/* The loops take STEP ids at once. The sum of their lengths tells whether all have their tokens in records. */
+enum { STEP = 8, STEP_MAX = 8 * RECORD_MAX };
+_Static_assert(STEP_MAX < (int)RECORD_NONE, "one token that is missing shows in the sum");
+
+INLINE_ALWAYS const token_record *record_at(const token_record *records, size_t count, const void *ids, int id_bytes,
+                                            size_t i) {
+    size_t id = id_at(ids, id_bytes, i);
+    return &records[id < count ? id : count];
+}
+
+/* The sum of the lengths of the STEP ids from i on. */
+INLINE_ALWAYS size_t step_length(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i) {
     size_t total = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t id = id_at(ids, id_bytes, i);
-        size_t len = id < v->count ? vocab_token_length(v, id) : 0;
-        if (PYBPE_UNLIKELY(len == 0)) {
-            return bad_id(v, id, i, err);
+    for (size_t k = i; k < i + STEP; k++) {
+        total += record_at(records, count, ids, id_bytes, k)->length;
+    }
+    return total;
+}
+
+/* Copies them too, to `out`, unless the sum is more than STEP_MAX: then `out` has any bytes. */
+INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i,
+                               uint8_t *out) {
+    size_t total = 0;
+    for (size_t k = i; k < i + STEP; k++) {
+        const token_record *record = record_at(records, count, ids, id_bytes, k);
+        memcpy(out + total, record, sizeof *record);
+        total += record->length;
+    }
+    return total;
+}
+
+/* What step_copy may write: each token that is missing moves the next by RECORD_NONE. */
+enum { STEP_ROOM = (STEP - 1) * RECORD_NONE + sizeof(token_record) };
+
+INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
+                                pybpe_error *err) {
+    const token_record *records = v->records; /* copies, which the loops keep in registers */
+    const size_t count = v->count;
+    size_t total = 0;
+    for (size_t i = 0; i < n;) {
+        size_t step = n - i >= STEP ? step_length(records, count, ids, id_bytes, i) : RECORD_NONE;
+        size_t taken = STEP;
+        if (PYBPE_UNLIKELY(step > STEP_MAX)) {
+            uint32_t id = id_at(ids, id_bytes, i);
+            step = length_of(v, id);
+            taken = 1;
+            if (step == 0) {
+                return bad_id(v, id, i, err);
+            }
         }
-        if (PYBPE_UNLIKELY(!size_add(total, len, &total))) {
+        if (PYBPE_UNLIKELY(!size_add(total, step, &total))) {
             return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes are more than a size can count");
         }
+        i += taken;
     }
     *length = total;
     return PYBPE_OK;
 }
 
-/* Inlined once for each id_bytes, so that the loop has no branch on it. */
-static inline __attribute__((always_inline)) int decode_into(const pybpe_vocab *v, const void *ids, int id_bytes,
-                                                             size_t n, uint8_t *out, size_t cap, size_t *length,
-                                                             pybpe_error *err) {
+INLINE_ALWAYS int decode_into(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
+                              size_t *length, pybpe_error *err) {
+    const token_record *records = v->records;
+    const size_t count = v->count;
     size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
+        bool room = n - i >= STEP && cap - at >= STEP_ROOM;
+        size_t step = room ? step_copy(records, count, ids, id_bytes, i, out + at) : RECORD_NONE;
+        if (PYBPE_LIKELY(step <= STEP_MAX)) {
+            at += step;
+            i += STEP;
+            continue;
+        }
         uint32_t id = id_at(ids, id_bytes, i);
-        size_t len = id < v->count ? vocab_token_length(v, id) : 0;
-        if (PYBPE_UNLIKELY(len == 0)) {
+        step = length_of(v, id);
+        if (step == 0) {
             return bad_id(v, id, i, err);
         }
-        const uint8_t *token = vocab_token(v, id);
-        if (PYBPE_LIKELY(len <= VOCAB_PADDING && cap - at >= VOCAB_PADDING)) {
-            memcpy(out + at, token, VOCAB_PADDING);
-        } else if (len <= cap - at) {
-            memcpy(out + at, token, len);
-        } else {
+        if (step > cap - at) {
             return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes are more than the %zu that there is room for",
                              cap);
         }
-        at += len;
+        memcpy(out + at, vocab_token(v, id), step);
+        at += step;
+        i += 1;
     }
     *length = at;
     return PYBPE_OK;
@@ -61,7 +116,7 @@ int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, 
         return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", id_bytes);
     }
     if (out == NULL) {
-        return decode_length(v, ids, id_bytes, n, length, err);
+        return id_bytes == 2 ? decode_length(v, ids, 2, n, length, err) : decode_length(v, ids, 4, n, length, err);
     }
     return id_bytes == 2 ? decode_into(v, ids, 2, n, out, cap, length, err)
                          : decode_into(v, ids, 4, n, out, cap, length, err);

@@ -138,12 +138,19 @@ static int file_measure(vocab_file *f, vocab_sizes *sizes, pybpe_error *err) {
 
 static void vocab_copy_tokens(pybpe_vocab *v, const vocab_file *f) {
     const uint8_t *at = f->data + FILE_HEADER;
+    const uint8_t *end = f->data + f->n;
     for (size_t id = 0; id < f->count; id++) {
-        size_t n = *at;
-        memcpy(v->bytes + v->offsets[id], at + 1, n);
+        size_t n = *at++;
+        uint8_t *to = v->bytes + v->offsets[id];
+        if (PYBPE_LIKELY(n <= VOCAB_PADDING && end - at >= VOCAB_PADDING)) {
+            memcpy(to, at, VOCAB_PADDING); /* the next token, or the zeros, overwrite the excess */
+        } else {
+            memcpy(to, at, n);
+        }
         v->offsets[id + 1] = v->offsets[id] + n;
-        at += 1 + n;
+        at += n;
     }
+    memset(v->bytes + v->offsets[f->count], 0, VOCAB_PADDING);
 }
 
 static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {

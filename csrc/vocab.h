@@ -16,10 +16,18 @@ typedef struct token_index {
     size_t mask; /* slots - 1 */
 } token_index;
 
+/* A token as decoding copies it: in one piece of 16 bytes, of which `length` count. */
+enum { RECORD_MAX = 15, RECORD_NONE = 128 };
+typedef struct token_record {
+    uint8_t bytes[RECORD_MAX];
+    uint8_t length; /* RECORD_NONE: the id is unused, or its token is longer */
+} token_record;
+
 struct pybpe_vocab {
     pybpe_allocator mem;
-    uint8_t *bytes;    /* all tokens end to end, then VOCAB_PADDING zeros */
-    uint64_t *offsets; /* count + 1: token id is bytes[offsets[id]..offsets[id + 1]) */
+    uint8_t *bytes;        /* all tokens end to end, then VOCAB_PADDING zeros */
+    uint64_t *offsets;     /* count + 1: token id is bytes[offsets[id]..offsets[id + 1]) */
+    token_record *records; /* count + 1: the last stands for all ids that there are not */
     size_t count;
     uint32_t *merges; /* (left, right) in rank order */
     uint32_t *merged; /* the id that merge i makes */

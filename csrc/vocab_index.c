@@ -142,8 +142,20 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     return code;
 }
 
+/* Lays the short tokens out for decoding. */
+static void fill_records(pybpe_vocab *v) {
+    for (size_t id = 0; id < v->count; id++) {
+        size_t n = vocab_token_length(v, id);
+        token_record *r = &v->records[id];
+        memcpy(r, vocab_token(v, id), sizeof *r); /* the padding allows it for the last token too */
+        r->length = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
+    }
+    v->records[v->count] = (token_record){.length = RECORD_NONE};
+}
+
 /* Checks everything but the merges. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
+    fill_records(v);
     int code = check_settings(v, from, err);
     if (code == PYBPE_OK) {
         code = index_specials(v, from, err);

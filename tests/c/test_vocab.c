@@ -2,6 +2,7 @@
 Vocabularies: what is accepted and refused, tokenizer.bin there and back, damaged files, decoding.
 */
 #include "check.h"
+#include "random_state.h"
 #include "small_vocab.h"
 
 #include <unistd.h>
@@ -440,6 +441,60 @@ static void test_decode(void) {
     pybpe_vocab_free(v);
 }
 
+/* A row of tokens of all lengths in exactly its room, in a little less and in more; and with one bad id in it. */
+static void decode_row(const pybpe_vocab *v, const small_vocab *s, uint32_t first, uint32_t tokens, uint32_t unused) {
+    uint32_t ids[64];
+    uint16_t narrow[64];
+    uint8_t want[64 * 40];
+    size_t n = random_below(64);
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = random_below(8) > 0 ? random_below(256) : first + random_below(tokens);
+        narrow[i] = (uint16_t)ids[i];
+        memcpy(want + size, s->bytes + s->offsets[ids[i]], small_length(s, ids[i]));
+        size += small_length(s, ids[i]);
+    }
+    size_t length = 0;
+    CHECK(pybpe_decode(v, ids, 4, n, NULL, 0, &length, NULL) == PYBPE_OK && length == size);
+    CHECK(pybpe_decode(v, narrow, 2, n, NULL, 0, &length, NULL) == PYBPE_OK && length == size);
+    size_t room = size + (random_below(2) ? random_below(2000) : 0);
+    uint8_t *out = malloc(room + 1);
+    CHECK(pybpe_decode(v, ids, 4, n, out, room, &length, NULL) == PYBPE_OK && length == size);
+    CHECK(memcmp(out, want, size) == 0);
+    CHECK(pybpe_decode(v, narrow, 2, n, out, room, &length, NULL) == PYBPE_OK && length == size);
+    CHECK(memcmp(out, want, size) == 0);
+    free(out);
+    if (n > 0) {
+        pybpe_error err;
+        size_t bad = random_below((uint32_t)n);
+        uint8_t *less = malloc(size);
+        CHECK_EQ(pybpe_decode(v, ids, 4, n, less, size - 1, &length, &err), PYBPE_ERR_LIMIT);
+        ids[bad] = random_below(2) ? unused : (uint32_t)s->count + random_below(70000);
+        CHECK(pybpe_decode(v, ids, 4, n, NULL, 0, &length, &err) == PYBPE_ERR_VALUE && err.offset == bad);
+        CHECK(pybpe_decode(v, ids, 4, n, less, size, &length, &err) != PYBPE_OK && length == size);
+        free(less);
+    }
+}
+
+static void test_decode_rows(void) {
+    small_vocab s;
+    fill(&s);
+    uint32_t unused = small_add_token(&s, "", 0);
+    uint32_t first = (uint32_t)s.count;
+    for (uint32_t n = 2; n <= 40; n++) {
+        uint8_t token[40];
+        memset(token, (int)n, sizeof token);
+        small_add_token(&s, token, n);
+    }
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+    for (int row = 0; row < 2000; row++) {
+        decode_row(v, &s, first, random_below(4) > 0 ? 14 : 39, unused);
+    }
+    pybpe_vocab_free(v);
+}
+
 static void expect_complete(const char *s, size_t want) {
     CHECK_EQ(pybpe_utf8_complete((const uint8_t *)s, strlen(s)), want);
 }
@@ -510,6 +565,7 @@ int main(void) {
     test_foreign();
     test_recover();
     test_decode();
+    test_decode_rows();
     test_utf8_complete();
     test_failing_memory();
     return check_report("vocab");
