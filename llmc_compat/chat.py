@@ -28,16 +28,20 @@ and a uint8, 0 or 1, for each token. Neither its name, which `*.bin` does not ma
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
+from pybpe.dataset.manifest import ShardRecord, check_name
 from pybpe.dataset.shards import SplitWriter
 from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
-from pybpe.errors import ArgumentError, FormatError
-from pybpe.folders import make_folder
+from pybpe.errors import ArgumentError, FormatError, file_errors
+from pybpe.folders import make_folder, remove_others, sync_folder
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.pretokenize import open_input
@@ -190,6 +194,9 @@ def write_chat(
 ) -> ChatData:
     """Encodes conversations into shards with loss masks, and writes the chat template beside them.
 
+    The files get their names when all is done: a bad line leaves an earlier run's files as they were. What an earlier
+    run left beyond them, llm.c would read as well: it is removed.
+
     Args:
         tok: has the special tokens of the grammar.
         sources: JSON lines: files (*.gz, *.zst too) or streams.
@@ -204,29 +211,58 @@ def write_chat(
     """
     chat = ChatFormat(tok)
     check_splits(splits)
+    check_name(name)
     if shard_tokens < 1:
         raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")
     folder = make_folder(out)
+    unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
-    names = SPLIT_NAMES[: len(splits)]
-    id_bytes = tok.dtype.itemsize
-    paths = [f"{stem}_{split}_{{:06d}}.bin" for split in names]
-    writers = [SplitWriter(path, "llmc", id_bytes, shard_tokens, min_shard_tokens) for path in paths]
-    try:
-        conversations = _write_tokens(tok, chat, sources, writers, splits)
-        for writer in writers:
-            writer.finish()
-    except BaseException:
-        for writer in writers:
-            writer.discard()
-        raise
-    shards = {
-        split: [os.path.join(folder, record.file) for record in writer.records] for split, writer in zip(names, writers)
-    }
-    trained = {split: _write_masks(chat, shards[split]) for split in names}
+    paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in SPLIT_NAMES[: len(splits)]}
+    with _emptied(unfinished):
+        writers = {
+            split: SplitWriter(path, unfinished, tok.dtype.itemsize, shard_tokens, min_shard_tokens)
+            for split, path in paths.items()
+        }
+        try:
+            conversations = _write_tokens(tok, chat, sources, list(writers.values()), splits)
+            for writer in writers.values():
+                writer.finish()
+        except BaseException:
+            for writer in writers.values():
+                writer.discard()
+            raise
+        records = {split: writer.records for split, writer in writers.items()}
+        trained = {split: _write_masks(chat, unfinished, found) for split, found in records.items()}
+        _publish(unfinished, folder, name)
     _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
-    tokens = {split: sum(record.tokens for record in writer.records) for split, writer in zip(names, writers)}
+    shards = {split: [os.path.join(folder, record.file) for record in found] for split, found in records.items()}
+    tokens = {split: sum(record.tokens for record in found) for split, found in records.items()}
     return ChatData(conversations, tokens, trained, shards)
+
+
+@contextmanager
+def _emptied(folder: str) -> Iterator[None]:
+    """A folder that is empty, and gone afterwards."""
+    with suppress(FileNotFoundError), file_errors(folder, "cannot be removed"):
+        shutil.rmtree(folder)  # of a run that was killed
+    make_folder(folder)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _publish(unfinished: str, folder: str, name: str) -> None:
+    """Gives all files their names at once, and removes those of an earlier run, which llm.c would read as well."""
+    written = os.listdir(unfinished)
+    with file_errors(folder, "cannot be written"):
+        for file in written:
+            os.replace(os.path.join(unfinished, file), os.path.join(folder, file))
+        sync_folder(folder)
+    for split in SPLIT_NAMES:
+        for ending in ("bin", "mask"):
+            number = "[0-9]" * 6
+            remove_others(f"{glob.escape(os.path.join(folder, name))}_{split}_{number}.{ending}", written)
 
 
 def _write_tokens(
@@ -251,11 +287,11 @@ def _write_tokens(
     return count
 
 
-def _write_masks(chat: ChatFormat, shards: Sequence[str]) -> int:
-    """Writes the mask of each shard of a split. Returns how many tokens are trained on."""
+def _write_masks(chat: ChatFormat, folder: str, records: Iterable[ShardRecord]) -> int:
+    """Writes the mask of each shard of a split beside it. Returns how many tokens are trained on."""
     inside = False
     trained = 0
-    for path in shards:
+    for path in (os.path.join(folder, record.file) for record in records):
         shard = _binding.Shard(path)
         with _binding.Output(mask_path(path)) as output:
             output.write(_mask_header(len(shard)))

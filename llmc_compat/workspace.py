@@ -20,7 +20,7 @@ import pybpe
 from pybpe import _binding
 from pybpe.dataset.splits import check_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
-from pybpe.folders import make_folder, remove_file, sync_folder
+from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
 from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
 from pybpe.pretokenize import Inputs
 
@@ -172,12 +172,9 @@ def _check_arguments(
 
 
 def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:
-    """Removes shards that an earlier run left behind the last ones of this: llm.c would read them as well."""
+    """llm.c would read shards that an earlier run left behind the last ones of this as well."""
     for split, records in manifest.shards.items():
-        written = {record.file for record in records}
-        for path in glob.glob(os.path.join(glob.escape(data), f"{NAME}_{split}_*.bin")):
-            if os.path.basename(path) not in written:
-                remove_file(path)
+        remove_others(os.path.join(glob.escape(data), f"{NAME}_{split}_*.bin"), {record.file for record in records})
 
 
 def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:

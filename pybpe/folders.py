@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+from collections.abc import Collection
 from contextlib import suppress
 
 from . import _binding
@@ -45,3 +47,11 @@ def remove_file(path: str) -> None:
     """Removes a file, if it is there."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def remove_others(pattern: str, keep: Collection[str]) -> None:
+    """Removes what a glob pattern finds, but the files of these names: what an earlier run left beside those of this
+    one would be taken for its own."""
+    for path in glob.glob(pattern):
+        if os.path.basename(path) not in keep:
+            remove_file(path)

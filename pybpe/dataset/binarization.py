@@ -24,7 +24,7 @@ from .encoding import TaskEncoder
 from .eot import EOT_MODES
 from .journal import FOLDER
 from .kinds import Kinds
-from .manifest import Manifest
+from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
 from .planning import Cutting
 from .split_writer import Layout
@@ -119,6 +119,7 @@ def binarize(
         text_key=text_key,
     )
     given = check_inputs(inputs)
+    check_name(name or "")
     folder = make_folder(out)
     staged = stage(given, folder)
     return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)

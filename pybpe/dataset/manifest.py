@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
 from .. import _binding
-from ..errors import FormatError
+from ..errors import ArgumentError, FormatError
 from ..folders import give_name
 from ..pretokenize import open_input
 
@@ -137,6 +137,12 @@ def _check_types(manifest: Manifest) -> None:
 def is_plain_name(name: object) -> bool:
     """Whether it names a file in the folder itself: a manifest from elsewhere must not lead out of it."""
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
+
+
+def check_name(name: str) -> None:
+    """ArgumentError unless token files can be called so: it is the beginning of their names."""
+    if not is_plain_name(name + "_"):
+        raise ArgumentError(f"name is the beginning of file names, which / cannot be in, not {name!r}")
 
 
 def record_shard(path: str, tokens: int) -> ShardRecord:

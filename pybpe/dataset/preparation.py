@@ -20,7 +20,7 @@ from ..trainer import train
 from .binarization import check_inputs, check_settings, name_of, run
 from .encoding import divide
 from .kinds import Kinds
-from .manifest import Manifest
+from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
 from .reading import blocks
 from .staging import stage
@@ -67,6 +67,7 @@ def prepare(
         What `train` and `binarize` raise.
     """
     given = check_inputs(inputs)
+    check_name(name or "")
     specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
     has_mark = END_OF_TEXT in specials
     settings_for = partial(

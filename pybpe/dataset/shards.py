@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
@@ -13,25 +14,23 @@ if TYPE_CHECKING:
 
 
 class SplitWriter:
-    """Writes the tokens of one split.
+    """Writes the tokens of one split as llm.c's shards.
 
     A shard is closed at `shard_tokens` only when `min_tokens` more have come, so the last one is never too
     small: it is up to min_tokens longer instead.
 
     Args:
-        path: the shards' path with a place for the number, such as "out/novel_train_{:06d}.bin"; without
-            a place there is one file, whatever its size.
-        format: "llmc" or "raw".
+        path: the shards' path with a place for the number, such as "out/talks_train_{:06d}.bin".
+        folder: where they are until the caller gives them these names.
         id_bytes: 2 or 4.
         shard_tokens: the size of a shard.
         min_tokens: the least size of a shard.
     """
 
-    def __init__(self, path: str, format: str, id_bytes: int, shard_tokens: int, min_tokens: int) -> None:
+    def __init__(self, path: str, folder: str, id_bytes: int, shard_tokens: int, min_tokens: int) -> None:
         self._path = path
-        self._format = format
+        self._folder = folder
         self._id_bytes = id_bytes
-        self._one_file = path.format(0) == path
         self._shard_tokens = shard_tokens
         self._min_tokens = min_tokens
         self._writer: _binding.ShardWriter | None = None
@@ -43,7 +42,7 @@ class SplitWriter:
     def write(self, ids: numpy.ndarray[Any, Any]) -> None:
         """Appends tokens, shape (n,), uint16 or uint32."""
         while len(ids):
-            room = len(ids) if self._one_file else self._shard_tokens - self._written
+            room = self._shard_tokens - self._written
             if room:
                 self._append(ids[:room])
                 ids = ids[room:]
@@ -84,10 +83,13 @@ class SplitWriter:
     def _shard_path(self) -> str:
         return self._path.format(len(self.records))
 
+    def _temporary_path(self) -> str:
+        return os.path.join(self._folder, os.path.basename(self._shard_path()))
+
     def _open(self) -> _binding.ShardWriter:
         """The writer of the current shard, opened if it is not."""
         if self._writer is None:
-            self._writer = _binding.ShardWriter(self._shard_path(), self._format, self._id_bytes)
+            self._writer = _binding.ShardWriter(self._temporary_path(), "llmc", self._id_bytes)
         return self._writer
 
     def _append(self, ids: numpy.ndarray[Any, Any]) -> None:
@@ -103,7 +105,7 @@ class SplitWriter:
 
     def _close(self) -> None:
         writer, self._writer = self._open(), None
-        path = self._shard_path()
+        path = self._temporary_path()
         writer.finish()
         self.records.append(record_shard(path, self._written))
         self._written = 0

@@ -279,7 +279,7 @@ def test_bad_sources_leave_nothing(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: 
     empty.write_text("\n")
     with pytest.raises(LimitError, match="at least 257"):
         chat.write_chat(tok, [empty], tmp_path / "out")
-    for settings in ({"shard_tokens": 0}, {"splits": ()}, {"splits": (0, 1)}):
+    for settings in ({"shard_tokens": 0}, {"splits": ()}, {"splits": (0, 1)}, {"name": "../x"}):
         with pytest.raises(ArgumentError):
             chat.write_chat(tok, [jsonl], tmp_path / "out", **settings)
     assert not list((tmp_path / "out").iterdir())
@@ -307,3 +307,33 @@ def test_the_command(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     assert all((out / name).read_bytes() == (tmp_path / "api" / name).read_bytes() for name in names)
     bad = subprocess.run([*command, "-"], input=b"\n[1]", capture_output=True, check=False)
     assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"<stdin>: line 2: message 1" in bad.stderr
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_bad_line_leaves_an_earlier_run_as_it_was(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    chat.write_chat(tok, [jsonl], out, shard_tokens=997)
+    before = files_of(out)
+    assert len(before) > 10
+    with open(jsonl, "a") as stream:
+        stream.write('\n{"messages": [{"role": "tool", "content": "x"}]}')
+    for folder in (out, tmp_path / "new"):
+        with pytest.raises(FormatError, match="line 201"):
+            chat.write_chat(tok, [jsonl], folder, shard_tokens=500)
+    assert files_of(out) == before and files_of(tmp_path / "new") == {}
+
+
+def test_nothing_of_an_earlier_run_is_left_for_llm_c(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
+    out, alone = tmp_path / "[out]", tmp_path / "alone"
+    chat.write_chat(tok, [jsonl], out, shard_tokens=997)
+    chat.write_chat(tok, [jsonl], out, name="other")
+    (out / ".chat-unfinished").mkdir()
+    (out / ".chat-unfinished" / "chat_train_000000.bin").write_bytes(b"of a run that was killed")
+    chat.write_chat(tok, [jsonl], out, splits=(3, 1))
+    chat.write_chat(tok, [jsonl], alone, splits=(3, 1))
+    left = {name: data for name, data in files_of(out).items() if not name.startswith("other_")}
+    assert left == files_of(alone)
+    assert len(files_of(out)) == len(left) + 6

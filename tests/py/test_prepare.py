@@ -26,6 +26,7 @@ def corpus(tmp_path: Path) -> Path:
         ({"splits": (0, 1)}, "splits must be"),
         ({"documents": "page"}, "documents must be one of"),
         ({"documents": "special", "special_tokens": ()}, "no <.endoftext.> to separate"),
+        ({"name": "../corpus"}, "name is the beginning of file names"),
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
         ({"shard_tokens": 1 << 31}, "would pass 2 GiB"),
         ({"min_shard_tokens": -1}, "min_shard_tokens must be at least 0"),
