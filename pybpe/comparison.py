@@ -46,7 +46,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
         return {
             "n_vocab": tokenizer.n_vocab,
             "merges": len(model.merges),
-            "pattern": model.pattern.regex,
+            "pattern": model.pattern,
             "normalizer": model.normalizer,
             "whole_words": model.whole_words,
             "eot_token": model.eot,
@@ -54,7 +54,10 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
         }
 
     left, right = facts(a), facts(b)
-    return {name: [value, right[name]] for name, value in left.items() if right[name] != value}
+    different = {name: [value, right[name]] for name, value in left.items() if right[name] != value}
+    if "pattern" in different:  # patterns are equal if their regular expressions are, whatever their names
+        different["pattern"] = list(map(str, different["pattern"]))
+    return different
 
 
 def _first_merge(a: Tokenizer, b: Tokenizer) -> list[Any] | None:

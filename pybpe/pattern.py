@@ -80,8 +80,8 @@ class Pattern:
 
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
-        """The built-in pattern with exactly this regular expression."""
-        patterns = (cls(name, digits) for name in NAMES for digits in (None, 1))
+        """The built-in pattern with exactly this regular expression, by its own name if it has one (qwen2)."""
+        patterns = (cls(name, digits) for digits in (None, 1) for name in NAMES)
         return next((pattern for pattern in patterns if pattern.regex == regex), None)
 
     @property
@@ -104,6 +104,9 @@ class Pattern:
     def __repr__(self) -> str:
         digits = f", digits={self.digits}" if self.digits else ""
         return f"Pattern({self.name or self.regex!r}{digits})"
+
+    def __str__(self) -> str:
+        return f"{self.name or self.regex}{' with digits=1' if self.digits else ''}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return Pattern, (self.name or self.regex, self.digits)

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 Entries = list[tuple[int, bytes]]
 
+_TITLES = {
+    "first": "first tokens",
+    "last": "last tokens",
+    "longest": "longest tokens",
+    "not_utf8": "tokens of several bytes that are not UTF-8",
+    "never_used": "tokens that the files never use",
+}
+
 
 def add_inspect(commands: Any) -> None:
     parser = add_command(
@@ -51,8 +59,8 @@ def _run_inspect(args: argparse.Namespace) -> None:
     for title, entries in lists.items():
         shown = entries[-count:] if title == "last" and count else entries[:count]
         total = f" ({len(entries)})" if title in ("not_utf8", "never_used") else ""
-        lines += ["", f"{title.replace('_', ' ')} tokens{total}", *(f"{i:>15}  {token!r}" for i, token in shown)]
-        facts[title] = [[i, token.decode("latin-1")] for i, token in shown]
+        lines += ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
+        facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
         if total:
             facts[f"{title}_count"] = len(entries)
     if usage is not None:
@@ -61,6 +69,14 @@ def _run_inspect(args: argparse.Namespace) -> None:
         facts["scripts"] = _scripts(usage, compared)
         lines += ["", *_script_table(facts["scripts"])]
     report(args, facts, "\n".join(lines))
+
+
+def _shown(token: bytes) -> str:
+    """As Python writes it: 'text', or b'bytes' if they are not UTF-8."""
+    try:
+        return repr(token.decode("utf-8"))
+    except UnicodeDecodeError:
+        return repr(token)
 
 
 def _facts(tok: Tokenizer) -> dict[str, Any]:

@@ -90,14 +90,32 @@ def _run_diff(args: argparse.Namespace) -> None:
 
         with open_source(args.text) as stream:
             facts["text"] = compare_on(a, b, stream.read())
-    lines = []
-    for key, value in facts.items():
-        if isinstance(value, list):
-            lines.append(f"{key.replace('_', ' ')}: {len(value)}")
-            lines += [f"    {entry!r}" for entry in value[: max(0, args.count)]]
-        else:
-            lines.append(f"{key.replace('_', ' ')}: {value}")
-    report(args, facts, "\n".join(lines))
+    report(args, facts, "\n".join(_diff_lines(facts, max(0, args.count))))
+
+
+def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
+    """The differences for people, of each kind the first `count`."""
+    lines = ["equal: the same ids for every text" if facts["equal"] else "different"]
+    lines += [f"{name}: {a} in A, {b} in B" for name, (a, b) in facts["settings"].items()]
+    if not facts["equal"]:
+        for key, title in (
+            ("only_in_a", "tokens only in A"),
+            ("only_in_b", "tokens only in B"),
+            ("other_ids", "tokens with other ids [token, in A, in B]"),
+        ):
+            lines += [f"{title}: {len(facts[key])}", *(f"    {entry!r}" for entry in facts[key][:count])]
+        if facts["first_merge"] is not None:
+            rank, a, b = facts["first_merge"]
+            lines.append(f"first merge that differs: number {rank}, {a} in A, {b} in B")
+    return lines + (_text_lines(facts["text"], count) if "text" in facts else [])
+
+
+def _text_lines(text: dict[str, Any], count: int) -> list[str]:
+    lines = [f"the text: {text['tokens_a']} tokens of A, {text['tokens_b']} of B"]
+    if text["different"] is None:
+        return [*lines, "their normalizers make different texts of it"]
+    places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
+    return [*lines, f"places that are cut differently: {len(text['different'])}", *places]
 
 
 def add_prune(commands: Any) -> None:

@@ -105,7 +105,7 @@ def test_binarize_and_decode_of_shards(folder: Path) -> None:
 def test_inspect(folder: Path) -> None:
     facts = json.loads(run("inspect", "--json", folder / "tok.json").stdout)
     assert (facts["tokens"], facts["padded_64"], facts["padded_128"]) == (2000, 2048, 2048)
-    assert facts["special_tokens"] == {"<|endoftext|>": 0} and facts["first"][1] == [1, "\x00"]
+    assert facts["special_tokens"] == {"<|endoftext|>": 0} and facts["first"][1] == {"id": 1, "text": "\0", "hex": "00"}
     assert b"longest tokens" in run("inspect", folder / "tok.json").stdout
 
 

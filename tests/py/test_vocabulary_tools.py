@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from texts import CORNER_TEXTS, chinese, english, mixed
 import pybpe
 from pybpe.cli import main
 from pybpe.comparison import compare, compare_on
+from pybpe.model import Model
+from pybpe.pattern import Pattern
 from pybpe.usage import measure, script_of
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
@@ -149,8 +152,9 @@ def test_inspect(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pyt
     specials = set(tok.special_tokens.values())
     unused = [i for i in range(tok.n_vocab) if counts[i] == 0 and i not in specials]
     assert facts["never_used_count"] == len(unused)
-    assert [i for i, _ in facts["never_used"]] == unused[:3]
-    assert facts["last"][-1][0] == 1199 and len(facts["last"]) == 3
+    assert [token["id"] for token in facts["never_used"]] == unused[:3]
+    assert facts["last"][-1]["id"] == 1199 and len(facts["last"]) == 3
+    assert all(bytes.fromhex(token["hex"]) == tok.token_bytes(token["id"]) for token in facts["last"])
     assert facts["not_utf8_count"] == sum(
         len(t) > 1 and t.decode("utf-8", "replace").encode() != t for t in tok.vocab.values()
     )
@@ -159,7 +163,7 @@ def test_inspect(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pyt
     assert facts["scripts"]["Han"]["other_tokens_per_character"] > 1
     assert main(["inspect", str(tmp_path / "t.json"), str(corpus)]) == 0
     shown = capsys.readouterr().out
-    assert "never used tokens" in shown and "Han" in shown
+    assert "tokens that the files never use" in shown and "Han" in shown
     assert main(["inspect", str(tmp_path / "t.json"), "--compare", "x"]) == 2
 
 
@@ -189,7 +193,24 @@ def test_diff(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest
     facts = run(capsys, "diff", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus)
     assert not facts["equal"] and facts["text"]["tokens_a"] < facts["text"]["tokens_b"]
     assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 0
-    assert "only in a: 700" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.startswith("different\nn_vocab: 1200 in A, 500 in B\n") and "tokens only in A: 700\n" in shown
+    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "b.bin"), "--text", str(corpus)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("equal: the same ids for every text\n") and shown.endswith("cut differently: 0\n")
+
+
+def test_what_is_shown_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Chinese tokens as text, only halves of characters as bytes; a pattern by the name that it was given."""
+    tokens = [*(bytes([i]) for i in range(256)), b"\xe4\xb8", "中".encode()]
+    model = Model(tokens, [(0xE4, 0xB8), (256, 0xAD)], {}, Pattern("qwen2"))
+    pybpe.Tokenizer.from_model(model).save(tmp_path / "q.json")
+    pybpe.Tokenizer.from_model(replace(model, pattern=Pattern("gpt2"))).save(tmp_path / "g.json")
+    assert main(["inspect", str(tmp_path / "q.json"), "--count", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "pattern  qwen2\n" in shown and "257  '中'\n" in shown and "256  b'\\xe4\\xb8'\n" in shown
+    assert main(["diff", str(tmp_path / "q.json"), str(tmp_path / "g.json")]) == 0
+    assert "pattern: qwen2 in A, gpt2 in B\n" in capsys.readouterr().out
 
 
 def test_prune_and_extend(
