@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import corpus as corpus
+    from . import dataset as dataset
+    from . import errors as errors
+    from . import teaching as teaching
+    from . import viz as viz
     from .counts import Counts, count_words
     from .dataset import Manifest, binarize, encode_files, prepare
     from .decode_stream import DecodeStream
@@ -86,11 +91,18 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+_MODULES = ("corpus", "dataset", "errors", "teaching", "viz")
 
-    if name in _HOMES:
-        return getattr(import_module("." + _HOMES[name], __name__), name)
-    if name == "viz" or name in _HOMES.values():
-        return import_module("." + name, __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
+
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name in _HOMES:
+            return getattr(import_module("." + _HOMES[name], __name__), name)
+        if name in _MODULES or name in _HOMES.values():
+            return import_module("." + name, __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted([*__all__, *_MODULES])

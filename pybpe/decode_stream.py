@@ -28,6 +28,9 @@ class DecodeStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
         self._position = 0
 
+    def __repr__(self) -> str:
+        return f"DecodeStream(after {self._position} ids of {self._tokenizer!r})"
+
     def push(self, token: int) -> str:
         """The text that one more id completes; "" if it completes none.
 

@@ -75,6 +75,9 @@ class _TokenTable:
         """Token -> id."""
         return dict(self._ids)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_vocab={self.n_vocab}, special_tokens={self.special_tokens})"
+
 
 # ----------------------------------------------------------------------------------------------------
 # One id a word

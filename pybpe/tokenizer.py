@@ -16,6 +16,7 @@ from .batches import text_list
 from .decode_stream import DecodeStream
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError
+from .familiar import unknown_attribute
 from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
@@ -657,6 +658,11 @@ class Tokenizer:
     def get_vocab(self) -> dict[str, int]:
         """Token -> id, spelled as in vocab.json (a space is "Ġ")."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
+
+    if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
+
+        def __getattr__(self, name: str) -> Any:
+            raise unknown_attribute(name)
 
     def __repr__(self) -> str:
         return (

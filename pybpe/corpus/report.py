@@ -45,6 +45,9 @@ class Report:
         """What was replaced or removed inside documents -> how often."""
         return dict(self.tally.changes.most_common())
 
+    def __repr__(self) -> str:
+        return f"Report(documents_in={self.documents_in}, documents_out={self.documents_out}, dropped={self.dropped})"
+
     def to_json(self) -> dict[str, Any]:
         """All numbers and samples, as JSON holds it."""
         facts: dict[str, Any] = {

@@ -37,9 +37,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
 
-    if name in _HOMES:
-        return getattr(import_module("." + _HOMES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name in _HOMES:
+            return getattr(import_module("." + _HOMES[name], __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

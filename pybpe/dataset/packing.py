@@ -83,6 +83,9 @@ class PackedSequences:
     def __len__(self) -> int:
         return self._count
 
+    def __repr__(self) -> str:
+        return f"PackedSequences({len(self)} windows, context_length={self.context_length}, stride={self.stride})"
+
     def __getitem__(self, index: int) -> Window:
         """Window `index`; negative ones count from the end. IndexError if there is none; FormatError if the file has
         become shorter since it was opened."""

@@ -80,6 +80,9 @@ class TokenStream:
     def __len__(self) -> int:
         return self._starts[-1]
 
+    def __repr__(self) -> str:
+        return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts)} files)"
+
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
 

@@ -1,0 +1,87 @@
+"""What users of the package see at first: names, what is shown of objects, and types."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+import pybpe
+
+PROGRAM = """
+from pathlib import Path
+
+import pybpe
+from pybpe import corpus, dataset, teaching, viz
+
+
+def main(path: Path) -> None:
+    tok = pybpe.train(path, vocab_size=1000, special_tokens=["<|endoftext|>"])
+    ids: list[int] = tok.encode("text", allowed_special={"<|endoftext|>"})
+    end: int | None = tok.eot_token
+    batch: list[list[int]] = tok.encode_batch([b"bytes", "text"])
+    text: str = tok.decode(ids)
+    pairs: dict[str, int] = tok.get_vocab()
+    total: int = int(tok.encode_to_numpy(text).sum()) + len(batch) + len(pairs) + (end or 0)
+    manifest: pybpe.Manifest = pybpe.binarize(tok, [path], "out", splits=(8, 1, 1))
+    windows = dataset.PackedSequences("out/*_train_*.bin", 16)
+    inputs, targets = windows[0]
+    report: corpus.Report = corpus.clean(path, "clean.jsonl", filters=corpus.Filters.gopher(min_words=5))
+    viz.write_page("page.html", text, {"mine": tok})
+    words = teaching.WordTokenizer.train(text)
+    print(total, manifest.tokens, inputs.shape, targets.dtype, report.dropped, words.n_vocab, pybpe.corpus.KINDS)
+"""
+
+
+def run_mypy(root: Path, folder: Path, program: str) -> str:
+    pytest.importorskip("mypy")
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "program.py"]
+    # An editable installation, as in this repository, is invisible to mypy.
+    environment = {**os.environ, "MYPYPATH": str(root)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
+
+
+def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None:
+    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.pack\npybpe.Tokenizer.n_vocabulary\n")
+    wrong = ["trian", "pack", "n_vocabulary"]
+    lines = [line for line in found.splitlines() if line.startswith("program.py") and "error:" in line]
+    assert [name for name in ["KINDS", *wrong] if any(f'"{name}"' in line for line in lines)] == ["KINDS", *wrong], (
+        found
+    )
+    assert len(lines) == 4, found
+
+
+def test_modules_need_no_import_of_their_own() -> None:
+    program = (
+        "import pybpe; print(pybpe.corpus.clean.__name__, pybpe.teaching.ClassicBPE.__name__, 'Any' in dir(pybpe))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown == "clean ClassicBPE False\n"
+    assert {"train", "Tokenizer", "corpus", "dataset", "teaching", "viz"} <= set(dir(pybpe))
+    assert set(pybpe.__all__) <= set(dir(pybpe)) and set(pybpe.dataset.__all__) == set(dir(pybpe.dataset))
+    for module in (pybpe, pybpe.dataset):
+        with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+            module.trian  # noqa: B018
+
+
+def test_names_of_other_libraries_are_answered_with_ours() -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+    with pytest.raises(AttributeError, match=r"no attribute 'encode_single_token': here it is token_to_id\(token\)"):
+        tok.encode_single_token("a")  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
+        tok.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_objects_say_what_they_are() -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+    assert repr(tok) == "Tokenizer(n_vocab=257, merges=0, specials=1, pattern='gpt2')"
+    stream = tok.decode_stream()
+    stream.push(65)
+    assert repr(stream) == f"DecodeStream(after 1 ids of {tok!r})"
+    assert repr(pybpe.teaching.WordTokenizer.train("a b", ())) == "WordTokenizer(n_vocab=2, special_tokens={})"
+    windows = pybpe.dataset.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
+    assert repr(windows) == "PackedSequences(2 windows, context_length=3, stride=3)"
+    assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 files)"
