@@ -14,7 +14,7 @@ from .errors import ArgumentError, FormatError, WorkerError
 from .formats import counts_file
 from .inputs import Range, Sample, input_files
 from .model import check_specials
-from .parallel import run_interruptibly
+from .parallel import outcome_of, run_interruptibly
 from .pattern import Pattern
 from .pretokenize import Inputs, Text, is_path_list, total_bytes, utf8
 from .progress import Progress
@@ -191,7 +191,7 @@ def count_words(
         The Counts: the same for any number of workers and any executor.
 
     Raises:
-        WorkerError: a process of the executor died.
+        WorkerError: a process of the executor died, and the executor cannot go on.
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
     specials = tuple(check_specials(special_tokens))
@@ -244,7 +244,7 @@ def _count_by_executor(
                     return table.counts()
                 for future in wait(pending, return_when=FIRST_COMPLETED).done:
                     task = pending.pop(future)
-                    run_interruptibly(table.add, future.result())
+                    run_interruptibly(table.add, outcome_of(future))
                     bar.add((task.end - task.start) if task.end is not None else total_bytes([task.path]))
         except BrokenExecutor as error:
             raise WorkerError(f"a worker process died while counting: {error}") from None

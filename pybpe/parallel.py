@@ -84,9 +84,9 @@ def map_by_executor(
         for item in items:
             pending.append(executor.submit(function, item))
             if len(pending) >= pending_items:
-                yield _outcome(pending.popleft())
+                yield outcome_of(pending.popleft())
         while pending:
-            yield _outcome(pending.popleft())
+            yield outcome_of(pending.popleft())
     except BrokenExecutor as error:
         raise WorkerError(f"a worker process died: {error}; run the same again, it goes on where it was") from None
     finally:
@@ -94,7 +94,8 @@ def map_by_executor(
             future.cancel()
 
 
-def _outcome(future: Future[Result]) -> Result:
+def outcome_of(future: Future[Result]) -> Result:
+    """An executor's result. Raises WorkerError if the executor gave the task up, and what the task raised."""
     try:
         return future.result()
     except CancelledError as error:

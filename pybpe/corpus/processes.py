@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing.synchronize import Event
 
 
 @contextmanager
@@ -18,24 +17,24 @@ def process_pool(workers: int) -> Iterator[Executor]:
 
     An exception ends them in the middle of their tasks, which take seconds: Ctrl-C must not wait for them.
     """
-    stop = multiprocessing.Event()
-    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(stop,))
+    pool = ProcessPoolExecutor(workers, initializer=_begin)
     try:
         yield pool
-    except BaseException:
-        stop.set()
-        raise
     finally:
+        # Whoever waits for a worker that hangs, or was stopped, waits for ever. What they had to say has arrived.
+        # (Python 3.14 has kill_workers.)
+        for process in list((pool._processes or {}).values()):
+            process.kill()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(stop: Event) -> None:
+def _begin() -> None:
     """Ctrl-C is the parent's to answer. Workers of a parent that was killed would wait for it for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(), stop), daemon=True).start()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with(parent: int, stop: Event) -> None:
-    while os.getppid() == parent and not stop.wait(1):
-        pass
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
     os._exit(1)

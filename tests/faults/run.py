@@ -23,7 +23,7 @@ SOAK = [
     ["memory.py"],
     ["corrupt.py", "--each", "6000", "--times"],
     ["hostile.py"],
-    ["workers.py", "--kills", "100"],
+    ["workers.py", "--kills", "100", "--dask-kills", "25"],
 ]
 
 

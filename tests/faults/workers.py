@@ -1,15 +1,17 @@
-"""Kills worker processes of binarize at random moments.
+"""Kills worker processes of binarize and count_words at random moments.
 
-    workers.py [--kills N]
+    workers.py [--kills N] [--dask-kills N]
 
-The call must end with a WorkerError within a second of the kill, publish no partial shard, and the same call with new
-workers must go on to the bytes of an undisturbed run.
+With a process pool the call must end with a WorkerError within a second of the kill, publish no partial shard, and the
+same call with new workers must go on to the result of an undisturbed run. Dask, if it is installed, starts another
+worker, and the call must give that result itself. SIGKILL stands for the kernel that is out of memory: it sends the same signal.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import logging
 import os
 import random
 import shutil
@@ -18,71 +20,177 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
+from pybpe import counts
+
+counts.RANGE_BYTES = 5000
+HANG = 90  # seconds: then the stacks are shown, and the process ends
+
+
+class Binarize:
+    """Files, in a folder."""
+
+    def __init__(self, folder: Path, text: Path) -> None:
+        self._text, self._out = text, folder / "out"
+        pybpe.binarize(small_tokenizer(), text, folder / "undisturbed", shard_tokens=20_000, progress=False)
+        self._expected = content(folder / "undisturbed")
+        shutil.rmtree(folder / "undisturbed")
+
+    def run(self, executor: Executor | None) -> None:
+        pybpe.binarize(
+            small_tokenizer(), self._text, self._out, shard_tokens=20_000, executor=executor, progress=False
+        )  # fmt: skip
+
+    def torn(self) -> list[str]:
+        """Files that are not those of an undisturbed run, but for the hidden folder."""
+        found = {name: data for name, data in content(self._out).items() if not name.startswith(".pybpe-unfinished")}
+        return [f"torn: {name}" for name, data in found.items() if self._expected.get(name) != data]
+
+    def finished(self) -> list[str]:
+        """What is wrong with the result; forgets it."""
+        found = content(self._out)
+        shutil.rmtree(self._out)
+        return [] if found == self._expected else ["another result"]
+
+
+class CountWords:
+    """Counts, in memory."""
+
+    def __init__(self, folder: Path, text: Path) -> None:
+        self._text = text
+        self._expected = pybpe.count_words(text, workers=1)
+
+    def run(self, executor: Executor | None) -> None:
+        self._found = pybpe.count_words(self._text, executor=executor, progress=False)
+
+    def torn(self) -> list[str]:
+        return []
+
+    def finished(self) -> list[str]:
+        return [] if self._found == self._expected else ["another result"]
+
+
+@dataclass
+class Tally:
+    """What is measured."""
+
+    kills: int = 0
+    slowest: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def killed_soon(workers: Sequence[int], latest: float, rng: random.Random) -> Iterator[list[float]]:
+    """One of the processes is killed, perhaps within the block. Gives when."""
+    when: list[float] = []
+
+    def kill(victim: int, delay: float) -> None:
+        time.sleep(delay)
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+            when.append(time.monotonic())
+
+    thread = threading.Thread(target=kill, args=(rng.choice(workers), rng.random() * latest))
+    thread.start()
+    try:
+        yield when
+    finally:
+        thread.join()
+
+
+def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
+    """One call with a process pool, and the same again without."""
+    executor = ProcessPoolExecutor(2, mp_context=get_context("fork"))
+    workers = [executor.submit(os.getpid).result() for _ in range(4)]
+    with killed_soon(workers, 0.2, rng) as when:
+        try:
+            operation.run(executor)
+        except pybpe.WorkerError:
+            tally.slowest = max(tally.slowest, time.monotonic() - when[0])
+            tally.kills += 1
+        except Exception as error:
+            tally.wrong.append(f"{type(error).__name__}: {error}")
+    # A worker that dies idle takes the lock of the queue with it, and then Python's own shutdown(wait=True) may wait
+    # for ever for the others.
+    executor.shutdown(wait=False)
+    for worker in set(workers):
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+    tally.wrong += operation.torn()
+    operation.run(None)
+    tally.wrong += operation.finished()
+
+
+def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
+    """One call with Dask, in a new cluster of two processes. It must succeed."""
+    import distributed
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it says much about workers that died
+    with (
+        distributed.LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        workers = list(client.run(os.getpid).values())
+        with killed_soon(workers, 1.0, rng) as when:
+            try:
+                operation.run(client.get_executor())
+            except Exception as error:
+                tally.wrong.append(f"{type(error).__name__}: {error}")
+                operation.run(None)
+            ended = time.monotonic()
+    if when and when[0] < ended:
+        tally.kills += 1
+        tally.slowest = max(tally.slowest, ended - when[0])
+    tally.wrong += operation.finished()
+
+
+def repeat(name: str, kills: int, once: Callable[[Tally], None]) -> Tally:
+    """Until so many were killed in the middle of a call."""
+    tally = Tally()
+    while tally.kills < kills and len(tally.wrong) < 10:
+        faulthandler.dump_traceback_later(HANG, exit=True)
+        once(tally)
+    faulthandler.cancel_dump_traceback_later()
+    print(f"{name}: {tally.kills} kills, the end after at most {tally.slowest:.2f} s, {len(tally.wrong)} problems")
+    print(*tally.wrong, sep="\n", end="", flush=True)
+    return tally
 
 
 def main() -> int:
     """See above."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=100)
-    kills = parser.parse_args().kills
+    parser.add_argument("--dask-kills", type=int, default=0)
+    arguments = parser.parse_args()
     rng = random.Random(9)
-    wrong: list[str] = []
-    slowest = 0.0
-    died = 0
+    failed = False
     with tempfile.TemporaryDirectory(prefix="pybpe-workers-", dir=shim.fast_folder()) as scratch:
-        folder = Path(scratch)
-        text = folder / "text.txt"
+        text = Path(scratch, "text.txt")
         text.write_text("\n".join(documents(400) * 3))
-        keywords = {"shard_tokens": 20_000, "progress": False}
-        pybpe.binarize(small_tokenizer(), text, folder / "undisturbed", **keywords)
-        expected = content(folder / "undisturbed")
-        while died < kills:
-            faulthandler.dump_traceback_later(60, exit=True)  # a hang is shown, and is a failure
-            out = folder / "out"
-            killed: list[float] = []
-            executor = ProcessPoolExecutor(2, mp_context=get_context("fork"))
-            workers = [executor.submit(os.getpid).result() for _ in range(4)]
-
-            def kill(victim: int, delay: float, killed: list[float] = killed) -> None:
-                time.sleep(delay)
-                killed.append(time.monotonic())
-                os.kill(victim, signal.SIGKILL)
-
-            thread = threading.Thread(target=kill, args=(rng.choice(workers), rng.random() * 0.2))
-            thread.start()
-            try:
-                pybpe.binarize(small_tokenizer(), text, out, executor=executor, **keywords)
-            except pybpe.errors.WorkerError:
-                died += 1
-                slowest = max(slowest, time.monotonic() - killed[0])
-            except Exception as error:
-                wrong.append(f"{type(error).__name__}: {error}")
-                died += 1
-            thread.join()
-            # A worker that dies idle takes the lock of the queue with it, and then Python's own shutdown(wait=True)
-            # may wait for ever for the others.
-            executor.shutdown(wait=False)
-            for worker in set(workers):
-                with suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-            found = content(out)
-            named = {name: data for name, data in found.items() if not name.startswith(".pybpe-unfinished")}
-            wrong += [f"torn: {name}" for name, data in named.items() if expected.get(name) != data]
-            pybpe.binarize(small_tokenizer(), text, out, **keywords)
-            if content(out) != expected:
-                wrong.append("another result afterwards")
-            shutil.rmtree(out)
-    print(*wrong[:10], f"workers: {died} kills, slowest error after {slowest:.2f} s, {len(wrong)} problems", sep="\n")
-    return 1 if wrong or slowest > 1 else 0
+        for kind in (Binarize, CountWords):
+            operation = kind(Path(scratch), text)
+            name = f"workers: {kind.__name__}"
+            pool = repeat(f"{name}, processes", arguments.kills, partial(kill_in_pool, operation, rng))
+            failed |= bool(pool.wrong) or pool.slowest > 1
+            if arguments.dask_kills and find_spec("distributed") is None:
+                print(f"{name}, Dask: left out, since distributed is not installed")
+            elif arguments.dask_kills:
+                once = partial(kill_in_cluster, operation, rng)
+                failed |= bool(repeat(f"{name}, Dask", arguments.dask_kills, once).wrong)
+    return failed
 
 
 if __name__ == "__main__":

@@ -31,20 +31,27 @@ except KeyboardInterrupt:
 """
 
 PROCESSES = """
-import multiprocessing, time
+import multiprocessing, os, signal, time
 from pybpe.corpus.processes import process_pool
 
 try:
     with process_pool(2) as pool:
         pool.submit(int).result()
         futures = [pool.submit(time.sleep, 1e6) for _ in range(9)]
+        STOP
         raise KeyboardInterrupt
 except KeyboardInterrupt:
     print("interrupted", 1 + len(multiprocessing.active_children()))
 """
 
 
-@pytest.mark.parametrize("program", [THREADS, PROCESSES], ids=["threads", "processes"])
+# A process that is stopped does not hear SIGTERM.
+STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)")
+
+
+@pytest.mark.parametrize(
+    "program", [THREADS, PROCESSES.replace("STOP", ""), STOPPED], ids=["threads", "processes", "stopped"]
+)
 def test_workers_end_with_the_call(program: str) -> None:
     """At once, and none is left."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
