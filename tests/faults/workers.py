@@ -4,7 +4,8 @@
 
 With a process pool the call must end with a WorkerError within a second of the kill, publish no partial shard, and the
 same call with new workers must go on to the result of an undisturbed run. Dask, if it is installed, starts another
-worker, and the call must give that result itself. SIGKILL stands for the kernel that is out of memory: it sends the same signal.
+worker, and the call must give that result itself. SIGKILL stands for the kernel that is out of memory: it sends the
+same signal.
 """
 
 from __future__ import annotations
