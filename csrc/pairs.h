@@ -58,6 +58,12 @@ static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint3
     PYBPE_PREFETCH(&t->slots[pair_table_slot(t, left, right)]);
 }
 
+/* Next, when that has arrived. */
+static inline void pair_table_prefetch_pair(const pair_table *t, uint32_t left, uint32_t right) {
+    uint32_t slot = t->slots[pair_table_slot(t, left, right)];
+    PYBPE_PREFETCH(&t->pairs[slot > 0 ? slot - 1 : 0]);
+}
+
 /* The index of a pair, added with count 0 and no places if it is new. */
 int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err);
 

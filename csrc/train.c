@@ -8,7 +8,8 @@ where it occurs, and a merge touches only those places and their neighbours. The
     train_ties.c     the order of equally frequent pairs
     train_base.c     the merges of a tokenizer that is continued
     train_words.c    words -> symbols
-    train_scan.c     symbols -> frequent pairs with their places
+    train_compact.c  symbols moved together, before each scan
+    train_scan*.c    symbols -> frequent pairs with their places
     pairs.c          the pairs: a hash table, and the heap that gives the most frequent one
     train_merge.c    one merge, everywhere
     train.c          the trainer, and the loop
@@ -67,6 +68,7 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
     t->max_token_length = config->max_token_length;
     t->min_frequency = config->min_frequency > 0 ? config->min_frequency : 1;
     t->seed = hash_seed_draw();
+    t->alias = UINT32_MAX;
     code = trainer_init(t, words, counts, config, err);
     if (code != PYBPE_OK) {
         pybpe_trainer_free(t);
@@ -85,7 +87,7 @@ void pybpe_trainer_free(pybpe_trainer *t) {
     mem_free(&mem, t->runs);
     train_tokens_free(t);
     mem_free(&mem, t->merges);
-    mem_free(&mem, t->filter);
+    train_scan_free(t);
     pair_table_free(&t->pairs);
     mem_free(&mem, t);
 }

@@ -14,6 +14,7 @@ The inside of a trainer, for the modules train*.c. Internal. train.c explains ho
 typedef struct token {
     uint64_t prefix; /* its first 8 bytes, the first in the high bits: compares like the bytes do */
     size_t offset;   /* in token_bytes */
+    uint32_t length;
     uint32_t order;
 } token;
 
@@ -36,8 +37,29 @@ typedef struct run {
     uint64_t weight;
 } run;
 
-/* A scan of all pairs goes through three stages, interruptible between any two tokens; then pairs are merged. */
-typedef enum train_stage { STAGE_FILTER, STAGE_COUNT, STAGE_PLACES, STAGE_MERGE } train_stage;
+/* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, interruptible anywhere; then pairs are
+   merged. */
+typedef enum train_stage {
+    STAGE_COMPACT,
+    STAGE_EXACT_COUNT,
+    STAGE_EXACT_PLACES,
+    STAGE_FILTER,
+    STAGE_FILTER_COUNT,
+    STAGE_FILTER_PLACES,
+    STAGE_MERGE
+} train_stage;
+
+/* Where a scan is, and what it has found. */
+typedef struct train_scan {
+    uint32_t at;             /* the slot where it goes on */
+    uint32_t to;             /* where STAGE_COMPACT writes */
+    size_t run;              /* of `at` */
+    bool lower;              /* it chooses a lower threshold */
+    union exact_cell *cells; /* see train_scan_exact.c */
+    uint32_t nowhere;        /* where places are written that nobody wants */
+    uint32_t *filter;        /* hash of a pair -> its weight, with those of all pairs of that hash, or UINT32_MAX */
+    size_t filter_mask;
+} train_scan;
 
 struct pybpe_trainer {
     pybpe_allocator mem;
@@ -52,7 +74,7 @@ struct pybpe_trainer {
     size_t runs_count;
 
     token *tokens;
-    uint32_t *lengths; /* of the tokens in bytes; apart, because every step from token to token reads one */
+    uint32_t *spans; /* of tokens in slots; apart, because every step from token to token reads one */
     uint32_t tokens_count, tokens_cap;
     uint8_t *token_bytes;
     size_t token_bytes_count, token_bytes_cap;
@@ -60,22 +82,18 @@ struct pybpe_trainer {
     size_t index_mask;
     hash_seed seed;
 
-    pair_table pairs;
-    uint64_t threshold;   /* 0 before the first scan */
-    bool lower_threshold; /* after this scan's first stage */
-    side left, right;
-    uint32_t *merges; /* (left, right, merged) */
-    size_t merges_count, merges_cap;
-
     train_stage stage;
-    uint32_t scan_at; /* the position where the scan goes on: the start of a token */
-    size_t scan_run;
-    uint32_t *filter; /* hash of a pair -> its weight, with those of all pairs of that hash, or UINT32_MAX */
-    size_t filter_mask;
+    train_scan scan;
+    uint64_t threshold; /* 0 before the first scan */
+    pair_table pairs;
+    side left, right;
+    uint32_t alias, alias_of; /* see train_merge.c; UINT32_MAX if there is none */
+    uint32_t *merges;         /* (left, right, merged) */
+    size_t merges_count, merges_cap;
 };
 
 static inline bool pair_is_short(const pybpe_trainer *t, uint32_t left, uint32_t right) {
-    return (uint64_t)t->lengths[left] + t->lengths[right] <= t->max_token_length;
+    return (uint64_t)t->tokens[left].length + t->tokens[right].length <= t->max_token_length;
 }
 
 /* train_tokens.c: the 256 bytes as tokens; the token of left + right, a new one or one that has the same bytes. */
@@ -97,10 +115,14 @@ int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_t
 int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
                         pybpe_error *err);
 
+/* train_compact.c: moves all symbols together, a slot a token, about `*budget` of them. True when that is done. */
+bool train_compact(pybpe_trainer *t, size_t *budget);
+
 /* train_scan.c: starts a scan for all pairs above the threshold, or, with `lower`, above a new one; goes on with it,
    about `*budget` symbols far. */
 int train_scan_start(pybpe_trainer *t, bool lower, pybpe_error *err);
 int train_scan_step(pybpe_trainer *t, size_t *budget, pybpe_error *err);
+void train_scan_free(pybpe_trainer *t);
 
 /* train_merge.c: merges one pair everywhere; adds a merge to the list of what was made. */
 int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err);

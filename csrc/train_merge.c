@@ -51,14 +51,14 @@ static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
    list. */
 static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
     uint32_t *ids = t->ids;
-    const uint32_t left_length = t->lengths[p->left], right_length = t->lengths[p->right];
+    const uint32_t left_span = t->spans[p->left], right_span = t->spans[p->right];
     uint32_t live = 0;
     size_t in_run = 0;
     for (uint32_t i = 0; i < p->places_count; i++) {
         if (i + PREFETCH_PLACES < p->places_count) {
             PYBPE_PREFETCH(&ids[p->places[i + PREFETCH_PLACES]]);
         }
-        uint32_t at = p->places[i], middle = at + left_length, end = middle + right_length;
+        uint32_t at = p->places[i], middle = at + left_span, end = middle + right_span;
         if (ids[at] != p->left || ids[middle] != p->right) {
             continue;
         }
@@ -137,14 +137,14 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
 /* Writes the lists of the new pairs: the neighbours are read again, now that all places are rewritten. */
 static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
     const uint32_t *ids = t->ids;
-    const uint32_t length = t->lengths[c];
+    const uint32_t span = t->spans[c];
     for (uint32_t i = 0; i < count; i++) {
         if (i + PREFETCH_PLACES < count) {
             PYBPE_PREFETCH(&ids[places[i + PREFETCH_PLACES]]);
         }
-        uint32_t at = places[i], l = ids[at - 1], r = ids[at + length];
+        uint32_t at = places[i], l = ids[at - 1], r = ids[at + span];
         if (l != TRAIN_SEP && t->left.by_token[l].places != NULL) {
-            *t->left.by_token[l].places++ = at - t->lengths[l];
+            *t->left.by_token[l].places++ = at - t->spans[l];
         }
         if (r != TRAIN_SEP && r != c && t->right.by_token[r].places != NULL) { /* (c, c) is noted from its right */
             *t->right.by_token[r].places++ = at;
@@ -169,6 +169,19 @@ int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_
     return PYBPE_OK;
 }
 
+/* A merge that spells the existing token c. Its pairs may have risen, which only a new scan can tell. Other places of
+   c may span more slots or fewer; until the scan has moved the symbols together, these are written as a token of a
+   number that is still free. */
+static int merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, uint32_t span, pybpe_error *err) {
+    t->alias = t->tokens_count;
+    t->alias_of = c;
+    t->spans[t->alias] = span;
+    merge_rewrite(t, &t->pairs.pairs[index], t->alias);
+    side_clear(&t->left);
+    side_clear(&t->right);
+    return train_scan_start(t, false, err);
+}
+
 /* Merges one pair everywhere. */
 int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
     uint32_t a = t->pairs.pairs[index].left, b = t->pairs.pairs[index].right, c;
@@ -180,12 +193,12 @@ int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
     if (code != PYBPE_OK) {
         return code;
     }
-    merge_rewrite(t, &t->pairs.pairs[index], c);
-    if (t->tokens_count == tokens_before) { /* an existing token: its pairs may have risen */
-        side_clear(&t->left);
-        side_clear(&t->right);
-        return train_scan_start(t, false, err);
+    uint32_t span = t->spans[a] + t->spans[b];
+    if (t->tokens_count == tokens_before) {
+        return merge_into_existing(t, index, c, span, err);
     }
+    t->spans[c] = span;
+    merge_rewrite(t, &t->pairs.pairs[index], c);
     uint32_t kept = 0;
     code = merge_recount(t, a, b, c, &kept, err);
     if (code == PYBPE_OK && kept > 0) {

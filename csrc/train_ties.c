@@ -11,7 +11,7 @@ static int token_compare(const pybpe_trainer *t, uint32_t x, uint32_t y) {
     if (a->prefix != b->prefix) {
         return a->prefix < b->prefix ? -1 : 1;
     }
-    uint32_t n = t->lengths[x], m = t->lengths[y];
+    uint32_t n = a->length, m = b->length;
     int order = memcmp(t->token_bytes + a->offset, t->token_bytes + b->offset, n < m ? n : m);
     return order != 0 ? order : (n > m) - (n < m);
 }

@@ -24,24 +24,24 @@ static size_t index_find(const pybpe_trainer *t, const uint8_t *bytes, size_t n)
     size_t i = (size_t)bytes_hash(bytes, n, t->seed) & t->index_mask;
     for (; t->index_slots[i] != 0; i = (i + 1) & t->index_mask) {
         uint32_t known = t->index_slots[i] - 1;
-        if (t->lengths[known] == n && memcmp(t->token_bytes + t->tokens[known].offset, bytes, n) == 0) {
+        if (t->tokens[known].length == n && memcmp(t->token_bytes + t->tokens[known].offset, bytes, n) == 0) {
             break;
         }
     }
     return i;
 }
 
-static int lengths_room(pybpe_trainer *t, size_t cap) {
+static int items_room(pybpe_trainer *t, size_t cap) {
     token *tokens = mem_resize_array(&t->mem, t->tokens, cap, sizeof *tokens);
     if (tokens == NULL) {
         return PYBPE_ERR_MEMORY;
     }
     t->tokens = tokens;
-    uint32_t *lengths = mem_resize_array(&t->mem, t->lengths, cap, sizeof *lengths);
-    if (lengths == NULL) {
+    uint32_t *spans = mem_resize_array(&t->mem, t->spans, cap, sizeof *spans);
+    if (spans == NULL) {
         return PYBPE_ERR_MEMORY;
     }
-    t->lengths = lengths;
+    t->spans = spans;
     return PYBPE_OK;
 }
 
@@ -70,7 +70,7 @@ static int index_room(pybpe_trainer *t, size_t cap) {
     t->index_slots = slots;
     t->index_mask = 2 * cap - 1;
     for (uint32_t i = 0; i < t->tokens_count; i++) {
-        slots[index_find(t, t->token_bytes + t->tokens[i].offset, t->lengths[i])] = i + 1;
+        slots[index_find(t, t->token_bytes + t->tokens[i].offset, t->tokens[i].length)] = i + 1;
     }
     return PYBPE_OK;
 }
@@ -81,7 +81,7 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
         return PYBPE_OK;
     }
     size_t cap = t->tokens_cap == 0 ? 1024 : 2 * (size_t)t->tokens_cap;
-    if (lengths_room(t, cap) != PYBPE_OK || side_room(t, &t->left, cap) != PYBPE_OK ||
+    if (items_room(t, cap) != PYBPE_OK || side_room(t, &t->left, cap) != PYBPE_OK ||
         side_room(t, &t->right, cap) != PYBPE_OK || index_room(t, cap) != PYBPE_OK) {
         return error_set_memory(err, "the tokens of a training",
                                 cap * (sizeof *t->tokens + 2 * sizeof(neighbour) + 5 * sizeof(uint32_t)));
@@ -113,8 +113,8 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
         return t->index_slots[slot] - 1;
     }
     uint32_t id = t->tokens_count++;
-    t->tokens[id] = (token){bytes_prefix(bytes, n), t->token_bytes_count, id};
-    t->lengths[id] = (uint32_t)n;
+    t->tokens[id] = (token){bytes_prefix(bytes, n), t->token_bytes_count, (uint32_t)n, id};
+    t->spans[id] = 1;
     t->token_bytes_count += n;
     t->index_slots[slot] = id + 1;
     return id;
@@ -122,7 +122,7 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
 
 /* The token of left + right. */
 int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err) {
-    size_t n = (size_t)t->lengths[left] + t->lengths[right];
+    size_t n = (size_t)t->tokens[left].length + t->tokens[right].length;
     int code = token_bytes_room(t, n, err);
     if (code == PYBPE_OK) {
         code = tokens_room(t, err);
@@ -131,8 +131,9 @@ int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t
         return code;
     }
     uint8_t *to = t->token_bytes + t->token_bytes_count;
-    memcpy(to, t->token_bytes + t->tokens[left].offset, t->lengths[left]);
-    memcpy(to + t->lengths[left], t->token_bytes + t->tokens[right].offset, t->lengths[right]);
+    const token *x = &t->tokens[left], *y = &t->tokens[right];
+    memcpy(to, t->token_bytes + x->offset, x->length);
+    memcpy(to + x->length, t->token_bytes + y->offset, y->length);
     *merged = token_intern(t, n);
     return PYBPE_OK;
 }
@@ -156,7 +157,7 @@ int train_tokens_init(pybpe_trainer *t, pybpe_error *err) {
 
 void train_tokens_free(pybpe_trainer *t) {
     mem_free(&t->mem, t->tokens);
-    mem_free(&t->mem, t->lengths);
+    mem_free(&t->mem, t->spans);
     mem_free(&t->mem, t->token_bytes);
     mem_free(&t->mem, t->index_slots);
     mem_free(&t->mem, t->left.by_token);

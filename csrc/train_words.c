@@ -1,19 +1,20 @@
 /*
 Words as symbols: the array that all other parts of a training work on.
 
-Symbols live by byte position. All words lie end to end in one array of ids, a slot a byte, with a separator
-before, between and after them. A token that covers the bytes p .. p + len - 1 has its id in its first and in
-its last slot, so that both neighbours of a token are found without links, however long the word is:
+All words lie end to end in one array of ids, with a separator before, between and after them. At first each byte
+has one slot, or each token of a base. Merges leave the slots where they are: a token that spans several has its id
+in the first and in the last of them, so that both neighbours of a token are found without links, however long the
+word is:
 
     bytes        t    h    e         t    h    e    n
-    ids     TRAIN_SEP 260 TRAIN_HOLE  260  TRAIN_SEP  260 TRAIN_HOLE  260   n   TRAIN_SEP       260 is "the"
+    ids     SEP 260 HOLE  260  SEP  260 HOLE  260   n   SEP       260 is "the"
                  p         |         p         |    |
                            last slot           |    next token: p + 3
                                                last slot, seen from n as the slot before it
 
 A place in a list may be outdated, since its tokens may have become part of longer ones. It is live exactly
-if ids[p] is still the left token and ids[p + length] the right one: a token never shrinks, so slot p holds
-either the id that it had when the place was noted, or that of a longer token, or TRAIN_HOLE.
+if ids[p] is still the left token and ids[p + span] the right one: a token never shrinks, so slot p holds
+either the id that it had when the place was noted, or that of a longer token, or HOLE.
 
 Words are laid out by descending count, so that the weight of a place is found from a short table of runs
 (first position, count). The places of a list ascend, and the run with them.
@@ -97,63 +98,35 @@ static int words_sort(const pybpe_strings *words, const uint64_t *counts, counte
     return PYBPE_OK;
 }
 
-/* Writes one token of the layout. */
-static void slots_write(uint32_t *ids, uint32_t id, uint32_t length) {
-    ids[0] = id;
-    for (uint32_t i = 1; i + 1 < length; i++) {
-        ids[i] = TRAIN_HOLE;
-    }
-    ids[length - 1] = id;
-}
-
-/* Lays out one word as the base merges leave it, or as bytes if there are none. */
-static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_t *to, const merge_table *base,
-                        merge_scratch *scratch, pybpe_error *err) {
+/* Lays out one word as the base merges leave it, or as bytes if there are none. *count is that of its tokens. */
+static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_t *to, size_t *count,
+                        const merge_table *base, merge_scratch *scratch, pybpe_error *err) {
+    *count = n;
     if (base == NULL) {
         for (size_t i = 0; i < n; i++) {
             to[i] = word[i];
         }
         return PYBPE_OK;
     }
-    uint32_t short_ids[MERGE_SHORT_MAX];
-    const uint32_t *merged = short_ids;
-    size_t count;
     if (n <= MERGE_SHORT_MAX) {
-        count = merge_short(base, word, n, short_ids);
-    } else {
-        int code = merge_long(base, scratch, word, n, &count, &t->mem, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
-        merged = scratch->ids;
+        *count = merge_short(base, word, n, to);
+        return PYBPE_OK;
     }
-    for (size_t i = 0; i < count; i++) {
-        uint32_t length = t->lengths[merged[i]];
-        slots_write(to, merged[i], length);
-        to += length;
+    int code = merge_long(base, scratch, word, n, count, &t->mem, err);
+    if (code == PYBPE_OK) {
+        memcpy(to, scratch->ids, *count * sizeof *to);
     }
-    return PYBPE_OK;
+    return code;
 }
 
-static int runs_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
-                     pybpe_error *err) {
+/* Room for the runs, one for each count that occurs. */
+static int runs_alloc(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
     size_t runs = 1;
     for (size_t i = 0; i < used; i++) {
         runs += i == 0 || sorted[i].count != sorted[i - 1].count;
     }
     t->runs = mem_alloc_array(&t->mem, runs, sizeof *t->runs);
-    if (t->runs == NULL) {
-        return error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
-    }
-    uint32_t at = 1;
-    for (size_t i = 0; i < used; i++) {
-        if (i == 0 || sorted[i].count != sorted[i - 1].count) {
-            t->runs[t->runs_count++] = (run){at, sorted[i].count};
-        }
-        at += (uint32_t)word_length(words, sorted[i].word) + 1;
-    }
-    t->runs[t->runs_count] = (run){at, 0};
-    return PYBPE_OK;
+    return t->runs != NULL ? PYBPE_OK : error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
 }
 
 static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
@@ -163,11 +136,17 @@ static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used
     *to++ = TRAIN_SEP;
     int code = PYBPE_OK;
     for (size_t i = 0; i < used && code == PYBPE_OK; i++) {
-        size_t n = (size_t)word_length(words, sorted[i].word);
-        code = word_lay_out(t, words->bytes + words->offsets[sorted[i].word], n, to, base, &scratch, err);
-        to += n;
+        if (i == 0 || sorted[i].count != sorted[i - 1].count) {
+            t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), sorted[i].count};
+        }
+        const uint8_t *word = words->bytes + words->offsets[sorted[i].word];
+        size_t count;
+        code = word_lay_out(t, word, (size_t)word_length(words, sorted[i].word), to, &count, base, &scratch, err);
+        to += count;
         *to++ = TRAIN_SEP;
     }
+    t->slots = (uint32_t)(to - t->ids);
+    t->runs[t->runs_count] = (run){t->slots, 0};
     merge_scratch_free(&scratch, &t->mem);
     return code;
 }
@@ -186,10 +165,9 @@ int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint
         return error_set_memory(err, "the words of a training", (size_t)slots * sizeof *t->ids);
     }
     t->ids = t->ids_table.data;
-    t->slots = (uint32_t)slots;
     code = words_sort(words, counts, sorted, used, &t->mem, err);
     if (code == PYBPE_OK) {
-        code = runs_fill(t, sorted, used, words, err);
+        code = runs_alloc(t, sorted, used, err);
     }
     if (code == PYBPE_OK) {
         code = layout_fill(t, sorted, used, words, base, err);

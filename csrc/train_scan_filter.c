@@ -1,0 +1,140 @@
+/*
+Scanning when tokens are many: few of their pairs are frequent, so a filter sorts out most.
+
+    filter   cells, found by a hash of the pair: the weights of all pairs of that hash
+    count    pairs whose cells reach the threshold are counted in the pair table
+    note     those that do reach it have lists, and their places are written there
+
+Cells and pairs lie all over memory. So each walk goes in batches: first it finds the cells of a batch, and asks
+the processor to fetch them, then it works on them.
+*/
+#include "train_scan.h"
+
+enum { FILTER_LOG2_MIN = 12, FILTER_LOG2_MAX = 22, FILTER_BATCH = 128 };
+
+static inline uint32_t saturate(uint64_t x) { return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX; }
+
+int filter_alloc(pybpe_trainer *t, pybpe_error *err) {
+    unsigned log2_cells = FILTER_LOG2_MIN;
+    while (log2_cells < FILTER_LOG2_MAX && (size_t)1 << log2_cells < 2 * (size_t)t->slots) {
+        log2_cells += 1;
+    }
+    size_t cells = (size_t)1 << log2_cells;
+    t->scan.filter_mask = cells - 1;
+    t->scan.filter = mem_alloc_zeroed(&t->mem, cells, sizeof *t->scan.filter);
+    return t->scan.filter != NULL ? PYBPE_OK
+                                  : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.filter);
+}
+
+/* Some pairs of a stretch. */
+typedef struct filter_batch {
+    uint32_t at[FILTER_BATCH];
+    uint32_t *cells[FILTER_BATCH];
+    size_t count;
+} filter_batch;
+
+/* The next pairs from `*at` on; moves it forward. */
+static void filter_gather(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
+    const uint32_t *ids = t->ids;
+    const uint64_t factor = t->seed.a | 1;
+    uint32_t stop = end - *at < FILTER_BATCH ? end : *at + FILTER_BATCH;
+    batch->count = 0;
+    for (uint32_t i = *at; i < stop; i++) {
+        uint32_t left = ids[i], right = ids[i + 1];
+        uint64_t product = ((uint64_t)left << 32 | right) * factor;
+        uint32_t *cell = &t->scan.filter[(size_t)(product >> 40) & t->scan.filter_mask];
+        PYBPE_PREFETCH(cell);
+        batch->at[batch->count] = i;
+        batch->cells[batch->count] = cell;
+        batch->count += left != TRAIN_SEP && right != TRAIN_SEP;
+    }
+    *at = stop;
+}
+
+void filter_add(pybpe_trainer *t, stretch s) {
+    const uint64_t weight = saturate(s.weight);
+    filter_batch batch;
+    while (s.from < s.to) {
+        filter_gather(t, &batch, &s.from, s.to);
+        for (size_t i = 0; i < batch.count; i++) {
+            *batch.cells[i] = saturate(*batch.cells[i] + weight);
+        }
+    }
+}
+
+uint64_t filter_largest(const pybpe_trainer *t) {
+    uint32_t largest = 0;
+    for (size_t i = 0; i <= t->scan.filter_mask; i++) {
+        largest = t->scan.filter[i] > largest ? t->scan.filter[i] : largest;
+    }
+    return largest;
+}
+
+/* The next pairs whose cells reach the threshold. What finding them needs is fetched. */
+static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
+    const uint32_t threshold = saturate(t->threshold);
+    filter_gather(t, batch, at, end);
+    size_t kept = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->at[kept] = batch->at[i];
+        kept += *batch->cells[i] >= threshold;
+    }
+    batch->count = kept;
+    for (size_t i = 0; i < kept; i++) {
+        pair_table_prefetch(&t->pairs, t->ids[batch->at[i]], t->ids[batch->at[i] + 1]);
+    }
+    for (size_t i = 0; i < kept; i++) {
+        pair_table_prefetch_pair(&t->pairs, t->ids[batch->at[i]], t->ids[batch->at[i] + 1]);
+    }
+}
+
+int filter_count(pybpe_trainer *t, stretch s, pybpe_error *err) {
+    filter_batch batch;
+    while (s.from < s.to) {
+        filter_select(t, &batch, &s.from, s.to);
+        for (size_t i = 0; i < batch.count; i++) {
+            uint32_t left = t->ids[batch.at[i]], right = t->ids[batch.at[i] + 1], index;
+            if (!pair_is_short(t, left, right)) {
+                continue;
+            }
+            int code = pair_table_add(&t->pairs, left, right, &index, err);
+            if (code != PYBPE_OK) {
+                return code;
+            }
+            t->pairs.pairs[index].count += s.weight;
+            t->pairs.pairs[index].places_count += 1;
+        }
+    }
+    return PYBPE_OK;
+}
+
+int filter_keep(pybpe_trainer *t, pybpe_error *err) {
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < t->pairs.count && code == PYBPE_OK; i++) {
+        pair *p = &t->pairs.pairs[i];
+        uint32_t n = p->places_count;
+        p->places_count = 0;
+        if (p->count < t->threshold) {
+            continue;
+        }
+        code = pair_places_alloc(&t->pairs, (uint32_t)i, n, err);
+        if (code == PYBPE_OK) {
+            code = pair_heap_push(&t->pairs, (uint32_t)i, err);
+        }
+    }
+    return code;
+}
+
+void filter_note(pybpe_trainer *t, stretch s) {
+    filter_batch batch;
+    while (s.from < s.to) {
+        filter_select(t, &batch, &s.from, s.to);
+        for (size_t i = 0; i < batch.count; i++) {
+            uint32_t at = batch.at[i], index = pair_table_find(&t->pairs, t->ids[at], t->ids[at + 1]);
+            if (index != PAIR_NONE && t->pairs.pairs[index].places != NULL) {
+                pair *p = &t->pairs.pairs[index];
+                p->places[p->places_count++] = at;
+            }
+        }
+    }
+}
