@@ -294,6 +294,18 @@ uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, 
 int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
                                const pybpe_allocator *mem, pybpe_error *err);
 
+/* Finds in the text of a tokenizer.json its two large parts: the object model.vocab is text[spans[0]..spans[1]), the
+   array model.merges text[spans[2]..spans[3]). Returns 1, or 0 if they are not both there, once, in what seems to
+   be a JSON object; the rest of the text is not checked. */
+int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
+
+/* The vocabulary of a spec whose tokens and merges are not in it, but in those two texts. The specials, which may be in
+   the vocabulary or not, have special_texts, in the order of spec->specials, all of them tokens that are not empty.
+   PYBPE_ERR_FORMAT for anything unusual, although it may be right: a slower reader must look at it then. */
+int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                         const pybpe_allocator *mem, pybpe_error *err);
+
 /* Decodes n ids (of id_bytes) to bytes. *length is set to the number of bytes; out NULL only sizes. out
    has room for cap bytes; PYBPE_ERR_LIMIT if that is too few. An id that is not in the vocabulary gives
    PYBPE_ERR_VALUE, with its position in err->offset. */

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
@@ -381,6 +381,31 @@ class Trainer:
 # Vocabularies
 
 
+def tokenizer_json_spans(text: bytes) -> list[int] | None:
+    """Where in a tokenizer.json model.vocab begins and ends, and model.merges; None if that is not certain."""
+    spans = ffi.new("size_t[4]")
+    found = lib.pybpe_tokenizer_json_find(ffi.from_buffer("uint8_t[]", text), len(text), spans)
+    return ffi.unpack(spans, 4) if found else None
+
+
+def _vocab_spec(
+    specials: Iterable[int], eot_id: int | None, pattern: int, custom: str | None, normalizer: str | None, whole: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """A `pybpe_vocab_spec` without tokens and merges, and what must live as long as it."""
+    special_ids = sorted(specials)
+    numbers = ffi.new("uint32_t[]", special_ids)
+    regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
+    spec = ffi.new("pybpe_vocab_spec *")
+    spec.specials = numbers
+    spec.specials_count = len(special_ids)
+    spec.eot_id = NO_ID if eot_id is None else eot_id
+    spec.pattern = pattern
+    spec.custom = regex
+    spec.normalizer = NORMALIZERS[normalizer]
+    spec.whole_words = whole
+    return spec, (numbers, regex)
+
+
 class Vocab:
     """A vocabulary in C. Immutable. Make one with `Vocab.new` or `Vocab.load`."""
 
@@ -401,18 +426,8 @@ class Vocab:
     ) -> Vocab:
         """See pybpe_vocab_spec. merges None recovers them from the order of the ids."""
         strings = _Strings(tokens)
-        special_ids = sorted(specials)
-        numbers = ffi.new("uint32_t[]", special_ids)
-        regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
-        spec = ffi.new("pybpe_vocab_spec *")
+        spec, _kept = _vocab_spec(specials, eot_id, pattern, custom, normalizer, whole_words)
         spec.tokens = strings.c[0]
-        spec.specials = numbers
-        spec.specials_count = len(special_ids)
-        spec.eot_id = NO_ID if eot_id is None else eot_id
-        spec.pattern = pattern
-        spec.custom = regex
-        spec.normalizer = NORMALIZERS[normalizer]
-        spec.whole_words = whole_words
         if merges is None:
             count = ffi.new("size_t *")
             pairs = _new_uncleared("uint32_t[]", 2 * len(tokens) + 2)
@@ -423,6 +438,29 @@ class Vocab:
             spec.merges_count = len(merges)
         spec.merges = pairs
         return cls(_make("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
+
+    @classmethod
+    def from_json(
+        cls,
+        text: bytes,
+        spans: Sequence[int],
+        specials: Mapping[str, int],
+        eot_id: int | None,
+        pattern: int,
+        custom: str | None,
+        normalizer: str | None,
+        whole_words: bool,
+    ) -> Vocab:
+        """With the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans` found. FormatError or
+        ArgumentError for what must be read by other means."""
+        by_id = sorted(specials, key=specials.__getitem__)
+        texts = _Strings([special.encode("utf-8") for special in by_id])
+        spec, _kept = _vocab_spec(specials.values(), eot_id, pattern, custom, normalizer, whole_words)
+        view = ffi.from_buffer("uint8_t[]", text)
+        vocab, vocab_end, merges, merges_end = spans
+        parts = view + vocab, vocab_end - vocab, view + merges, merges_end - merges
+        make, free = lib.pybpe_vocab_new_json, lib.pybpe_vocab_free
+        return cls(_make("pybpe_vocab", make, free, *parts, texts.c, spec, ffi.NULL))
 
     @classmethod
     def load(cls, path: PathLike) -> Vocab:
@@ -436,6 +474,26 @@ class Vocab:
     @property
     def _spec(self) -> Any:
         return lib.pybpe_vocab_get_spec(self.c)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many ids and merges there are."""
+        spec = self._spec
+        return spec.tokens.count, spec.merges_count
+
+    def packed(self) -> tuple[Any, Any, Any]:
+        """All tokens end to end, where each begins and the last ends (uint64), and the merges (two uint32 each), as
+        buffers that live as long as this object."""
+        spec = self._spec
+        offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
+        end = spec.tokens.offsets[spec.tokens.count]
+        return ffi.buffer(spec.tokens.bytes, end), offsets, ffi.buffer(spec.merges, 8 * spec.merges_count)
+
+    def token(self, number: int) -> bytes:
+        """The bytes of one id."""
+        tokens = self._spec.tokens
+        begin = tokens.offsets[number]
+        return bytes(ffi.buffer(tokens.bytes + begin, tokens.offsets[number + 1] - begin))
 
     def tokens(self) -> list[bytes]:
         """The bytes of every id; b"" for an unused one."""

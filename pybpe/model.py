@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from .errors import ArgumentError
 from .formats import byte_level
 from .pattern import Pattern
 from .template import Template
+from .vocab_parts import VocabPart, merges_of, tokens_of
 
 END_OF_TEXT = "<|endoftext|>"
 # What else the end of a document is called: Llama 3.
@@ -83,15 +83,19 @@ class Model:
     def fingerprint(self) -> str:
         """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
         came from."""
-        lengths = [len(token).to_bytes(8, "little") for token in self.tokens]
-        digest = hashlib.sha256(b"".join(part for both in zip(lengths, self.tokens) for part in both))
-        digest.update(array("Q", [i for pair in self.merges for i in pair]).tobytes())
+        digest = hashlib.sha256()
+        vocab = self.to_vocab()  # a name, since the parts live as long as it
+        for part in vocab.packed():
+            digest.update(part)
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
         digest.update(b"whole words" if self.whole_words else b"")
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
         """The C vocabulary; ArgumentError if the parts do not fit together."""
+        vocab = self.tokens.vocab if isinstance(self.tokens, VocabPart) else None
+        if vocab is not None and self._is_of(vocab):
+            return vocab
         return _binding.Vocab.new(
             self.tokens,
             self.merges,
@@ -102,6 +106,15 @@ class Model:
             self.normalizer,
             self.whole_words,
         )
+
+    def _is_of(self, vocab: _binding.Vocab) -> bool:
+        """Whether nothing was replaced since the model was made of the vocabulary that its tokens are from."""
+        if not isinstance(self.merges, VocabPart) or self.merges.vocab is not vocab:
+            return False
+        ours = (sorted(self.specials.values()), self.eot_id, (self.pattern.number, self.pattern.custom))
+        theirs = (vocab.specials(), vocab.eot_id, vocab.pattern)
+        settings = (self.normalizer, self.whole_words) == (vocab.normalizer, vocab.whole_words)
+        return ours == theirs and settings
 
     def unreached(self) -> list[int]:
         """The ordinary tokens that merging their bytes does not give: without `whole_words`, no text has them."""
@@ -143,11 +156,11 @@ class Model:
     @classmethod
     def from_vocab(cls, vocab: _binding.Vocab) -> Model:
         """The plain data of a C vocabulary."""
-        tokens = vocab.tokens()
-        specials = {tokens[i].decode("utf-8", "replace"): i for i in vocab.specials()}
+        specials = {vocab.token(i).decode("utf-8", "replace"): i for i in vocab.specials()}
         pattern = Pattern.from_number(*vocab.pattern)
-        eos = None if vocab.eot_id is None else tokens[vocab.eot_id].decode("utf-8", "replace")
-        model = cls(tokens, vocab.merges(), specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
+        eos = None if vocab.eot_id is None else vocab.token(vocab.eot_id).decode("utf-8", "replace")
+        parts = tokens_of(vocab), merges_of(vocab)
+        model = cls(*parts, specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
         return model if model.eot == eos else replace(model, eos=eos)
 
 

@@ -11,11 +11,15 @@ which Hugging Face ignores there.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from ..errors import FormatError
+from .. import _binding
+from ..errors import ArgumentError, FormatError, LimitError
 from ..model import Model
 from ..pattern import Pattern
+from ..pretokenize import utf8
+from ..vocab_parts import merges_of, tokens_of
 from . import pipeline
 from .pipeline import JsonObject, part
 from .spelling import read_parts, token_names
@@ -71,6 +75,9 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None) -> Model
     Raises:
         FormatError: not JSON, not this schema, or a part that pybpe does not have; it says which.
     """
+    model = _loads_quickly(utf8(text), name, pattern)
+    if model is not None:
+        return model
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -78,8 +85,44 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None) -> Model
     return from_object(data, name, pattern)
 
 
+def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | None:
+    """The same with the tokens and merges read by C; None if the file is not as usual, perhaps wrong."""
+    spans = _binding.tokenizer_json_spans(text)
+    if spans is None:
+        return None
+    (start, end, empty), (second, last, second_empty) = sorted(
+        [(spans[0], spans[1], b"{}"), (spans[2], spans[3], b"[]")]
+    )
+    around = b"".join([text[:start], empty, text[end:second], second_empty, text[last:]])
+    try:
+        model = _without_parts(json.loads(around), name, pattern)
+        vocab = _binding.Vocab.from_json(
+            text,
+            spans,
+            model.specials,
+            model.eot_id,
+            model.pattern.number,
+            model.pattern.custom,
+            model.normalizer,
+            model.whole_words,
+        )
+    except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
+        return None  # who reads it again says why
+    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab))
+
+
 def from_object(data: Any, name: str, pattern: Pattern | None = None) -> Model:
     """The same from a JSON object."""
+    around = _without_parts(data, name, pattern)
+    merges = _read_merges(part(data["model"], "merges", list, name), name)
+    vocab = part(data["model"], "vocab", dict, name)
+    missing = {text: i for text, i in around.specials.items() if text not in vocab}
+    tokens, pairs = read_parts({**vocab, **missing}, merges, around.specials, name)
+    return replace(around, tokens=tokens, merges=pairs)
+
+
+def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
+    """The model without tokens and merges."""
     model = part(data, "model", dict, name)
     _refuse_options(data, model, name)
     normalizer = pipeline.read_normalizer(data.get("normalizer"), name)
@@ -90,14 +133,10 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None) -> Model:
         pattern = pipeline.read_pattern(data.get("pre_tokenizer"), "pybpe" in model, name)
     pipeline.check_decoder(data.get("decoder"), name)
     template = pipeline.read_post_processor(data.get("post_processor"), specials, name)
-    merges = _read_merges(part(model, "merges", list, name), name)
-    vocab = part(model, "vocab", dict, name)
-    missing = {text: i for text, i in specials.items() if text not in vocab}
-    tokens, pairs = read_parts({**vocab, **missing}, merges, specials, name)
     fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}
     return Model(
-        tokens,
-        pairs,
+        (),
+        (),
         specials,
         pattern,
         normalizer,

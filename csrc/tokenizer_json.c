@@ -1,0 +1,374 @@
+/*
+The large parts of a tokenizer.json, the vocabulary and the merges, read at once: a hundred times faster than
+through a general JSON reader and dictionaries.
+
+    "vocab": {"!": 0, "\"": 1, "Ġt": 256}        spelled with a printable character for each byte (byte_level)
+    "merges": ["Ġ t", ["h", "e"]]                older files have the strings, newer ones the pairs
+
+This reader takes what such files look like, and refuses everything else without saying much: whoever calls it reads the
+file then by other means, which explain what is wrong with it, or manage to read it. So it may be strict, but where it
+does not refuse, it must find exactly what a general reader finds.
+*/
+#include "json.h"
+#include "vocab_make.h"
+
+int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
+    json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
+    json_member model = {.name = "model", .inner = parts, .inner_count = 2};
+    json whole = {text, text + n};
+    if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||
+        parts[0].begin == NULL || parts[1].begin == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        spans[2 * i] = (size_t)(parts[i].begin - text);
+        spans[2 * i + 1] = (size_t)(parts[i].end - text);
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Tokens as printable characters
+*/
+
+enum { BYTE_LEVEL_END = 0x144 }; /* behind the last code point that stands for a byte */
+
+/* code point -> byte, or -1: the printable characters of Latin-1 stand for themselves, the other bytes for
+   U+0100 and so on in ascending order. Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py. */
+static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
+    int next = 0x100;
+    memset(byte_of, 0xFF, BYTE_LEVEL_END * sizeof *byte_of);
+    for (int byte = 0; byte < 256; byte++) {
+        bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
+        byte_of[printable ? byte : next++] = (int16_t)byte;
+    }
+}
+
+/* Turns printable UTF-8 into the bytes that it stands for, in place; false if a character stands for none. */
+static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *text, size_t *n) {
+    size_t length = 0;
+    for (size_t i = 0; i < *n;) {
+        uint32_t c = text[i++];
+        if (c >= 0xC0 && c < 0xE0 && i < *n && (text[i] & 0xC0) == 0x80) {
+            c = (c & 0x1F) << 6 | (text[i++] & 0x3F);
+            if (c < 0x80) { /* longer than it need be: not UTF-8 */
+                return false;
+            }
+        } else if (c >= 0x80) {
+            return false;
+        }
+        if (c >= BYTE_LEVEL_END || byte_of[c] < 0) {
+            return false;
+        }
+        text[length++] = (uint8_t)byte_of[c];
+    }
+    *n = length;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The vocabulary
+*/
+
+typedef struct json_token {
+    size_t start; /* in the reader's bytes */
+    size_t length;
+    uint32_t id;
+} json_token;
+
+typedef struct json_reader {
+    const pybpe_vocab_spec *spec;
+    const pybpe_strings *special_texts; /* in the order of spec->specials */
+    int16_t byte_of[BYTE_LEVEL_END];
+    uint8_t *bytes; /* of the tokens, as they come; room for all */
+    size_t bytes_count;
+    json_token *tokens; /* the ordinary ones, as they come; room for all */
+    size_t tokens_count;
+} json_reader;
+
+/* The index of the special with an id, or specials_count. */
+static size_t special_of(const pybpe_vocab_spec *spec, uint32_t id) {
+    size_t low = 0;
+    size_t high = spec->specials_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spec->specials[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < spec->specials_count && spec->specials[low] == id ? low : spec->specials_count;
+}
+
+static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
+    *n = (size_t)(r->special_texts->offsets[i + 1] - r->special_texts->offsets[i]);
+    return r->special_texts->bytes + r->special_texts->offsets[i];
+}
+
+/* Reads `"text": id`. A special, which is known already, must have its own text. */
+static bool read_token(json_reader *r, json *j, uint32_t limit) {
+    uint8_t *text = r->bytes + r->bytes_count;
+    size_t n;
+    uint32_t id;
+    if (!json_string(j, text, &n) || n == 0 || !json_take(j, ':') || !json_id(j, limit, &id)) {
+        return false;
+    }
+    size_t special = special_of(r->spec, id);
+    if (special < r->spec->specials_count) {
+        size_t m;
+        const uint8_t *known = special_text(r, special, &m);
+        return m == n && memcmp(text, known, n) == 0;
+    }
+    if (!byte_level_bytes(r->byte_of, text, &n)) {
+        return false;
+    }
+    r->tokens[r->tokens_count++] = (json_token){r->bytes_count, n, id};
+    r->bytes_count += n;
+    return true;
+}
+
+static bool read_tokens(json_reader *r, json *j, uint32_t limit) {
+    if (!json_take(j, '{')) {
+        return false;
+    }
+    do {
+        if (!read_token(r, j, limit)) {
+            return false;
+        }
+    } while (json_take(j, ','));
+    return json_take(j, '}') && j->at == j->end;
+}
+
+/* How many tokens a text may hold: each takes six characters at least, as in `"a":1,`. */
+static size_t most_tokens(size_t n) { return n / 6 + 1; }
+
+/* The ids that there are, unused ones included; 0 if an id stands behind too many unused ones for a sound file. */
+static size_t count_ids(const json_reader *r) {
+    size_t count = 0;
+    size_t specials = r->spec->specials_count;
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        count = r->tokens[i].id >= count ? (size_t)r->tokens[i].id + 1 : count;
+    }
+    if (specials > 0 && r->spec->specials[specials - 1] >= count) {
+        count = (size_t)r->spec->specials[specials - 1] + 1;
+    }
+    return count <= 2 * (r->tokens_count + specials) ? count : 0;
+}
+
+/* Puts lengths at offsets[id + 1], then adds them up; false if an id is given twice. */
+static bool lay_offsets(const json_reader *r, pybpe_vocab *v) {
+    memset(v->offsets, 0, (v->count + 1) * sizeof *v->offsets);
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        special_text(r, i, &n);
+        v->offsets[r->spec->specials[i] + 1] = n;
+    }
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        uint64_t *length = &v->offsets[r->tokens[i].id + 1];
+        if (*length != 0) {
+            return false;
+        }
+        *length = r->tokens[i].length;
+    }
+    for (size_t id = 0; id < v->count; id++) {
+        v->offsets[id + 1] += v->offsets[id];
+    }
+    return true;
+}
+
+static void copy_tokens(const json_reader *r, pybpe_vocab *v) {
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        const uint8_t *text = special_text(r, i, &n);
+        memcpy(v->bytes + v->offsets[r->spec->specials[i]], text, n);
+        v->specials[i] = r->spec->specials[i];
+    }
+    for (size_t i = 0; i < r->tokens_count; i++) {
+        memcpy(v->bytes + v->offsets[r->tokens[i].id], r->bytes + r->tokens[i].start, r->tokens[i].length);
+    }
+}
+
+/* No ordinary token may be spelled as a special is: a vocabulary has only one id for each spelling. */
+static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        size_t n;
+        const uint8_t *text = special_text(r, i, &n);
+        memcpy(r->bytes, text, n); /* the tokens that were there are copied */
+        if (byte_level_bytes(r->byte_of, r->bytes, &n) && pybpe_vocab_find(v, r->bytes, n, 0) != PYBPE_NO_ID) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Merges
+*/
+
+/* The id of an ordinary token that is spelled in text[0..n), which is overwritten. */
+static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *text, size_t n, uint32_t *id) {
+    if (!byte_level_bytes(r->byte_of, text, &n)) {
+        return false;
+    }
+    *id = pybpe_vocab_find(v, text, n, 0);
+    return *id != PYBPE_NO_ID;
+}
+
+/* Reads "left right". */
+static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t pair[2]) {
+    size_t n;
+    if (!json_string(j, r->bytes, &n)) {
+        return false;
+    }
+    uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled with a space, so a second one is refused */
+    if (space == NULL) {
+        return false;
+    }
+    size_t left = (size_t)(space - r->bytes);
+    return find_spelled(r, v, r->bytes, left, &pair[0]) && find_spelled(r, v, space + 1, n - left - 1, &pair[1]);
+}
+
+/* Reads ["left", "right"]. */
+static bool read_pair(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t pair[2]) {
+    for (size_t i = 0; i < 2; i++) {
+        size_t n;
+        if (!json_take(j, i == 0 ? '[' : ',') || !json_string(j, r->bytes, &n) ||
+            !find_spelled(r, v, r->bytes, n, &pair[i])) {
+            return false;
+        }
+    }
+    return json_take(j, ']');
+}
+
+static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
+    v->merges_count = 0;
+    if (!json_take(j, '[')) {
+        return false;
+    }
+    if (json_take(j, ']')) {
+        return j->at == j->end;
+    }
+    do {
+        uint32_t *pair = v->merges + 2 * v->merges_count++;
+        if (!(json_peek(j) == '[' ? read_pair(r, j, v, pair) : read_joined(r, j, v, pair))) {
+            return false;
+        }
+    } while (json_take(j, ','));
+    return json_take(j, ']') && j->at == j->end;
+}
+
+/* How many merges a text may hold: each takes six characters at least, as in `"a b",`. */
+static size_t most_merges(size_t n) { return n / 6 + 1; }
+
+/* Whether no pair is merged twice. Those that make the same token are compared with each other: there are few, for a
+   token of n bytes is made in n - 1 ways at most, and for many of them all its beginnings must be tokens. */
+static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
+    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);               /* merge + 1 that made an id */
+    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before); /* the one before it */
+    *differ = true;
+    for (size_t i = 0; last != NULL && before != NULL && *differ && i < v->merges_count; i++) {
+        before[i] = last[v->merged[i]];
+        for (uint32_t other = before[i]; other != 0; other = before[other - 1]) {
+            *differ = *differ && v->merges[2 * (other - 1)] != v->merges[2 * i];
+        }
+        last[v->merged[i]] = (uint32_t)i + 1;
+    }
+    int code =
+        last != NULL && before != NULL ? PYBPE_OK : error_set_memory(err, "the merges of a vocabulary", v->count);
+    mem_free(&v->mem, last);
+    mem_free(&v->mem, before);
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+All together
+*/
+
+static int refuse(pybpe_error *err, const char *what) {
+    return error_set(err, PYBPE_ERR_FORMAT, 0, "the %s of this tokenizer.json must be read by other means", what);
+}
+
+/* Makes the vocabulary of the tokens that were read, without merges, but with room for them. */
+static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t specials = r->spec->specials_count;
+    const size_t special_bytes = specials > 0 ? (size_t)r->special_texts->offsets[specials] : 0;
+    const vocab_sizes sizes = {.tokens = count_ids(r),
+                               .bytes = r->bytes_count + special_bytes,
+                               .merges = merges,
+                               .specials = specials,
+                               .custom = r->spec->custom != NULL ? strlen(r->spec->custom) : 0,
+                               .has_custom = r->spec->custom != NULL};
+    if (sizes.tokens == 0) {
+        return refuse(err, "vocabulary");
+    }
+    int code = vocab_alloc(out, &sizes, mem, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    pybpe_vocab *v = *out;
+    if (!lay_offsets(r, v)) {
+        return refuse(err, "vocabulary");
+    }
+    copy_tokens(r, v);
+    if (sizes.has_custom) {
+        memcpy(v->custom, r->spec->custom, sizes.custom + 1);
+    }
+    v->eot_id = r->spec->eot_id;
+    v->pattern = r->spec->pattern;
+    v->normalizer = r->spec->normalizer;
+    v->whole_words = r->spec->whole_words;
+    code = vocab_index(v, &(const vocab_source){.is_file = false}, err);
+    return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(err, "vocabulary");
+}
+
+static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out, const pybpe_allocator *mem,
+                    pybpe_error *err) {
+    size_t most = most_merges((size_t)(merges->end - merges->at));
+    if (!read_tokens(r, vocab, UINT32_C(1) << 24)) {
+        return refuse(err, "vocabulary");
+    }
+    int code = make_vocab(r, most, out, mem, err);
+    if (code == PYBPE_OK && !read_merges(r, merges, *out)) {
+        return refuse(err, "merges");
+    }
+    if (code == PYBPE_OK) {
+        code = vocab_resolve_merges(*out, &(const vocab_source){.is_file = false}, err);
+    }
+    bool differ = true;
+    if (code == PYBPE_OK) {
+        code = merges_differ(*out, &differ, err);
+    }
+    return differ ? code : refuse(err, "merges");
+}
+
+int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
+                         size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
+                         const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    json_reader r = {.spec = spec, .special_texts = special_texts};
+    byte_level_fill(r.byte_of);
+    size_t room = vocab_n > merges_n ? vocab_n : merges_n;
+    const size_t specials = special_texts->count > 0 ? (size_t)special_texts->offsets[special_texts->count] : 0;
+    if (!size_add(room, specials + 1, &room)) {
+        return error_set_memory(err, "the parts of a tokenizer.json", room);
+    }
+    r.bytes = mem_alloc(mem, room);
+    r.tokens = mem_alloc_array(mem, most_tokens(vocab_n), sizeof *r.tokens);
+    int code =
+        r.bytes != NULL && r.tokens != NULL ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
+    pybpe_vocab *v = NULL;
+    if (code == PYBPE_OK) {
+        json vocab_text = {vocab, vocab + vocab_n};
+        json merges_text = {merges, merges + merges_n};
+        code = read_all(&r, &vocab_text, &merges_text, &v, mem, err);
+    }
+    mem_free(mem, r.bytes);
+    mem_free(mem, r.tokens);
+    if (code != PYBPE_OK) {
+        pybpe_vocab_free(v);
+        return code;
+    }
+    *out = v;
+    return PYBPE_OK;
+}
