@@ -216,7 +216,7 @@ static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *te
 }
 
 /* Reads "left right". */
-static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t pair[2]) {
+static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
     size_t n;
     if (!json_string(j, r->bytes, &n)) {
         return false;
@@ -226,15 +226,15 @@ static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uin
         return false;
     }
     size_t left = (size_t)(space - r->bytes);
-    return find_spelled(r, v, r->bytes, left, &pair[0]) && find_spelled(r, v, space + 1, n - left - 1, &pair[1]);
+    return find_spelled(r, v, r->bytes, left, &merge[0]) && find_spelled(r, v, space + 1, n - left - 1, &merge[1]);
 }
 
 /* Reads ["left", "right"]. */
-static bool read_pair(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t pair[2]) {
+static bool read_pair(const json_reader *r, json *j, const pybpe_vocab *v, uint32_t merge[2]) {
     for (size_t i = 0; i < 2; i++) {
         size_t n;
         if (!json_take(j, i == 0 ? '[' : ',') || !json_string(j, r->bytes, &n) ||
-            !find_spelled(r, v, r->bytes, n, &pair[i])) {
+            !find_spelled(r, v, r->bytes, n, &merge[i])) {
             return false;
         }
     }
@@ -250,8 +250,8 @@ static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
         return j->at == j->end;
     }
     do {
-        uint32_t *pair = v->merges + 2 * v->merges_count++;
-        if (!(json_peek(j) == '[' ? read_pair(r, j, v, pair) : read_joined(r, j, v, pair))) {
+        uint32_t *merge = v->merges + 2 * v->merges_count++;
+        if (!(json_peek(j) == '[' ? read_pair(r, j, v, merge) : read_joined(r, j, v, merge))) {
             return false;
         }
     } while (json_take(j, ','));

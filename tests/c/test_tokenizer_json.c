@@ -1,0 +1,219 @@
+/*
+tokenizer.json: both forms of merges, what is refused, every cut of a file, failing memory.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The vocabulary of the 256 bytes and some entries more, as "vocab" has it; ids ascend from 0. */
+static size_t write_vocab(char *out, size_t room, const char *more) {
+    size_t n = (size_t)snprintf(out, room, "{");
+    unsigned next = 0x100;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+        n += (size_t)snprintf(out + n, room - n, "%s\"\\u%04X\": %u", byte > 0 ? ",\n " : "", printable ? byte : next++,
+                              byte);
+    }
+    return n + (size_t)snprintf(out + n, room - n, "%s}", more);
+}
+
+/* <|e|> is special 300. */
+static const uint64_t SPECIAL_OFFSETS[] = {0, 5};
+static const pybpe_strings SPECIAL_TEXTS = {(const uint8_t *)"<|e|>", SPECIAL_OFFSETS, 1};
+static const uint32_t SPECIAL_IDS[] = {300};
+static const pybpe_vocab_spec SPEC = {
+    .specials = SPECIAL_IDS, .specials_count = 1, .eot_id = 300, .pattern = PYBPE_PATTERN_GPT2};
+
+/* From memory of exactly the size of the texts, so that sanitizers see what is read beyond them. */
+static int make(pybpe_vocab **out, const char *vocab, size_t n, const char *merges, const pybpe_allocator *mem,
+                pybpe_error *err) {
+    size_t m = strlen(merges);
+    uint8_t *both = malloc(n + m);
+    uint8_t *exact = malloc(m + (m == 0));
+    memcpy(both, vocab, n);
+    memcpy(exact, merges, m);
+    int code = pybpe_vocab_new_json(out, both, n, exact, m, &SPECIAL_TEXTS, &SPEC, mem, err);
+    free(both);
+    free(exact);
+    return code;
+}
+
+static const char *const MORE = ",\"\\u0120t\":256, \"th\":258,\"\xC4\xA0th\" : 257,\"<|e|>\":300";
+static const char *const MERGES = "[\"\xC4\xA0 t\", [\"t\", \"h\"], \"\\u0120t h\", [ \"\xC4\xA0\" , \"th\" ]]";
+
+static void test_both_forms(void) {
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, MORE);
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(make(&v, text, n, MERGES, NULL, &err), PYBPE_OK);
+    pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
+    CHECK_EQ(spec.tokens.count, 301);
+    CHECK_EQ(spec.merges_count, 4);
+    const uint32_t want[] = {32, 't', 't', 'h', 256, 'h', 32, 258};
+    CHECK(memcmp(spec.merges, want, sizeof want) == 0);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)" th", 3, 0), 257);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"<|e|>", 5, 1), 300);
+    CHECK_EQ(spec.tokens.offsets[300] - spec.tokens.offsets[259], 0);
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint8_t b = (uint8_t)byte;
+        CHECK_EQ(pybpe_vocab_find(v, &b, 1, 0), byte);
+    }
+    pybpe_vocab_free(v);
+}
+
+static void expect_refused(const char *more, const char *merges, int line) {
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, more);
+    pybpe_vocab *v = (pybpe_vocab *)1;
+    pybpe_error err = {0};
+    int code = make(&v, text, n, merges, NULL, &err);
+    check_that(code < 0 && code == err.code && v == NULL && err.msg[0] != '\0', "it is refused", __FILE__, line);
+    pybpe_vocab_free(code == PYBPE_OK ? v : NULL);
+}
+
+static void test_refused(void) {
+    static const char *const vocabs[] = {
+        ",\"aa\":5",             /* an id twice */
+        ",\"a\":256",            /* a token twice */
+        ",\"\":256",             /* no bytes */
+        ",\" a\":256",           /* a space stands for no byte */
+        ",\"\xE4\xBD\xA0\":256", /* nor does a Chinese character */
+        ",\"\xC1\xA1\":256",     /* not UTF-8 */
+        ",\"a\xC4\":256",        /* half a character */
+        ",\"aa\":-1",
+        ",\"aa\":1.0",
+        ",\"aa\":1e2",
+        ",\"aa\":0256",
+        ",\"aa\":99999999999",
+        ",\"aa\":",
+        ",\"aa\":16777215", /* far beyond the others */
+        ",\"aa\":\"256\"",
+        ",\"aa\" 256",
+        ",aa:256",
+        ",",
+        ",\"aa\":256}",
+        ",\"\\ud83d\":256", /* half a pair */
+        ",\"\\x61\":256",
+        ",\"\\u00\":256",
+        ",\"a\nb\":256",
+        ",\"<|e|>\":256", /* another id than the special's */
+        ",\"th\":300",    /* the special's id */
+    };
+    for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++) {
+        expect_refused(vocabs[i], "[]", (int)i);
+    }
+    static const char *const merges[] = {
+        "",
+        "[",
+        "{}",
+        "[\"t h\"",
+        "[\"t h\"]]",
+        "[\"th\"]",
+        "[\"t  h\"]",
+        "[\" h\"]",
+        "[\"t h x\"]",
+        "[\"t \"]",
+        "[\"h t\"]",
+        "[[\"t\",\"h\",\"x\"]]",
+        "[[\"t\"]]",
+        "[[]]",
+        "[1]",
+        "[\"t h\",]",
+        "[\"t h\", \"t h\"]", /* twice */
+        "[\"<|e| >\"]",
+        "[[\"t\" \"h\"]]",
+        "[\"t h\" \"t h\"]",
+    };
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
+        expect_refused(MORE, merges[i], (int)i);
+    }
+}
+
+static void test_cuts(void) {
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, MORE);
+    int taken = 0;
+    for (size_t cut = 0; cut < n; cut++) {
+        pybpe_vocab *v;
+        taken += make(&v, text, cut, MERGES, NULL, NULL) == PYBPE_OK;
+    }
+    for (size_t cut = 0; cut < strlen(MERGES); cut++) {
+        char cut_merges[128];
+        snprintf(cut_merges, sizeof cut_merges, "%.*s", (int)cut, MERGES);
+        pybpe_vocab *v;
+        taken += make(&v, text, n, cut_merges, NULL, NULL) == PYBPE_OK;
+    }
+    CHECK_EQ(taken, 0);
+}
+
+static int find(const char *text, size_t spans[4]) {
+    size_t n = strlen(text);
+    uint8_t *exact = malloc(n + (n == 0));
+    memcpy(exact, text, n);
+    int found = pybpe_tokenizer_json_find(exact, n, spans);
+    free(exact);
+    return found;
+}
+
+static void test_find(void) {
+    size_t spans[4];
+    const char *text =
+        " {\"a\": [\"model\", {\"vocab\": {}}], \"b\": \"\\\"}\", \"model\" : {\"x\": -1.5e3, \"merges\": [\"]\"] ,"
+        "\"n\": null, \"vocab\": {\"}\": {\"a\\\\\": 1}} }, \"c\": {}} \n";
+    CHECK_EQ(find(text, spans), 1);
+    CHECK(strncmp(text + spans[0], "{\"}\": {\"a\\\\\": 1}}", spans[1] - spans[0]) == 0 && spans[1] - spans[0] == 17);
+    CHECK(strncmp(text + spans[2], "[\"]\"]", spans[3] - spans[2]) == 0 && spans[3] - spans[2] == 5);
+    for (size_t cut = 0; cut < strlen(text) - 2; cut++) {
+        char part[256];
+        snprintf(part, sizeof part, "%.*s", (int)cut, text);
+        CHECK_EQ(find(part, spans), 0);
+    }
+    static const char *const others[] = {
+        "",
+        "1",
+        "[]",
+        "{}",
+        "{\"model\": {}}",
+        "{\"model\": []}",
+        "{\"model\": {\"vocab\": {}}}",
+        "{\"model\": {\"vocab\": {}, \"merges\": [], \"vocab\": {}}}",
+        "{\"model\": {\"vocab\": {}, \"merges\": []}, \"model\": 1}",
+        "{\"model\": {\"vocab\": {}, \"m\\u0065rges\": []}}",
+        "{\"model\": {\"vocab\": {}, \"merges\": []}} x",
+        "{\"a\": \"\\",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK_EQ(find(others[i], spans), 0);
+    }
+}
+
+static void test_failing_memory(void) {
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, MORE);
+    int failures = 0;
+    long grant = 0;
+    for (int code = PYBPE_ERR_MEMORY; code != PYBPE_OK && grant < 1000; grant++) {
+        failing_memory m = {grant, 0};
+        pybpe_allocator mem = {failing_resize, &m};
+        pybpe_vocab *v = NULL;
+        pybpe_error err;
+        code = make(&v, text, n, MERGES, &mem, &err);
+        failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || v != NULL);
+        pybpe_vocab_free(v);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(grant > 8 && grant < 1000);
+}
+
+int main(void) {
+    test_both_forms();
+    test_refused();
+    test_cuts();
+    test_find();
+    test_failing_memory();
+    return check_report("tokenizer_json");
+}

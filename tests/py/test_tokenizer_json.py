@@ -1,0 +1,163 @@
+"""tokenizer.json: what C reads of it is what the reader in Python finds; what it does not take, that one explains."""
+
+import json
+import random
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from texts import chinese, english
+
+import pybpe
+from pybpe.formats import tokenizer_json
+from pybpe.formats.load import fitting
+from pybpe.model import Model
+
+
+@cache
+def model(special_ids: str) -> Model:
+    texts = [english()[:30_000], chinese()[:3000]]
+    specials = ["<|endoftext|>", "<|\u00fc \u4f60|>", 'q"\\']
+    tok = pybpe.train(iter(texts), vocab_size=500, special_tokens=specials, special_ids=special_ids)
+    return tok.model
+
+
+def written(special_ids: str, **how: Any) -> bytes:
+    return json.dumps(tokenizer_json.to_object(model(special_ids)), **how).encode()
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    yield "ours", tokenizer_json.dumps(model("last")).encode()
+    yield "specials first, escapes, no white space", written("first", separators=(",", ":"))
+    data = json.loads(written("last", ensure_ascii=False))
+    data["model"]["merges"] = [merge.split(" ") for merge in data["model"]["merges"]]
+    data["model"] = dict(reversed(data["model"].items()))
+    for special in data["added_tokens"]:
+        data["model"]["vocab"].pop(special["content"])
+    yield "pairs, merges first, no special in the vocabulary", json.dumps(data, ensure_ascii=False).encode()
+
+
+FILES = dict(files())
+
+
+def slowly(text: bytes, monkeypatch: pytest.MonkeyPatch) -> Model | None:
+    """What the reader in Python finds; None if it refuses."""
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenizer_json, "_loads_quickly", lambda *_: None)
+        try:
+            found = tokenizer_json.loads(text, "x")
+            fitting(found, "x")
+        except pybpe.FormatError:
+            return None
+    return found
+
+
+def quickly(text: bytes) -> Model | None:
+    """What C finds; None if it does not take the file."""
+    return tokenizer_json._loads_quickly(text, "x", None)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_both_readers_find_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, expected = quickly(FILES[name]), slowly(FILES[name], monkeypatch)
+    assert found is not None and expected is not None
+    assert found == expected
+    assert found.fingerprint() == expected.fingerprint()
+    assert list(found.tokens) == list(expected.tokens) and list(found.merges) == list(expected.merges)
+
+
+PIECES = [
+    b'"',
+    b"\\",
+    b",",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b" ",
+    b"0",
+    b"1",
+    b"-",
+    b".",
+    b"e",
+    b"\xc4\xa0",
+    b"\xff",
+    b"\0",
+]
+
+
+def mutated(text: bytes, rng: random.Random) -> bytes:
+    """One small change, or two."""
+    for _ in range(rng.choice((1, 1, 2))):
+        at = rng.randrange(len(text))
+        end = at + rng.choice((0, 1, 1, 2, 7))
+        start = rng.randrange(len(text))
+        other = text[start : start + rng.randrange(1, 25)]
+        text = text[:at] + rng.choice((b"", rng.choice(PIECES), bytes([rng.randrange(256)]), other)) + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_changed_files_are_read_alike_or_not_at_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(name)
+    taken = 0
+    for _ in range(500):
+        text = mutated(FILES[name], rng)
+        found = quickly(text)
+        if found is None:
+            continue
+        taken += 1
+        expected = slowly(text, monkeypatch)
+        assert expected is not None and found == expected, text
+    assert taken > 20  # white space, names of training facts and the like
+
+
+def entries(data: dict[str, Any], rng: random.Random) -> None:
+    """Changes an entry to something that a sound file could hold, or nearly."""
+    vocab, merges, specials = data["model"]["vocab"], data["model"]["merges"], data["added_tokens"]
+    a, b = rng.sample(list(vocab), 2)
+    what = rng.randrange(8)
+    if what == 0:
+        vocab[a], vocab[b] = vocab[b], vocab[a]
+    elif what == 1:
+        vocab[a] = rng.choice((vocab[b], len(vocab), len(vocab) + 50, 10**6, -1, True, 1.0, str(vocab[a])))
+    elif what == 2:
+        vocab[rng.choice((a + b, a + " ", "", "\u4f60", a + "\u0142"))] = vocab.pop(a)
+    elif what == 3:
+        merges.insert(rng.randrange(len(merges)), rng.choice(merges))
+    elif what == 4:
+        merges[rng.randrange(len(merges))] = rng.choice((f"{a} {b}", [a, b], [a], f"{a}  {b}", a, 1, f"{a} {b} {a}"))
+    elif what == 5:
+        rng.choice(specials)["id"] = rng.choice((vocab[a], len(vocab), len(vocab) + 10**6))
+    elif what == 6:
+        rng.choice(specials)["content"] = rng.choice((a, a + b, "<new>"))
+    else:
+        vocab.pop(a)
+
+
+def test_changed_entries_are_read_alike_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(5)
+    taken = 0
+    for name, text in FILES.items():
+        for _ in range(200):
+            data = json.loads(text)
+            entries(data, rng)
+            changed = json.dumps(data, ensure_ascii=rng.random() < 0.5).encode()
+            found = quickly(changed)
+            if found is not None:
+                taken += 1
+                expected = slowly(changed, monkeypatch)
+                assert expected is not None and found == expected, name
+    assert taken > 50
+
+
+def test_parts_of_a_vocabulary_are_lists_to_whoever_looks() -> None:
+    found = quickly(FILES["ours"])
+    assert found is not None
+    tokens = found.tokens
+    assert len(tokens) == 500 and tokens == list(tokens) and tokens[97:99] == [tokens[97], tokens[98]]
+    assert tokens != list(tokens)[1:]
+    assert repr(tokens) == repr(list(tokens))
+    assert found.to_vocab() is found.to_vocab()
