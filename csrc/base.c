@@ -10,11 +10,14 @@ end, so that a reader, a crash or a full disk never meets half a file:
     fsync  the file         (the data is on the disk before the name points to it)
     rename to NAME          (atomic: POSIX)
     fsync  the folder       (the new name is on the disk)
+
+NAME may be a link: then all of this happens at the file that it points to, and the link stays.
 */
 #include "base.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,7 +274,8 @@ struct pybpe_output {
     pybpe_allocator mem;
     int fd;
     uint64_t size; /* bytes written so far */
-    char *path;    /* the name that the file gets */
+    char *path;    /* as the caller named the file */
+    char *target;  /* the name that the file gets: the path, or what it is a link to */
     char *temp;    /* the name that it has until then */
 };
 
@@ -284,10 +288,29 @@ static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room)
     return copy;
 }
 
-/* Opens a file with a new name beside o->path. Names are tried in turn, since another thread or process
+/* The name that a file at `path` is to get. A rename to a link would replace the link; /dev/stdout is one, to the
+   stream's own entry below /proc, and no file can take the place of a stream. */
+static int output_target(const char *path, char resolved[PATH_MAX], const char **target, pybpe_error *err) {
+    char link[PATH_MAX];
+    ssize_t n = readlink(path, link, sizeof link);
+    *target = path;
+    if (n < 0) {
+        return PYBPE_OK; /* no link, or nothing is there */
+    }
+    if ((n > 6 && memcmp(link, "/proc/", 6) == 0) || strncmp(path, "/proc/", 6) == 0 ||
+        strncmp(path, "/dev/fd/", 8) == 0) {
+        return error_set_errno(err, EINVAL, "%s: cannot be written: it is an open stream, not a file", path);
+    }
+    if (realpath(path, resolved) != NULL) { /* else it points to nothing, and the file takes its place */
+        *target = resolved;
+    }
+    return PYBPE_OK;
+}
+
+/* Opens a file with a new name beside o->target. Names are tried in turn, since another thread or process
    may be writing the same path: the last to commit wins, and neither tears the other's file. */
 static int output_open_temp(pybpe_output *o, size_t room, pybpe_error *err) {
-    size_t base = strlen(o->path);
+    size_t base = strlen(o->target);
     int sys_errno = 0;
     for (unsigned attempt = 0; attempt < 10000; attempt++) {
         (void)snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
@@ -313,15 +336,23 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
         return error_set_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s: cannot be written: not a regular file",
                                path);
     }
+    char resolved[PATH_MAX];
+    const char *target;
+    int code = output_target(path, resolved, &target, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
     pybpe_output *o = mem_alloc(mem, sizeof *o);
     if (o == NULL) {
         return error_set_memory(err, "an output file", sizeof *o);
     }
     *o = (pybpe_output){.mem = mem_of(mem), .fd = -1};
     o->path = string_copy(mem, path, 0);
-    o->temp = string_copy(mem, path, room);
-    int code = o->path == NULL || o->temp == NULL ? error_set_memory(err, "a file name", strlen(path) + room)
-                                                  : output_open_temp(o, room, err);
+    o->target = string_copy(mem, target, 0);
+    o->temp = string_copy(mem, target, room);
+    code = o->path == NULL || o->target == NULL || o->temp == NULL
+               ? error_set_memory(err, "a file name", strlen(target) + room)
+               : output_open_temp(o, room, err);
     if (code != PYBPE_OK) {
         pybpe_output_discard(o);
         return code;
@@ -399,6 +430,7 @@ static int folder_sync(pybpe_output *o, pybpe_error *err) {
 static void output_free(pybpe_output *o) {
     pybpe_allocator mem = o->mem;
     mem_free(&mem, o->path);
+    mem_free(&mem, o->target);
     mem_free(&mem, o->temp);
     mem_free(&mem, o);
 }
@@ -413,7 +445,7 @@ int pybpe_output_commit(pybpe_output *o, pybpe_error *err) {
     if (code == PYBPE_OK && closed != 0 && errno != EINTR) {
         code = error_set_errno(err, errno, "%s: cannot be closed", o->path);
     }
-    if (code == PYBPE_OK && rename(o->temp, o->path) != 0) {
+    if (code == PYBPE_OK && rename(o->temp, o->target) != 0) {
         code = error_set_errno(err, errno, "%s: the finished file cannot be given its name", o->path);
     }
     if (code != PYBPE_OK) {
@@ -432,7 +464,7 @@ void pybpe_output_discard(pybpe_output *o) {
     if (o->fd >= 0) {
         close(o->fd);
     }
-    if (o->temp != NULL && o->path != NULL && strlen(o->temp) > strlen(o->path)) {
+    if (o->temp != NULL && o->target != NULL && strlen(o->temp) > strlen(o->target)) {
         unlink(o->temp);
     }
     output_free(o);

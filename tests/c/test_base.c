@@ -215,6 +215,25 @@ static void test_writers_at_once(void) {
     CHECK_EQ(scratch_clear(), 1);
 }
 
+/* A link stays one, and the file that it points to is written, in its own folder. */
+static void test_writing_through_links(void) {
+    pybpe_output *o;
+    CHECK(mkdir("folder", 0700) == 0);
+    scratch_write("folder/x", "old", 3);
+    CHECK(symlink("folder/x", "link") == 0 && symlink("link", "second") == 0 && symlink("none", "nowhere") == 0);
+    CHECK_EQ(pybpe_output_open(&o, "second", NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "new", 3, NULL), PYBPE_OK);
+    CHECK(file_is("folder/x", "old"));
+    CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+    struct stat st;
+    CHECK(lstat("second", &st) == 0 && S_ISLNK(st.st_mode) && file_is("folder/x", "new"));
+    CHECK_EQ(pybpe_output_open(&o, "nowhere", NULL, NULL), PYBPE_OK); /* a link to nothing gives way */
+    CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+    CHECK(lstat("nowhere", &st) == 0 && S_ISREG(st.st_mode));
+    CHECK(remove("folder/x") == 0 && rmdir("folder") == 0); /* which is empty: no temporary file is left */
+    CHECK_EQ(scratch_clear(), 3);
+}
+
 static void expect_unwritable(const char *path, int sys_errno) {
     pybpe_output *o = (pybpe_output *)1;
     pybpe_error err;
@@ -229,6 +248,18 @@ static void test_unwritable(void) {
     expect_unwritable("/dev/null", EINVAL); /* a rename would replace the device */
     scratch_write("file", "", 0);
     expect_unwritable("file/x", ENOTDIR);
+#if defined(__linux__)
+    int fd = open("file", O_RDONLY); /* a stream that is a file, such as /dev/stdout after "> file" */
+    char stream[64];
+    snprintf(stream, sizeof stream, "/proc/self/fd/%d", fd);
+    expect_unwritable(stream, EINVAL);
+    snprintf(stream, sizeof stream, "/dev/fd/%d", fd);
+    expect_unwritable(stream, EINVAL);
+    snprintf(stream, sizeof stream, "/proc/self/fd/%d", fd);
+    CHECK(symlink(stream, "stdout") == 0);
+    expect_unwritable("stdout", EINVAL);
+    CHECK(remove("stdout") == 0 && close(fd) == 0);
+#endif
     char name[300];
     memset(name, 'n', sizeof name);
     name[255] = '\0';
@@ -303,7 +334,7 @@ static void test_failing_memory(void) {
         CHECK_EQ(m.blocks, 0);
         CHECK_EQ(scratch_clear(), code == PYBPE_OK);
     }
-    CHECK_EQ(refusals, 3);
+    CHECK_EQ(refusals, 4);
 }
 
 int main(void) {
@@ -317,6 +348,7 @@ int main(void) {
     test_reading_what_changes();
     test_writing();
     test_writers_at_once();
+    test_writing_through_links();
     test_unwritable();
     test_no_room();
     test_commit_fails();
