@@ -93,7 +93,9 @@ def _make(handle: str, function: Any, free: Any, *args: Any) -> Any:
 
 
 def path_bytes(path: PathLike) -> bytes:
-    """A path as C takes it. ArgumentError for one with a NUL, which C would cut short."""
+    """A path as C takes it. ArgumentError for what is none, and for one with a NUL, which C would cut short."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
     encoded = os.fsencode(path)
     if b"\0" in encoded:
         raise errors.ArgumentError(f"a path cannot contain a NUL: {path!r}")

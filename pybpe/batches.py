@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _binding
+from .arguments import instance
 from .errors import ArgumentError
 from .pretokenize import Text
 
@@ -23,6 +24,7 @@ def text_list(texts: Iterable[Text]) -> list[Text]:
     """The texts of a batch. ArgumentError for one text instead of several."""
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}")
+    instance("texts", texts, Iterable, "a sequence of texts")
     return list(texts)
 
 

@@ -47,7 +47,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: _binding.PathLike, settings: Mapping[str, Any]) -> None:
-        self._path = os.fsdecode(path)
+        self._path = os.fsdecode(_binding.path_bytes(path))
         self._settings = dict(settings)
         self._stream: BinaryIO | None = None
         self._saved = time.monotonic()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from . import _binding
-from .errors import ArgumentError
+from .arguments import instance, whole_number
 from .formats import counts_file
 from .inputs import Piece, Range, Sample, Source, is_packed, no_cut, record_texts
 from .normalize import check_normalizer, normalize
@@ -41,6 +41,7 @@ class CountSettings:
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
+        instance("text_key", self.text_key, str, "a str")
 
 
 class WordCounter:
@@ -54,8 +55,8 @@ class WordCounter:
     """
 
     def __init__(self, settings: CountSettings, workers: int | None = None, memory_limit: int | None = None) -> None:
-        if memory_limit is not None and memory_limit < LEAST_MEMORY:
-            raise ArgumentError(f"memory_limit must be at least {LEAST_MEMORY} bytes, not {memory_limit}")
+        if memory_limit is not None:
+            whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
         self._settings = settings
         self._pattern = settings.pattern
         ids = {text: 0 for text in settings.specials}

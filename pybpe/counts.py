@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import replace
 from typing import Any
 
 from . import _binding
+from .arguments import instance, shown, whole_number
 from .counting import CountSettings, WordCounter
 from .errors import ArgumentError, FormatError, WorkerError
 from .formats import counts_file
@@ -38,10 +40,11 @@ class Counts:
         cls, counts: Mapping[Text, int], *, pattern: str = "gpt2", special_tokens: Sequence[str] = ()
     ) -> Counts:
         """From words that were counted elsewhere, with this pattern, and without these specials."""
+        instance("counts", counts, Mapping, "a Counts, or a dictionary word -> count")
         words: dict[bytes, int] = {}
         for word, count in counts.items():
             data = bytes(utf8(word))
-            words[data] = words.get(data, 0) + count
+            words[data] = words.get(data, 0) + whole_number(f"the count of {shown(word)}", count, 0, (1 << 64) - 1)
         settings = CountSettings(Pattern(pattern), tuple(check_specials(special_tokens)))
         return cls(_binding.Words.from_dict(words), settings)
 
@@ -196,7 +199,7 @@ def count_words(
     """
     specials = tuple(check_specials(special_tokens))
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key)
-    sample = Sample(max_documents, max_bytes, seed)
+    sample = Sample(max_documents, max_bytes, seed).checked()
     return count_inputs(inputs, settings, sample, workers, executor, memory_limit, progress)
 
 
@@ -210,11 +213,16 @@ def count_inputs(
     progress: bool | None,
 ) -> Counts:
     """`count_words` with checked settings."""
-    sample.check()
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
     paths = input_files(inputs) if is_path_list(inputs) else None
+    if paths is None:
+        instance("inputs", inputs, Iterable, "paths or an iterable of texts")
+        if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
+            raise ArgumentError("inputs has both str, which are paths in a list, and others: pass texts as iter([...])")
     if executor is not None:
+        if not hasattr(executor, "submit"):
+            raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
         if paths is None or not sample.is_all or memory_limit is not None:
             raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
         return _count_by_executor(paths, settings, executor, progress)

@@ -17,7 +17,7 @@ from .batches import Item, joined, work_items
 from .errors import ArgumentError
 from .model import Model
 from .normalize import normalize
-from .parallel import Result, map_ordered, run_interruptibly
+from .parallel import Result, map_ordered, run_interruptibly, worker_count
 from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, text_pieces, utf8
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class TextEncoder:
         """The ids as an array of shape (tokens,)."""
         import numpy
 
+        num_threads = worker_count(num_threads, "num_threads")
         if not self._direct or (isinstance(text, str) and len(text) > BLOCK_BYTES):
             parts = map_ordered(
                 lambda piece: self._piece_array(piece, specials, dtype), self._pieces(text), num_threads
@@ -214,6 +215,7 @@ class TextEncoder:
         def encode(item: Item) -> list[tuple[int, list[int]]]:
             return [(i, self._encode_piece(piece, specials)) for i, piece in item]
 
+        num_threads = worker_count(num_threads, "num_threads")
         rows: list[list[int]] = [[] for _ in texts]
         for done in map_ordered(encode, work_items(texts, self._pieces), num_threads):
             for i, ids in done:
@@ -225,6 +227,8 @@ class TextEncoder:
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """The ids of all texts in one array, and where each text's begin."""
         import numpy
+
+        num_threads = worker_count(num_threads, "num_threads")
 
         def encode(item: Item) -> tuple[numpy.ndarray[Any, Any], list[tuple[int, int]]]:
             ids = self._room((piece for _, piece in item), dtype)
@@ -282,11 +286,11 @@ class TextEncoder:
     def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
         if specials == "all":
             return frozenset(self._model.specials)
-        if isinstance(specials, str):
-            raise ArgumentError(f"expected 'all' or a set of special tokens, not the string {specials!r}")
-        unknown = set(specials) - set(self._model.specials)
+        if isinstance(specials, str) or not isinstance(specials, Iterable):
+            raise ArgumentError(f"expected 'all' or a set of special tokens, not {specials!r}")
+        unknown = [text for text in specials if not isinstance(text, str) or text not in self._model.specials]
         if unknown:
-            raise ArgumentError(f"not special tokens of this tokenizer: {sorted(unknown)}")
+            raise ArgumentError(f"not special tokens of this tokenizer: {unknown}")
         return frozenset(specials)
 
     def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:

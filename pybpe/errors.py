@@ -63,6 +63,12 @@ class WorkerError(Error, RuntimeError):
 class FileError(Error, OSError):
     """The operating system refused to read or write a file. `errno` is its reason."""
 
+    def __str__(self) -> str:  # OSError would put "[Errno 2]" before it
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[object, ...]:  # OSError would lose errno on the way from another process
+        return file_error, (self.errno or 0, str(self))
+
 
 class FileMissingError(FileError, FileNotFoundError):
     """A file or folder does not exist."""

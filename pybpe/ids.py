@@ -5,11 +5,13 @@ A chunk is a few milliseconds of work, so that Ctrl-C is answered between two of
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._binding import IdBuffer
+from .arguments import instance, shown
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -29,13 +31,16 @@ def id_chunks(ids: Iterable[int], vocab_size: int) -> Iterator[IdBuffer]:
         return _list_chunks(ids, vocab_size)
     try:
         view = memoryview(ids)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ValueError):  # no buffer; or, of numpy, one of times, which has no items for C
+        view = None
+    if view is None or view.ndim == 1 and view.format == "O":
+        instance("ids", ids, Iterable, "a list, an array or another iterable of integers")
         return _list_chunks(list(ids), vocab_size)
     if view.ndim != 1:
         raise ArgumentError(f"expected ids in one dimension, not an array of shape {view.shape}")
     if view.format in ("H", "I") and view.c_contiguous:
         return (IdBuffer(view[i : i + CHUNK]) for i in range(0, len(view), CHUNK))
-    return _array_chunks(ids, vocab_size)
+    return _array_chunks(view, vocab_size)
 
 
 def _list_chunks(ids: Sequence[int], vocab_size: int) -> Iterator[IdBuffer]:
@@ -48,14 +53,14 @@ def _list_chunks(ids: Sequence[int], vocab_size: int) -> Iterator[IdBuffer]:
         yield IdBuffer(numbers)
 
 
-def _array_chunks(ids: Any, vocab_size: int) -> Iterator[IdBuffer]:
+def _array_chunks(ids: memoryview, vocab_size: int) -> Iterator[IdBuffer]:
     """Of an array of other integers: signed, wider, narrower, or with gaps between them."""
     import numpy
 
     whole: numpy.ndarray[Any, Any] = numpy.asarray(ids)
     for start in range(0, len(whole), CHUNK):
         part = whole[start : start + CHUNK]
-        if part.dtype.kind not in "iu" or bool(((part < 0) | (part >= vocab_size)).any()):
+        if part.dtype.kind not in "iub" or bool(((part < 0) | (part >= vocab_size)).any()):
             raise first_unknown(part.tolist(), start, vocab_size)
         yield IdBuffer(part.astype(numpy.uint32))
 
@@ -64,10 +69,13 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
     """The error for the first item that is no id. `start` is the position of the first one; `unused` the tokens,
     of which an empty one is an id that is not in use."""
     for position, i in enumerate(ids, start):
-        is_number = hasattr(i, "__index__")
-        if not is_number or not 0 <= int(i) < vocab_size or (unused and not unused[i]):
+        try:
+            known = 0 <= operator.index(i) < vocab_size
+        except TypeError:
+            known = False
+        if not known or (unused and not unused[i]):
             return ArgumentError(
-                f"{i!r} at position {position} is not an id of this vocabulary (0 to {vocab_size - 1})"
-                + (", where it is unused" if is_number and 0 <= int(i) < vocab_size else "")
+                f"{shown(i)} at position {position} is not an id of this vocabulary (0 to {vocab_size - 1})"
+                + (", where it is unused" if known else "")
             )
     return ArgumentError("the ids were changed by another thread while they were decoded")

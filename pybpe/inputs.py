@@ -24,6 +24,7 @@ except ImportError:
     _fast_loads = json.loads  # type: ignore[assignment,unused-ignore]
 
 from . import _binding
+from .arguments import whole_number
 from .errors import ArgumentError, FormatError, MissingExtraError
 from .pretokenize import Cut, Inputs, open_input, path_list, stream_pieces, utf8
 
@@ -314,12 +315,13 @@ class Sample(NamedTuple):
         """Whether nothing is left out."""
         return self.max_documents is None and self.max_bytes is None
 
-    def check(self) -> None:
-        """ArgumentError for a number below 1."""
-        for name in ("max_documents", "max_bytes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ArgumentError(f"{name} must be at least 1, not {value}")
+    def checked(self) -> Sample:
+        """The same with numbers of Python; ArgumentError for one below 1, or what is no number."""
+        return Sample(
+            None if self.max_documents is None else whole_number("max_documents", self.max_documents, 1),
+            None if self.max_bytes is None else whole_number("max_bytes", self.max_bytes, 1),
+            whole_number("seed", self.seed, None),
+        )
 
     def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
         """The part of an iterable of texts."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from . import _binding
+from .arguments import whole_number
 from .errors import ArgumentError
 from .formats import byte_level
 from .pattern import Pattern
@@ -34,7 +35,7 @@ CONTROL_TOKENS = (
 
 SPECIAL_IDS = ("first", "after_bytes", "last")
 
-_MOST_IDS = 1 << 24
+MOST_IDS = 1 << 24
 _UNUSED_IDS = 4096  # so many at least may be unused
 
 
@@ -131,6 +132,7 @@ class Model:
     def with_size(self, size: int) -> Model:
         """The first `size` tokens: bytes, specials, and what the first merges make. Specials that stand
         behind the merged tokens move up, so the ids are those of a training that stopped at this size."""
+        size = whole_number("the vocabulary size", size)
         made = {self.tokens[left] + self.tokens[right] for left, right in self.merges}
         special_ids = set(self.specials.values())
         kept = {i for i, token in enumerate(self.tokens) if i in special_ids or (token and token not in made)}
@@ -167,7 +169,7 @@ class Model:
 def id_problem(ids: Collection[object]) -> str | None:
     """What is wrong with the ids of a vocabulary; None if nothing is. A file of some lines could otherwise claim an id
     that takes gigabytes, since ids below it that are unused take memory as well."""
-    limit = min(_MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
+    limit = min(MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
     for i in ids:
         if type(i) is not int or not 0 <= i < limit:
             return f"{i!r} is no id: of {len(ids)} tokens every id must be an integer from 0 to {limit - 1}"
@@ -175,9 +177,14 @@ def id_problem(ids: Collection[object]) -> str | None:
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
-    """The special tokens as a list; ArgumentError for an empty or repeated one, or one that is no str."""
+    """The special tokens as a list, those of a set sorted; ArgumentError for an empty or repeated one, or one that is
+    no str."""
     if isinstance(specials, (str, bytes)):
         raise ArgumentError("special_tokens is a list of strings, not one string")
+    if isinstance(specials, Mapping) or not isinstance(specials, Iterable):
+        raise ArgumentError(f"special_tokens is a list of strings, not {type(specials).__name__}")
+    if isinstance(specials, (set, frozenset)):  # whose order differs from run to run
+        specials = sorted(specials, key=str)
     found: dict[str, None] = {}
     for text in specials:
         if not isinstance(text, str):

@@ -11,7 +11,7 @@ from .errors import ArgumentError
 
 def check_normalizer(normalizer: str | None) -> None:
     """ArgumentError unless it is None, "NFC" or "NFKC"."""
-    if normalizer not in NORMALIZERS:
+    if not isinstance(normalizer, (str, type(None))) or normalizer not in NORMALIZERS:
         raise ArgumentError(f"normalizer must be None, 'NFC' or 'NFKC', not {normalizer!r}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import ArgumentError
+from .arguments import whole_number
 
 
 def padded_vocab_size(v: int, multiple: int = 128) -> int:
@@ -12,11 +12,10 @@ def padded_vocab_size(v: int, multiple: int = 128) -> int:
     the tokenizer, and must be zero in a llm.c checkpoint.
 
     Raises:
-        ArgumentError: v or multiple is below 1.
+        ArgumentError: v or multiple is below 1, or no integer.
 
     >>> padded_vocab_size(50257), padded_vocab_size(20009, 64)
     (50304, 20032)
     """
-    if v < 1 or multiple < 1:
-        raise ArgumentError(f"vocabulary size and multiple must be at least 1, not {v} and {multiple}")
-    return -(-v // multiple) * multiple
+    multiple = whole_number("multiple", multiple, 1)
+    return -(-whole_number("the vocabulary size", v, 1) // multiple) * multiple

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from .errors import ArgumentError, WorkerError
+from .arguments import whole_number
+from .errors import WorkerError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,13 +23,11 @@ Result = TypeVar("Result")
 _thread = threading.local()  # .stop: in a thread of map_ordered, the event that its results are not wanted any more
 
 
-def worker_count(workers: int | None) -> int:
-    """`workers`, or for None the number of CPUs that this process may use."""
+def worker_count(workers: int | None, name: str = "workers") -> int:
+    """`workers`, or for None the number of CPUs that this process may use. `name` is what an error calls it."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers < 1:
-        raise ArgumentError(f"workers must be at least 1, not {workers}")
-    return workers
+    return whole_number(name, workers, 1)
 
 
 def map_ordered(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from .arguments import instance, shown
 from .errors import ArgumentError
-from .model import Model
+from .model import Model, id_problem
 from .pattern import Pattern
 
 
@@ -18,11 +19,9 @@ def model_of_parts(
 ) -> Model:
     """Gives every part its id. A special takes the id of a vocabulary entry with its text, unless BPE needs
     that entry; else it is appended."""
-    tokens = [b""] * (max(vocab, default=-1) + 1)
-    for i, token in vocab.items():
-        if not isinstance(i, int) or i < 0 or not isinstance(token, bytes):
-            raise ArgumentError(f"vocab maps ids to bytes; it has {i!r}: {token!r}")
-        tokens[i] = token
+    tokens = _tokens(vocab)
+    instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
+    merges = [_merge(rank, merge) for rank, merge in enumerate(merges)]
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
     by_bytes = {token: i for i, token in enumerate(tokens) if token}
     special_ids = {}
@@ -39,3 +38,22 @@ def model_of_parts(
             raise ArgumentError(f"merges[{rank}]: {left!r} + {right!r}: both must be in the vocabulary")
         pairs.append((by_bytes[left], by_bytes[right]))
     return Model(tokens, pairs, special_ids, pattern, normalizer)
+
+
+def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
+    """The tokens by id; b"" for an unused one."""
+    instance("vocab", vocab, Mapping, "a dictionary id -> bytes")
+    problem = id_problem(vocab.keys())
+    if problem is not None:
+        raise ArgumentError(f"vocab: {problem}")
+    tokens = [b""] * (max(vocab, default=-1) + 1)
+    for i, token in vocab.items():
+        instance(f"vocab[{i}]", token, bytes, "bytes")
+        tokens[i] = token
+    return tokens
+
+
+def _merge(rank: int, merge: object) -> tuple[bytes, bytes]:
+    if isinstance(merge, (tuple, list)) and len(merge) == 2 and all(isinstance(part, bytes) for part in merge):
+        return merge[0], merge[1]
+    raise ArgumentError(f"merges[{rank}] must be two bytes objects, (left, right), not {shown(merge)}")

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from . import _binding
+from .arguments import instance
 from .errors import ArgumentError
 from .parallel import end_if_unwanted
 
@@ -48,8 +49,11 @@ class Pattern:
     """
 
     def __init__(self, pattern: str, digits: int | None = None) -> None:
-        if digits not in (None, 1):
+        if digits is not None and digits != 1:
             raise ArgumentError(f"digits must be 1 (every digit a word of its own) or None, not {digits!r}")
+        instance("pattern", pattern, str, "a name or a regular expression")
+        if "\0" in pattern or any("\ud800" <= char <= "\udfff" for char in pattern):
+            raise ArgumentError("a pattern cannot hold a NUL or a lone surrogate: write it as \\x00 or \\ud800")
         number = _binding.pattern_find(pattern)
         if number is None and re.fullmatch(r"[\w.-]*", pattern):
             raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")

@@ -90,6 +90,7 @@ class _InputFile(io.FileIO):
 
 def open_input(path: _binding.PathLike) -> BinaryIO:
     """Opens a file for reading. FileError, with one line, if that is impossible, and if a read fails."""
+    _binding.path_bytes(path)  # refuses what is no path
     with file_errors(path, "cannot be opened"):
         return _InputFile(path)
 
@@ -111,10 +112,13 @@ def is_path_list(inputs: object) -> bool:
 
 
 def path_list(inputs: Inputs) -> list[str]:
-    """The paths that `inputs` names."""
+    """The paths that `inputs` names; ArgumentError if there are none."""
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fspath(inputs)]
-    return [os.fspath(path) for path in inputs]  # type: ignore[misc]
+    paths: list[str] = [os.fspath(path) for path in inputs]  # type: ignore[misc]
+    if not paths:
+        raise ArgumentError("inputs is empty: name at least one file")
+    return paths
 
 
 def total_bytes(paths: Iterable[str]) -> int:

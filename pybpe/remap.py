@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from . import _binding
+from .arguments import instance
 from .errors import ArgumentError
 from .model import Model, check_specials
 
@@ -50,6 +51,7 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
     for left, right in model.merges:
         makers.setdefault(model.tokens[left] + model.tokens[right], []).append((left, right))
     waiting = []
+    instance("keep", keep, Iterable, "ids in a list, an array or another iterable")
     for i in keep:
         if not hasattr(i, "__index__") or not 0 <= int(i) < len(model.tokens) or not model.tokens[i]:
             raise ArgumentError(f"keep: {i!r} is not an id of this vocabulary (0 to {len(model.tokens) - 1})")

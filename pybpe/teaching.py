@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from .arguments import whole_number
 from .errors import ArgumentError
 from .model import END_OF_TEXT
 
@@ -216,10 +217,8 @@ class ClassicBPE(_TokenTable):
         for word, count in word_counts.items():
             if END_OF_WORD in word or count < 1:
                 raise ArgumentError(f"{word!r}, {count} times: expected a word without {END_OF_WORD}, at least once")
-        if merges < 0:
-            raise ArgumentError(f"merges must be 0 or more, not {merges}")
         learned = []
-        for _, step in zip(range(merges), merge_steps(word_counts)):
+        for _, step in zip(range(whole_number("merges", merges)), merge_steps(word_counts)):
             learned.append((step.left, step.right))
             if show is not None:
                 show(step)

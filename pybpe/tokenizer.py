@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
 from . import remap as remaps
+from .arguments import instance, whole_number
 from .batches import text_list
 from .decode_stream import DecodeStream
 from .encoding import AllowedSpecial, TextEncoder
@@ -80,6 +81,19 @@ class Tokenizer:
     def __reduce__(self) -> tuple[object, ...]:
         return Tokenizer.from_model, (self._model,)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether two give the same ids for every text, whatever files they came from."""
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self is other or self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[str, Template | None]:
+        return self._model.fingerprint(), self._model.template
+
     # ------------------------------------------------------------------------------------------------
     # Files
 
@@ -143,7 +157,9 @@ class Tokenizer:
             FileError, FormatError: the file, with the line.
         """
         if isinstance(source, (str, bytes, os.PathLike)):
-            return cls.from_file(source, pattern=pattern, special_tokens=special_tokens or {})
+            tokenizer = cls.__new__(cls)
+            tokenizer._set(*load.load_ranks(source, Pattern(pattern) if pattern is not None else None, special_tokens))
+            return tokenizer
         if pattern is not None or special_tokens is not None:
             raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
         return cls.from_model(tiktoken.from_encoding(source))
@@ -181,6 +197,7 @@ class Tokenizer:
             LimitError: a token is longer than 255 bytes, or an id is unused.
             UnsupportedError: there is a template.
         """
+        version = whole_number("version", version)
         if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
             warnings.warn(
                 f"llm.c aborts on a version 1 tokenizer.bin of {self.n_vocab} tokens: it takes 50257 for granted;"
@@ -302,8 +319,8 @@ class Tokenizer:
     def encode_batch(
         self,
         texts: Iterable[Text],
-        *,
         num_threads: int | None = None,
+        *,
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
@@ -320,6 +337,7 @@ class Tokenizer:
         Lazy, and memory stays bounded: text is gathered only up to the next place where it can be cut
         without influence on any id.
         """
+        instance("texts", texts, Iterable, "an iterable of texts")
         return self._encoder.iterate(texts, self._encoder.specials)
 
     def encode_to_numpy(
@@ -344,8 +362,8 @@ class Tokenizer:
     def encode_batch_to_numpy(
         self,
         texts: Iterable[Text],
-        *,
         num_threads: int | None = None,
+        *,
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
@@ -442,9 +460,16 @@ class Tokenizer:
         """The text of ids, and for each id the index of the character in which it begins, as in tiktoken.
 
         Raises:
+            ArgumentError: as `decode_bytes`.
             UnicodeDecodeError: the bytes are not UTF-8.
         """
-        tokens = [self.decode_single_token_bytes(i) for i in ids]
+        names = self._model.tokens
+        tokens: list[bytes] = []
+        for chunk in id_chunks(ids, self.n_vocab):
+            numbers = chunk.ids.tolist()
+            if max(numbers) >= len(names) or not all(map(names.__getitem__, numbers)):
+                raise first_unknown(numbers, len(tokens), self.n_vocab, names)
+            tokens += map(names.__getitem__, numbers)
         return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
 
     def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:

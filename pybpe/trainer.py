@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from . import _binding
+from .arguments import instance, one_of, whole_number
 from .checkpointing import Checkpoint
 from .counting import CountSettings
 from .counts import Counts, count_inputs
-from .errors import ArgumentError
+from .errors import ArgumentError, file_errors
 from .inputs import Sample, input_files
-from .model import SPECIAL_IDS, BaseNumbering, Model, check_specials, lay_out
+from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_specials, lay_out
 from .parallel import run_interruptibly
 from .pattern import Pattern
 from .pretokenize import Inputs, Text, is_path_list
@@ -98,10 +100,12 @@ def train(
     merging = _Merging(vocab_size, special_ids, min_frequency, tie_break, max_token_length)
     if (inputs is None) == (counts is None):
         raise ArgumentError("pass either inputs or counts")
+    if base is not None:
+        instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     ready = counts if isinstance(counts, Counts) else None
     parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
-    sample = Sample(max_documents, max_bytes, seed)
+    sample = Sample(max_documents, max_bytes, seed).checked()
     if ready is not None:
         _check_counts(ready, plan.count)
     elif counts is not None:
@@ -151,16 +155,14 @@ class _Merging:
     max_token_length: int
 
     def __post_init__(self) -> None:
-        if self.vocab_size > 1 << 24:
-            raise ArgumentError(f"vocab_size {self.vocab_size} is too large: the most is {1 << 24}")
-        if not 0 <= self.min_frequency < 1 << 64:
-            raise ArgumentError(f"min_frequency must be 0 or more, not {self.min_frequency}")
-        if not 1 <= self.max_token_length < 1 << 32:
-            raise ArgumentError(f"max_token_length must be 1 or more, not {self.max_token_length}")
-        if self.tie_break not in _binding.TIE_BREAKS:
-            raise ArgumentError(f"tie_break must be one of {', '.join(_binding.TIE_BREAKS)}, not {self.tie_break!r}")
-        if self.special_ids not in SPECIAL_IDS:
-            raise ArgumentError(f"special_ids must be one of {', '.join(SPECIAL_IDS)}, not {self.special_ids!r}")
+        for name, least, most in (
+            ("vocab_size", None, MOST_IDS),  # the least depends on the special tokens: see _Plan
+            ("min_frequency", 0, (1 << 64) - 1),
+            ("max_token_length", 1, (1 << 32) - 1),
+        ):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least, most))
+        one_of("tie_break", self.tie_break, _binding.TIE_BREAKS)
+        one_of("special_ids", self.special_ids, SPECIAL_IDS)
 
 
 @dataclass(frozen=True)
@@ -243,12 +245,12 @@ def _plan(
     """The plan of a training. What the parent, a base or counts, decides must not be asked for otherwise."""
     specials = check_specials(special_tokens)
     if parent is None:
-        cut = Pattern(pattern or "gpt2", digits)
+        cut = Pattern("gpt2" if pattern is None else pattern, digits)
         return _Plan(merging, CountSettings(cut, tuple(specials), normalizer, text_key), specials, None)
     base = parent if isinstance(parent, Tokenizer) else None
     given = parent if isinstance(parent, Tokenizer) else parent.settings
     if pattern is not None or digits is not None:
-        if Pattern(pattern or given.pattern.name or "gpt2", digits) != given.pattern:
+        if Pattern(given.pattern.name or "gpt2" if pattern is None else pattern, digits) != given.pattern:
             raise ArgumentError(f"pattern: it is that of the base or the counts, {given.pattern!r}; leave it out")
     if normalizer not in (None, given.normalizer):
         raise ArgumentError(f"normalizer: it is that of the base or the counts, {given.normalizer!r}; leave it out")
@@ -279,9 +281,11 @@ def _input_fingerprint(inputs: Inputs | None, counts: Counts | None, sample: Sam
         raise ArgumentError("checkpoint: texts of an iterable cannot be recognised later; pass paths or counts")
     files = []
     for path in input_files(inputs):
-        if os.path.isfile(path):
+        with file_errors(path, "cannot be opened"):
             status = os.stat(path)
-            files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
+        if not stat.S_ISREG(status.st_mode):
+            raise ArgumentError(f"checkpoint: {path} is a pipe or device, which cannot be recognised later; use a file")
+        files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
     return {"inputs": files, "sample": list(sample)}
 
 

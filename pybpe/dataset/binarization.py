@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import one_of, whole_number
 from ..errors import ArgumentError, LimitError
 from ..folders import make_folder
 from ..inputs import is_packed
@@ -118,19 +119,11 @@ def binarize(
         documents=documents,
         text_key=text_key,
     )
-    given = check_inputs(inputs)
+    given = path_list(inputs)
     check_name(name or "")
     folder = make_folder(out)
     staged = stage(given, folder)
     return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
-
-
-def check_inputs(inputs: Inputs) -> list[str]:
-    """The paths that `inputs` names; ArgumentError if there are none."""
-    given = path_list(inputs)
-    if not given:
-        raise ArgumentError("inputs is empty: name at least one file")
-    return given
 
 
 def run(
@@ -177,22 +170,19 @@ def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]
     Raises:
         ArgumentError, LimitError: one is out of range.
     """
-    if given["format"] not in FORMATS:
-        raise ArgumentError(f"format must be one of {', '.join(FORMATS)}, not {given['format']!r}")
+    one_of("format", given["format"], FORMATS)
     form = FORMATS[given["format"]]
     settings = {**given, "splits": list(map(float, given["splits"])), "dtype": _dtype(n_vocab, form, given["dtype"])}
     for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
         if settings[what] is None:
             settings[what] = default
     for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
-        if settings[what] not in choices:
-            raise ArgumentError(f"{what} must be one of {', '.join(choices)}, not {settings[what]!r}")
+        one_of(what, settings[what], choices)
     check_splits(settings["splits"])
     if not has_mark and settings["eot"] != "none":
         raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
-        if settings[what] < least:
-            raise ArgumentError(f"{what} must be at least {least}, not {settings[what]}")
+        settings[what] = whole_number(what, settings[what], least)
     Kinds(settings["documents"], settings["text_key"], has_mark)
     if form.name == "parquet":
         pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
@@ -206,8 +196,7 @@ def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]
 
 
 def _dtype(n_vocab: int, form: Format, dtype: str) -> str:
-    if dtype not in ("auto", "uint16", "uint32"):
-        raise ArgumentError(f"dtype must be one of auto, uint16, uint32, not {dtype!r}")
+    one_of("dtype", dtype, ("auto", "uint16", "uint32"))
     if dtype == "uint16" and n_vocab > 1 << 16:
         raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: take dtype='uint32', or 'auto'")
     if dtype != "auto":

@@ -14,6 +14,7 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import whole_number
 from ..errors import ArgumentError
 from . import documents
 from .token_files import Paths, TokenStream
@@ -67,8 +68,8 @@ class PackedSequences:
         eot_id: int | None = None,
         eot: str = "append",
     ) -> None:
-        self.context_length = _at_least_one("context_length", context_length)
-        self.stride = self.context_length if stride is None else _at_least_one("stride", stride)
+        self.context_length = whole_number("context_length", context_length, 1)
+        self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
         self._eot_id, self._eot = eot_id, eot
         self._count = self._windows(drop_last)
@@ -124,13 +125,3 @@ class PackedSequences:
     def attention_mask(self, index: int) -> numpy.ndarray[Any, Any]:
         """The block-diagonal causal mask, shape (length, length), bool: see documents.causal_mask."""
         return documents.causal_mask(self.document_ids(index))
-
-
-def _at_least_one(name: str, value: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name} must be an integer, not {value!r}") from None
-    if number < 1:
-        raise ArgumentError(f"{name} must be at least 1, not {number}")
-    return number

@@ -14,10 +14,10 @@ from .. import _binding
 from ..folders import make_folder
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
-from ..pretokenize import Inputs
+from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..trainer import train
-from .binarization import check_inputs, check_settings, name_of, run
+from .binarization import check_settings, name_of, run
 from .encoding import divide
 from .kinds import Kinds
 from .manifest import Manifest, check_name
@@ -66,7 +66,7 @@ def prepare(
     Raises:
         What `train` and `binarize` raise.
     """
-    given = check_inputs(inputs)
+    given = path_list(inputs)
     check_name(name or "")
     specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
     has_mark = END_OF_TEXT in specials

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from ..errors import ArgumentError
+from ..arguments import whole_number
 from ..parallel import map_by_executor, map_ordered
 from ..pretokenize import BLOCK_BYTES
 from .encoding import Segment, TaskEncoder
@@ -71,9 +71,7 @@ def run_by_executor(
     encoder: TaskEncoder, tasks: Iterable[Task], executor: Executor, workers: int | None
 ) -> Iterator[Result]:
     """By an executor's workers, a task each. Raises WorkerError if one died and the executor cannot go on."""
-    if workers is not None and workers < 1:
-        raise ArgumentError(f"workers must be at least 1, not {workers}")
-    limit = PENDING if workers is None else 2 * workers
+    limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
     return map_by_executor(partial(run_task, pickle.dumps(encoder)), tasks, executor, limit)
 
 

@@ -13,6 +13,7 @@ from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import pretrained, tiktoken, tokenizer_json
 
+_BIN_MAGIC = (20240328).to_bytes(4, "little")
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 
@@ -30,16 +31,22 @@ def load(
         FileError, FormatError: with the file, the place and what was expected there.
         ArgumentError: a pattern is missing, or the file has its own special tokens.
     """
+    _binding.path_bytes(path)  # refuses what is no path
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
         return fitting(pretrained.read(os.fsdecode(path), pattern), os.fsdecode(path))
     with open_input(path) as stream:
         start = stream.read(512)
         if os.fsdecode(path).endswith(".tiktoken") or _RANK_LINE.match(start):
-            return fitting(_load_ranks(path, pattern, special_tokens), os.fsdecode(path))
+            return load_ranks(path, pattern, special_tokens)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
             return fitting(tokenizer_json.loads(start + stream.read(), os.fsdecode(path), pattern), os.fsdecode(path))
+    if start[:4] != _BIN_MAGIC:
+        raise FormatError(
+            f"{os.fsdecode(path)}: no tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
+            f" or the number 20240328 (tokenizer.bin), but it begins with {start[:16]!r}"
+        )
     if pattern is not None:
         raise ArgumentError(f"{os.fsdecode(path)}: a tokenizer.bin has a pattern: leave pattern= out")
     vocab = _binding.Vocab.load(path)
@@ -54,10 +61,14 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
         raise FormatError(f"{name}: {error}") from None
 
 
-def _load_ranks(path: _binding.PathLike, pattern: Pattern | None, special_tokens: Mapping[str, int] | None) -> Model:
+def load_ranks(
+    path: _binding.PathLike, pattern: Pattern | None, special_tokens: Mapping[str, int] | None
+) -> tuple[Model, _binding.Vocab]:
+    """`load` for a .tiktoken file."""
+    name = os.fsdecode(path)
     if pattern is None:
-        raise ArgumentError(f"{os.fsdecode(path)}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'")
-    return tiktoken.read(path, special_tokens or {}, pattern)
+        raise ArgumentError(f"{name}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'")
+    return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
 
 
 def _refuse_specials(special_tokens: Mapping[str, int] | None, path: _binding.PathLike) -> None:

@@ -7,6 +7,7 @@ in rank order, after an optional first line that begins with "#version".
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 
 from .. import _binding
@@ -32,7 +33,7 @@ def read(
     Raises:
         FileError, FormatError (names the file and the line or id), ArgumentError.
     """
-    name = str(vocab_path)
+    name = os.fsdecode(_binding.path_bytes(vocab_path))
     vocab = _read_vocab(vocab_path)
     if special_tokens is None:
         special_tokens = [END_OF_TEXT] if END_OF_TEXT in vocab else []
@@ -49,9 +50,9 @@ def _read_vocab(path: _binding.PathLike) -> dict[str, int]:
     try:
         vocab = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path!s}: not JSON: {error}") from None
+        raise FormatError(f"{os.fsdecode(path)}: not JSON: {error}") from None
     if not isinstance(vocab, dict) or not all(type(i) is int for i in vocab.values()):
-        raise FormatError(f"{path!s}: expected one JSON object that maps tokens to ids")
+        raise FormatError(f"{os.fsdecode(path)}: expected one JSON object that maps tokens to ids")
     return vocab
 
 
@@ -61,7 +62,7 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise FormatError(f"{path!s}: not UTF-8 at offset {error.start}", error.start) from None
+        raise FormatError(f"{os.fsdecode(path)}: not UTF-8 at offset {error.start}", error.start) from None
     pairs = []
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
@@ -69,7 +70,7 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
             continue
         parts = line.split(" ")
         if len(parts) != 2:
-            raise FormatError(f"{path!s}: line {number}: expected two tokens with a space between: {line!r}")
+            raise FormatError(f"{os.fsdecode(path)}: line {number}: expected two tokens with a space between: {line!r}")
         pairs.append((parts[0], parts[1]))
     return pairs
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from .. import _binding
+from ..arguments import whole_number
 from ..errors import ArgumentError
 from ..model import Model
 from ..pattern import Pattern
@@ -25,10 +26,8 @@ def page_data(
     """All that the page needs. See `page.make_page` for the arguments."""
     if not 1 <= len(tokenizers) <= MAX_TOKENIZERS:
         raise ArgumentError(f"a page shows 1 to {MAX_TOKENIZERS} tokenizers, not {len(tokenizers)}")
-    if max_bytes < 1:
-        raise ArgumentError(f"max_bytes must be 1 or more, not {max_bytes}")
     data = bytes(utf8(text))
-    shown = cut_text(data, max_bytes)
+    shown = cut_text(data, whole_number("max_bytes", max_bytes, 1))
     return {
         "unicode": _binding.unicode_version(),
         "classes": packed_classes(),

@@ -191,7 +191,7 @@ def test_a_vocabulary_too_small_names_the_minimum(corpus: Callable[[str], Path])
         ({"max_token_length": 0}, "max_token_length"),
         ({"workers": 0}, "workers"),
         ({"digits": 3}, "digits"),
-        ({"vocab_size": 1 << 30}, "too large"),
+        ({"vocab_size": 1 << 30}, "at most 16777216"),
     ],
 )
 def test_bad_arguments_are_refused(corpus: Callable[[str], Path], arguments: dict, message: str) -> None:

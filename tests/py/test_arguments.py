@@ -1,0 +1,222 @@
+"""What callers pass by mistake: one line that names the argument, a pybpe.Error, and never a failure deep inside."""
+
+import array
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import pybpe
+
+TEXT = "the cat sat on the mat. " * 20
+BYTES = {i: bytes([i]) for i in range(256)}
+PAIR = BYTES | {256: b"ab"}
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(iter([TEXT]), vocab_size=270, special_tokens=["<|endoftext|>"])
+
+
+WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
+    *(({"vocab_size": value}, "vocab_size must be an integer") for value in ("300", 300.0, float("nan"), None, [300])),
+    ({"vocab_size": -1}, r"vocab_size -1 is too small: the least is 256 \(256 bytes"),
+    ({"vocab_size": 10**5000}, "vocab_size must be at most 16777216, not a int too long to be shown"),
+    ({"min_frequency": 2.0}, "min_frequency must be an integer, not 2.0"),
+    ({"min_frequency": 1 << 64}, "min_frequency must be at most"),
+    ({"max_token_length": None}, "max_token_length must be an integer"),
+    ({"workers": 1.5}, "workers must be an integer"),
+    ({"workers": 0}, "workers must be at least 1, not 0"),
+    ({"max_bytes": "1M"}, "max_bytes must be an integer, not '1M'"),
+    ({"max_bytes": 10, "seed": None}, "seed must be an integer"),
+    ({"memory_limit": "1G"}, "memory_limit, in bytes, must be an integer"),
+    ({"pattern": b"gpt2"}, "pattern must be a name or a regular expression, not bytes"),
+    ({"pattern": ""}, "there is no pattern ''"),
+    ({"pattern": "gpt2\0"}, "a pattern cannot hold a NUL"),
+    ({"pattern": "a|\ud800"}, "a pattern cannot hold a NUL or a lone surrogate"),
+    ({"normalizer": ["NFC"]}, "normalizer must be None, 'NFC' or 'NFKC'"),
+    ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface"),
+    ({"special_ids": 1}, "special_ids must be one of first, after_bytes, last, not 1"),
+    ({"special_tokens": None}, "special_tokens is a list of strings, not NoneType"),
+    ({"special_tokens": {"<s>": 7}}, "special_tokens is a list of strings, not dict"),
+    ({"text_key": 5}, "text_key must be a str, not int"),
+    ({"base": "tok.json"}, "base must be a Tokenizer, such as Tokenizer.from_file gives, not str"),
+    ({"executor": 5}, "executor must be a concurrent.futures.Executor, not int"),
+    ({"checkpoint": 5}, "expected a path, not int"),
+    ({"inputs": 5}, "inputs must be paths or an iterable of texts, not int"),
+    ({"inputs": []}, "inputs is empty"),
+    ({"inputs": ["corpus.txt", b"corpus.txt"]}, "inputs has both str, which are paths in a list, and others"),
+    ({"inputs": "a\0b"}, "a path cannot contain a NUL"),
+    ({"inputs": None, "counts": [("a", 1)]}, "counts must be a Counts, or a dictionary"),
+    ({"inputs": None, "counts": {"ab": None}}, "the count of 'ab' must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG_TRAININGS)
+def test_train_names_the_wrong_argument(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT)
+    with pytest.raises(pybpe.ArgumentError, match=message) as caught:
+        pybpe.train(**{"inputs": path, "vocab_size": 300} | arguments)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text(TEXT)
+    integers = {"vocab_size": 270, "min_frequency": 2, "max_token_length": 5, "max_bytes": 300, "seed": 3, "workers": 2}
+    expected = pybpe.train(tmp_path / "corpus.txt", **integers)  # type: ignore[arg-type]
+    scalars: dict[str, Any] = {name: numpy.int32(value) for name, value in integers.items()}
+    assert pybpe.train(tmp_path / "corpus.txt", checkpoint=tmp_path / "point", **scalars) == expected
+    assert pybpe.padded_vocab_size(numpy.uint16(50257)) == 50304
+
+
+def test_special_tokens_of_a_set_have_the_same_ids_in_every_run() -> None:
+    code = (
+        'import pybpe; print(pybpe.train(iter(["a"]), vocab_size=265, special_tokens=set("hgfedcba")).special_tokens)'
+    )
+    environments = [{"PYTHONHASHSEED": str(seed)} for seed in range(3)]
+    outputs = {subprocess.check_output([sys.executable, "-c", code], env=env) for env in environments}
+    assert outputs == {(str({text: i for i, text in enumerate("abcdefgh")}) + "\n").encode()}
+
+
+def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
+    # Another text could come out of it the next time.
+    with pytest.raises(pybpe.ArgumentError, match=r"/dev/null is a pipe or device"):
+        pybpe.train("/dev/null", vocab_size=300, checkpoint=tmp_path / "point")
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "message"),
+    [
+        (None, [], "vocab must be a dictionary id -> bytes, not NoneType"),
+        (list(BYTES.values()), [], "vocab must be a dictionary"),
+        (BYTES | {"x": b"ab"}, [], "vocab: 'x' is no id"),
+        (BYTES | {1 << 40: b"ab"}, [], "is no id: of 257 tokens every id must be an integer from 0 to"),
+        (BYTES | {-1: b"ab"}, [], "vocab: -1 is no id"),
+        (BYTES | {256: "ab"}, [], r"vocab\[256\] must be bytes, not str"),
+        (PAIR, None, "merges must be a list of"),
+        (PAIR, [5], r"merges\[0\] must be two bytes objects"),
+        (PAIR, [(b"a",)], r"merges\[0\] must be two bytes objects"),
+        (PAIR, [(b"a", b"b", b"c")], r"merges\[0\] must be two bytes objects"),
+        (PAIR, [("a", "b")], r"merges\[0\] must be two bytes objects"),
+        (PAIR, [b"ab"], r"merges\[0\] must be two bytes objects"),
+    ],
+)
+def test_parts_of_a_tokenizer(vocab: Any, merges: Any, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.Tokenizer(vocab, merges)
+
+
+def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    calls: list[tuple[Any, str]] = [
+        (lambda: tok.encode_batch(None), "texts must be a sequence of texts, not NoneType"),  # type: ignore[arg-type]
+        (lambda: tok.encode_iterable(5), "texts must be an iterable of texts, not int"),  # type: ignore[arg-type]
+        (lambda: tok.encode_batch(["a"], 0), "num_threads must be at least 1, not 0"),
+        (lambda: tok.encode_to_numpy("a", num_threads=0), "num_threads must be at least 1, not 0"),
+        (lambda: tok.encode_batch_to_numpy(["a"], 1.5), "num_threads must be an integer"),  # type: ignore[arg-type]
+        (lambda: tok.encode("a", allowed_special=None), "expected 'all' or a set of special tokens, not None"),  # type: ignore[arg-type]
+        (lambda: tok.encode("a", allowed_special=[["x"]]), "not special tokens of this tokenizer"),  # type: ignore[list-item]
+        (lambda: tok.with_vocab_size(260.0), "the vocabulary size must be an integer"),  # type: ignore[arg-type]
+        (lambda: tok.prune(None), "keep must be ids"),  # type: ignore[arg-type]
+        (lambda: tok.save_bin(tmp_path / "x.bin", "2"), "version must be an integer"),  # type: ignore[arg-type]
+        (lambda: tok.save_pretrained(5), "expected a path, not int"),  # type: ignore[arg-type]
+        (lambda: tok.save(None), "expected a path, not NoneType"),  # type: ignore[arg-type]
+        (lambda: pybpe.Tokenizer.from_file(5), "expected a path, not int"),  # type: ignore[arg-type]
+        (lambda: pybpe.Tokenizer.from_files(5, 5), "expected a path, not int"),  # type: ignore[arg-type]
+        (lambda: pybpe.padded_vocab_size(50257, 1.5), "multiple must be an integer"),  # type: ignore[arg-type]
+        (lambda: pybpe.padded_vocab_size(0), "the vocabulary size must be at least 1"),
+    ]
+    for call, message in calls:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_tokenizer_file(tmp_path: Path) -> None:
+    path = tmp_path / "novel.txt"
+    path.write_text("Once upon a time")
+    with pytest.raises(pybpe.FormatError, match=r"novel\.txt: no tokenizer: expected JSON .* begins with b'Once upon"):
+        pybpe.Tokenizer.from_file(path)
+    with pytest.raises(pybpe.FormatError, match=r"novel\.txt: .*line 1"):
+        pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")  # not a word of special tokens, which nobody passed
+
+
+# ------------------------------------------------------------------------------------------------------
+# Ids
+
+
+@pytest.mark.parametrize("dtype", "?bBhHiIlLqQO")
+def test_every_dtype_that_can_hold_an_id(tok: pybpe.Tokenizer, dtype: str) -> None:
+    ids = numpy.array([1, 0, 1], dtype=dtype)
+    assert tok.decode_bytes(ids) == tok.decode_bytes([1, 0, 1])
+    assert tok.decode(ids[::-1]) == tok.decode([1, 0, 1])
+    assert tok.decode_with_offsets(ids) == tok.decode_with_offsets([1, 0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["e", "d", "g", "D", "S", "U", "m8[s]", "M8[s]", ">f4", "O"])
+def test_every_dtype_that_cannot(tok: pybpe.Tokenizer, dtype: str) -> None:
+    ids = numpy.array([None, "x"], "O") if dtype == "O" else numpy.array([1, 2]).astype(dtype)
+    for decode in (tok.decode, tok.decode_bytes, tok.decode_with_offsets):
+        with pytest.raises(pybpe.ArgumentError, match="at position 0 is not an id of this vocabulary"):
+            decode(ids)
+
+
+def test_a_bad_id_is_named_with_its_position(tok: pybpe.Tokenizer) -> None:
+    many = [1] * 300_000  # more than one chunk
+    for decode in (tok.decode, tok.decode_bytes, tok.decode_with_offsets):
+        for kind in (
+            list,
+            tuple,
+            iter,
+            numpy.array,
+            lambda ids: numpy.array(ids, "u2"),
+            lambda ids: array.array("I", ids),
+        ):
+            with pytest.raises(pybpe.ArgumentError, match=r"^999 at position 300001 is not an id"):
+                decode(kind([*many, 2, 999, 3]))
+        for bad in (None, 5, numpy.array(5), numpy.zeros((2, 2), int)):
+            with pytest.raises(pybpe.ArgumentError, match="ids must be a list|in one dimension"):
+                decode(bad)  # type: ignore[arg-type]
+        with pytest.raises(pybpe.ArgumentError, match="too long to be shown at position 1"):
+            decode([1, 10**5000])
+
+
+# ------------------------------------------------------------------------------------------------------
+# Objects
+
+
+def test_tokenizers_are_equal_if_their_ids_are(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    tok.save(tmp_path / "x.json")
+    tok.save_bin(tmp_path / "x.bin")
+    same = [copy.copy(tok), copy.deepcopy(tok), pickle.loads(pickle.dumps(tok))]
+    same += map(pybpe.Tokenizer.from_file, (tmp_path / "x.json", tmp_path / "x.bin"))
+    assert all(tok == other for other in same) and len({tok, *same}) == 1
+    others = [tok.with_vocab_size(265), tok.extend(["<s>"]), tok.with_template(eos="<|endoftext|>"), "tok"]
+    assert all(tok != other for other in others)
+
+
+def test_errors_of_files_are_one_line_and_survive_pickling(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        pybpe.train(tmp_path / "missing.txt", vocab_size=300)
+    assert str(caught.value) == f"{tmp_path}/missing.txt: cannot be opened: No such file or directory"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.errno) == (type(caught.value), str(caught.value), 2)
+
+
+def test_the_parts_of_the_package_need_no_import_of_their_own() -> None:
+    names = ["corpus.clean", "dataset.PackedSequences", "teaching.ClassicBPE", "viz.write_page", "errors.Error"]
+    for name in names:
+        subprocess.run([sys.executable, "-c", f"import pybpe; pybpe.{name}"], check=True)
+
+
+def test_streams_are_iterables_of_their_lines() -> None:
+    lines = "aa bb\nbb aa\n"
+    expected = pybpe.train(iter(lines.splitlines(keepends=True)), vocab_size=258)
+    assert pybpe.train(io.StringIO(lines), vocab_size=258) == expected
+    assert pybpe.train(io.BytesIO(lines.encode()), vocab_size=258) == expected
