@@ -18,7 +18,7 @@ from .inputs import Range, Sample, input_files
 from .model import check_specials
 from .parallel import outcome_of, run_interruptibly
 from .pattern import Pattern
-from .pretokenize import Inputs, Text, is_path_list, total_bytes, utf8
+from .pretokenize import STDIN, Inputs, Text, is_path_list, total_bytes, utf8
 from .progress import Progress
 
 RANGE_BYTES = 1 << 26  # what an executor's task counts
@@ -225,6 +225,8 @@ def count_inputs(
             raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
         if paths is None or not sample.is_all or memory_limit is not None:
             raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
+        if STDIN in paths:
+            raise ArgumentError("an executor counts files, which its workers open themselves: not standard input")
         return _count_by_executor(paths, settings, executor, progress)
     counter = WordCounter(settings, workers, memory_limit)
     try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from . import _binding
 from .counts import Counts
-from .errors import MissingExtraError
+from .errors import ArgumentError, MissingExtraError
 from .tokenizer import Tokenizer
+
+PLOTS = (".png", ".svg", ".pdf")
 
 
 class CurvePoint(NamedTuple):
@@ -45,8 +49,8 @@ def table(points: Sequence[CurvePoint]) -> str:
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
-    """Draws the curve into a file; its name ends in .png, .svg or .pdf."""
-    figure, axes = require_pyplot().subplots(figsize=(7, 4), layout="constrained")
+    """Draws the curve into a file, atomically; its name ends in .png, .svg or .pdf."""
+    figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
     sizes = [point.vocab_size for point in points]
     axes.plot(sizes, [point.bytes_per_token for point in points], marker="o")
     axes.set(xlabel="vocabulary", ylabel="bytes per token", xscale="log")
@@ -55,10 +59,19 @@ def plot(points: Sequence[CurvePoint], path: str) -> None:
     right = axes.twinx()
     right.plot(sizes, [point.embedding_parameters / 1e6 for point in points], linestyle="--", color="gray")
     right.set_ylabel("embedding parameters, millions")
-    figure.savefig(path)
+    drawing = io.BytesIO()
+    figure.savefig(drawing, format=os.path.splitext(path)[1][1:])
+    _binding.write_file(path, drawing.getbuffer())
 
 
-def require_pyplot() -> Any:
+def check_plot(path: str) -> None:
+    """Fails now, not after an hour of training, if `plot` cannot draw into this file."""
+    if os.path.splitext(path)[1] not in PLOTS:
+        raise ArgumentError(f"{path}: a plot's name ends in {', '.join(PLOTS)}")
+    _pyplot()
+
+
+def _pyplot() -> Any:
     """matplotlib.pyplot, drawing into files only."""
     try:
         import matplotlib

@@ -26,7 +26,7 @@ except ImportError:
 from . import _binding
 from .arguments import whole_number
 from .errors import ArgumentError, FormatError, MissingExtraError
-from .pretokenize import Cut, Inputs, open_input, path_list, stream_pieces, utf8
+from .pretokenize import STDIN, Cut, Inputs, open_input, open_stdin, path_list, stream_pieces, total_bytes, utf8
 
 _SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
 _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
@@ -38,9 +38,12 @@ _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
 
 def input_files(inputs: Inputs) -> list[str]:
     """The files that paths, globs and folders name. Globs and folders give theirs sorted; a folder gives all
-    files in it and in its folders, but none whose name begins with a dot."""
+    files in it and in its folders, but none whose name begins with a dot. STDIN stays what it is."""
     files: list[str] = []
     for path in path_list(inputs):
+        if path == STDIN:
+            files.append(path)
+            continue
         if os.path.isdir(path):
             found = _files_of_folder(path)
         elif glob.has_magic(path) and not os.path.exists(path):
@@ -73,8 +76,8 @@ def has_records(path: str) -> bool:
 
 
 def open_text(path: str) -> BinaryIO:
-    """Opens a file for reading; *.gz and *.zst are decompressed on the way."""
-    stream = open_input(path)
+    """Opens a file for reading; *.gz and *.zst are decompressed on the way. STDIN is standard input."""
+    stream = open_stdin() if path == STDIN else open_input(path)
     if path.endswith(".gz"):
         return _Unpacked(path, stream, gzip.GzipFile(fileobj=stream))  # type: ignore[return-value]
     if path.endswith(".zst"):
@@ -215,7 +218,7 @@ class Source:
     def ranges(self, paths: Iterable[str], size: int) -> Iterator[Range]:
         """Files in ranges of about `size` bytes, where they can be read so."""
         for path in paths:
-            length = os.path.getsize(path) if os.path.isfile(path) else 0
+            length = total_bytes([path])
             if is_packed(path) or length <= size or (self._whole and not has_records(path)):
                 yield Range(path)
                 continue

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or whatever has bytes to read
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 
+STDIN = "-"  # the path of standard input
+
 BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
 _READ_BYTES = 1 << 24  # what is read at once, whatever length a damaged file claims
 _CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
@@ -95,6 +97,13 @@ def open_input(path: _binding.PathLike) -> BinaryIO:
         return _InputFile(path)
 
 
+def open_stdin() -> BinaryIO:
+    """Standard input, as open_input opens a file."""
+    stream = _InputFile(0, closefd=False)
+    stream.name = "standard input"
+    return stream
+
+
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
     """The next `count` items of a file that open_input opened, shape (count,); fewer if it ends."""
     import numpy
@@ -122,8 +131,8 @@ def path_list(inputs: Inputs) -> list[str]:
 
 
 def total_bytes(paths: Iterable[str]) -> int:
-    """The size of all files, for a progress bar."""
-    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+    """The size of all files; pipes, devices and STDIN, of which nobody knows it, count nothing."""
+    return sum(os.path.getsize(path) for path in paths if path != STDIN and os.path.isfile(path))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -240,9 +249,3 @@ class _StrReader(io.RawIOBase):
         block[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
-
-
-def file_pieces(path: str, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
-    """The pieces of one file."""
-    with open_input(path) as stream:
-        yield from stream_pieces(stream, cut, block_bytes)

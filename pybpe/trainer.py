@@ -19,7 +19,7 @@ from .inputs import Sample, input_files
 from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_specials, lay_out
 from .parallel import run_interruptibly
 from .pattern import Pattern
-from .pretokenize import Inputs, Text, is_path_list
+from .pretokenize import STDIN, Inputs, Text, is_path_list
 from .progress import Progress
 from .tokenizer import Tokenizer
 
@@ -54,9 +54,9 @@ def train(
 
     Args:
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes). A path may
-            be a glob, or a folder, which stands for all files in it. Each file or text is one of its own:
-            no word spans two. *.gz and *.zst are decompressed; of *.jsonl and *.ndjson each record is a
-            text of its own, in which no special token is recognised.
+            be a glob, a folder, which stands for all files in it, or "-", which is standard input. Each file or
+            text is one of its own: no word spans two. *.gz and *.zst are decompressed; of *.jsonl and *.ndjson
+            each record is a text of its own, in which no special token is recognised.
         vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
             left that occurs `min_frequency` times.
         special_tokens: strings with ids of their own, never split, never learned from.
@@ -281,6 +281,8 @@ def _input_fingerprint(inputs: Inputs | None, counts: Counts | None, sample: Sam
         raise ArgumentError("checkpoint: texts of an iterable cannot be recognised later; pass paths or counts")
     files = []
     for path in input_files(inputs):
+        if path == STDIN:
+            raise ArgumentError("checkpoint: standard input cannot be recognised later; use a file")
         with file_errors(path, "cannot be opened"):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):

@@ -6,10 +6,11 @@ Exit codes: 0 done, 2 bad input (one line on standard error says what and how to
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .._version import __version__
 from ..errors import Error, file_error
@@ -54,8 +55,15 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line, as all others of pybpe are."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"pybpe: {message} ({self.prog} --help shows what there is)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pybpe",
         description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
         "that llm.c trains on. `pybpe COMMAND --help` shows each command with examples.",
@@ -83,6 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     _complete(parser)
     args = parser.parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name may hold bytes that are no text
+            stream.reconfigure(errors="backslashreplace")
     try:
         args.run(args)
         sys.stdout.flush()

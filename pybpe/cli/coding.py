@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import FormatError
-from .common import Sink, add_command, add_common, add_tokenizer_and_file, load, open_source, report
+from .common import Sink, add_command, add_common, add_tokenizer_and_file, add_workers, load, open_source, report
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _SHARD_MAGICS = (20240520, 20240801)
+_BLANKS = bytes.maketrans(b"[],", b"   ")  # a JSON list is decimal ids too
 
 
 def add_encode(commands: Any) -> None:
@@ -20,13 +21,14 @@ def add_encode(commands: Any) -> None:
         commands,
         "encode",
         "text to ids",
-        "Writes the ids of a text as decimal numbers with spaces between, or as a numpy file if OUT ends in\n"
-        ".npy. Bytes that are not UTF-8 are fine.",
+        "Writes the ids of a text as decimal numbers with spaces between, as a list with --json, or as a numpy\n"
+        "file if OUT ends in .npy. Bytes that are not UTF-8 are fine.",
         "echo 'Hello, world' | pybpe encode -t tok.json\npybpe encode -t tok.json novel.txt -o ids.npy",
     )
     add_tokenizer_and_file(parser, "text")
     parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
-    add_common(parser)
+    add_workers(parser)
+    parser.add_argument("--json", action="store_true", help="the ids as a JSON list")
     parser.set_defaults(run=_run_encode)
 
 
@@ -35,13 +37,15 @@ def _run_encode(args: argparse.Namespace) -> None:
     if args.output.endswith(".npy"):
         _encode_to_npy(tokenizer, args)
         return
+    start, between, end = ("[", ", ", "]\n") if args.json else ("", " ", "\n")
     with Sink(args.output) as sink:
-        separator = b""
+        sink.write(start.encode())
+        separator = ""
         for ids in _encode_pieces(tokenizer, args):
             if ids:
-                sink.write(separator + " ".join(map(str, ids)).encode())
-                separator = b" "
-        sink.write(b"\n")
+                sink.write((separator + between.join(map(str, ids))).encode())
+                separator = between
+        sink.write(end.encode())
 
 
 def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
@@ -82,12 +86,11 @@ def add_decode(commands: Any) -> None:
         commands,
         "decode",
         "ids to text",
-        "Reads decimal ids with white space between, a numpy file (*.npy), or a llm.c shard, and writes the\n"
-        "bytes that they stand for, exactly.",
+        "Reads decimal ids with white space or commas between, a JSON list of them, a numpy file (*.npy), or a\n"
+        "llm.c shard, and writes the bytes that they stand for, exactly.",
         "echo 15496 11 995 | pybpe decode -t gpt2.json\npybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
     )
     add_tokenizer_and_file(parser, "ids")
-    add_common(parser)
     parser.set_defaults(run=_run_decode)
 
 
@@ -125,7 +128,7 @@ def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Itera
     offset = 0
     while True:
         more = stream.read(block)
-        text = rest + more
+        text = (rest + more).translate(_BLANKS)
         # The last number may go on in the next block.
         end = len(text) if not more else max(text.rfind(b" "), text.rfind(b"\n"), 0)
         words, rest = text[:end].split(), text[end:]

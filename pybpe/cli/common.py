@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError
@@ -37,9 +41,13 @@ def add_command(commands: Any, name: str, summary: str, text: str, examples: str
 
 def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
     if workers:
-        parser.add_argument("--workers", type=int, metavar="N", help="threads, or processes (default: all CPUs)")
+        add_workers(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=int, metavar="N", help="threads, or processes (default: all CPUs)")
 
 
 def progress(args: argparse.Namespace) -> bool | None:
@@ -47,11 +55,12 @@ def progress(args: argparse.Namespace) -> bool | None:
 
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
-    """The summary: JSON for machines, else text."""
+    """The summary: JSON for machines, else text; on standard error if standard output has the result itself."""
+    where = sys.stderr if getattr(args, "output", None) == "-" else sys.stdout
     if args.json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(json.dumps(facts, ensure_ascii=False), file=where)
     elif not args.quiet:
-        print(text)
+        print(text, file=where)
 
 
 def load(path: str) -> Tokenizer:
@@ -90,8 +99,38 @@ class Sink:
             sys.stdout.buffer.flush()
 
 
+@contextmanager
+def named_output(path: str, ending: str) -> Iterator[str]:
+    """The path to write to. For "-" it is a temporary one with this ending, which goes to standard output at last."""
+    if path != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+        name = os.path.join(folder, "out" + ending)
+        yield name
+        with open(name, "rb") as stream:
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def check_tokenizer_output(path: str) -> None:
+    """Fails now, not after an hour of training, if `save_tokenizer` would."""
+    from ..formats.export import format_of
+
+    check_writable(path)
+    format_of(path)
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
+    """In the format that the path's ending stands for; to standard output as JSON."""
+    with named_output(path, ".json") as name:
+        tokenizer.export(name)
+
+
 def check_writable(path: str) -> None:
-    """Fails now, not after an hour of training."""
+    """Fails now, not after an hour of work."""
+    if path == "-":
+        return
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: is a folder; name a file in it")

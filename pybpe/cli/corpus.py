@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import shutil
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, parse_amount, progress
+from .common import add_command, add_common, check_writable, named_output, parse_amount, progress, report
 
 if TYPE_CHECKING:
     from ..corpus import Filters, Report
@@ -156,18 +154,11 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 def _run(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_writable(args.report)
-    if args.output != "-":
-        report = _clean(args, args.output)
-    else:
-        with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-            out = os.path.join(folder, "out.jsonl")
-            report = _clean(args, out)
-            with open(out, "rb") as stream:
-                shutil.copyfileobj(stream, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+    with named_output(args.output, ".jsonl") as out:
+        found = _clean(args, out)
     if args.report is not None:
-        report.save(args.report)
-    _print(args, report)
+        found.save(args.report)
+    report(args, found.to_json(), str(found))
 
 
 def _clean(args: argparse.Namespace, out: str) -> Report:
@@ -194,14 +185,3 @@ def _clean(args: argparse.Namespace, out: str) -> Report:
         resume=not args.no_resume,
         progress=progress(args),
     )
-
-
-def _print(args: argparse.Namespace, report: Report) -> None:
-    """The summary; on standard error if standard output has the corpus."""
-    import json
-
-    where = sys.stderr if args.output == "-" else sys.stdout
-    if args.json:
-        print(json.dumps(report.to_json(), ensure_ascii=False), file=where)
-    elif not args.quiet:
-        print(report, file=where)

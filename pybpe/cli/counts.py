@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, report
+from .common import add_command, add_common, check_writable, named_output, report
 from .inputs import add_cutting_options, add_input_options, count
 
 
@@ -24,7 +24,7 @@ def add_counts(commands: Any) -> None:
     add_input_options(parser, "; *.counts are added")
     add_cutting_options(parser)
     parser.add_argument("--special-token", action="append", metavar="S", help="separates words; may be repeated")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.counts")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.counts; - is stdout")
     add_common(parser)
     parser.set_defaults(run=_run_counts)
 
@@ -40,5 +40,6 @@ def _run_counts(args: argparse.Namespace) -> None:
     if not counts:
         raise ArgumentError("name files to count, or *.counts files to add")
     total = Counts.merge(counts)
-    total.save(args.output)
+    with named_output(args.output, ".counts") as name:
+        total.save(name)
     report(args, {"output": args.output, "words": len(total)}, f"{args.output}: {len(total)} distinct words")

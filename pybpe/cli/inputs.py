@@ -17,7 +17,7 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help=f"text files, folders, globs; *.jsonl, *.gz and *.zst are read as such{what}",
+        help=f"text files, folders, globs; - is stdin; *.jsonl, *.gz and *.zst are read as such{what}",
     )
     parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, load, parse_amount, parse_amounts, report
+from .common import (
+    add_command,
+    add_common,
+    check_tokenizer_output,
+    check_writable,
+    load,
+    parse_amount,
+    parse_amounts,
+    report,
+    save_tokenizer,
+)
 from .inputs import add_cutting_options, add_input_options, count, input_arguments
 
 if TYPE_CHECKING:
@@ -45,7 +55,7 @@ def add_train(commands: Any) -> None:
         "--output",
         required=True,
         metavar="OUT",
-        help="where to save: *.json (Hugging Face) or *.bin (llm.c)",
+        help="where to save: *.json (Hugging Face), *.bin (llm.c), a folder (transformers); - is stdout, as JSON",
     )
     add_common(parser)
     parser.set_defaults(run=_run_train)
@@ -114,11 +124,11 @@ def _run_train(args: argparse.Namespace) -> None:
     from .. import curve
     from ..trainer import train
 
-    check_writable(args.output)
+    check_tokenizer_output(args.output)
     size = _vocab_size(args)
     if args.plot is not None:
         check_writable(args.plot)
-        curve.require_pyplot()
+        curve.check_plot(args.plot)
     counts = _counts(args)
     tokenizer = train(
         args.files if counts is None else None,
@@ -129,10 +139,7 @@ def _run_train(args: argparse.Namespace) -> None:
         **training_arguments(args),
         **input_arguments(args),
     )
-    if args.output.endswith(".bin"):
-        tokenizer.save_bin(args.output)
-    else:
-        tokenizer.save(args.output)
+    save_tokenizer(tokenizer, args.output)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
     if tokenizer.n_vocab < size:

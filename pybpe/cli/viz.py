@@ -43,8 +43,7 @@ def add_viz(commands: Any) -> None:
 def _run_viz(args: argparse.Namespace) -> None:
     from ..viz import MAX_BYTES, make_page
 
-    if args.output != "-":
-        check_writable(args.output)
+    check_writable(args.output)
     max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
     tokenizers = _load_all([args.tokenizer, *args.compare])
     text, source, total = _read(args.text, max_bytes)

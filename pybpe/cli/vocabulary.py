@@ -6,7 +6,17 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, load, parse_amount, progress, report
+from .common import (
+    add_command,
+    add_common,
+    check_tokenizer_output,
+    load,
+    named_output,
+    parse_amount,
+    progress,
+    report,
+    save_tokenizer,
+)
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -39,7 +49,7 @@ def add_export(commands: Any) -> None:
         "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken or a folder")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or folder to write")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or folder to write; - is stdout")
     parser.add_argument(
         "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
     )
@@ -56,8 +66,11 @@ def _run_export(args: argparse.Namespace) -> None:
     tokenizer = _read(args)
     if args.no_template:
         tokenizer = tokenizer.with_template()
-    format = args.format or format_of(args.output)
-    tokenizer.export(args.output, format)
+    format = args.format or ("json" if args.output == "-" else format_of(args.output))
+    if args.output == "-" and format in ("files", "pretrained"):
+        raise ArgumentError(f"--format {format} makes a folder, which cannot go to standard output: name it with -o")
+    with named_output(args.output, "") as name:
+        tokenizer.export(name, format)
     report(args, {"output": args.output, "format": format, "n_vocab": tokenizer.n_vocab},
            f"{args.output}: {tokenizer.n_vocab} tokens")  # fmt: skip
 
@@ -138,14 +151,16 @@ def add_prune(commands: Any) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.json or *.bin")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="where to save: *.json, *.bin or a folder; - is stdout"
+    )
     parser.add_argument("--remap", metavar="F", help="write the old id of each new id: a .npy of int64, -1 for none")
 
 
 def _run_prune(args: argparse.Namespace) -> None:
     from ..remap import old_ids, save_remap
 
-    check_writable(args.output)
+    check_tokenizer_output(args.output)
     if bool(args.files) == (args.vocab_size is not None):
         raise ArgumentError("name files whose tokens shall stay, or --vocab-size N")
     tokenizer = load(args.tokenizer)
@@ -160,7 +175,7 @@ def _run_prune(args: argparse.Namespace) -> None:
 
 
 def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer) -> None:
-    new.export(args.output)
+    save_tokenizer(new, args.output)
     report(args, {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap},
            f"{args.output}: {new.n_vocab} tokens, {old.n_vocab} before")  # fmt: skip
 
@@ -204,7 +219,7 @@ def add_extend(commands: Any) -> None:
 
 
 def _run_extend(args: argparse.Namespace) -> None:
-    check_writable(args.output)
+    check_tokenizer_output(args.output)
     tokenizer = load(args.tokenizer)
     if not args.files and not args.special_token:
         raise ArgumentError("nothing to add: name --special-token S, or files and --vocab-size N")

@@ -18,7 +18,8 @@ def format_of(path: _binding.PathLike) -> str:
     """The format that a path's ending stands for; a folder's is "pretrained"."""
     ending = os.path.splitext(os.fsdecode(path))[1]
     if ending and ending not in _ENDINGS:
-        raise ArgumentError(f"{os.fsdecode(path)}: name the format: one of {', '.join(FORMATS)}")
+        known = ", ".join(_ENDINGS)
+        raise ArgumentError(f"{os.fsdecode(path)}: {ending} is no format: end the name in {known}, or with no ending")
     return _ENDINGS.get(ending, "pretrained")
 
 

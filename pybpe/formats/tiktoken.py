@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -54,7 +55,8 @@ def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: Pa
     """
     with open_input(path) as stream:
         data = stream.read()
-    return from_ranks(parse_ranks(data, str(path)), special_tokens, pattern, str(path))
+    name = os.fsdecode(path)
+    return from_ranks(parse_ranks(data, name), special_tokens, pattern, name)
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
@@ -79,7 +81,7 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
 
 def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern: Pattern, name: str) -> Model:
     """The model of ranks (token -> id) and special tokens (text -> id)."""
-    check_specials(specials)
+    check_specials(list(specials))
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")

@@ -84,6 +84,34 @@ def test_encode_and_decode_files_and_pipes(folder: Path) -> None:
     assert run("decode", "-t", folder / "tok.json", stdin=b"").stdout == b""
 
 
+def test_ids_as_json(folder: Path) -> None:
+    for text in (b"", b"Hello, world", b"word " * 1_000_000):
+        encoded = run("encode", "--json", "-t", folder / "tok.json", stdin=text).stdout
+        assert json.loads(encoded) == pybpe.Tokenizer.from_file(folder / "tok.json").encode(text)
+        assert run("decode", "-t", folder / "tok.json", stdin=encoded).stdout == text
+    assert run("decode", "-t", folder / "tok.json", stdin=b"10,11,\t12\r\n13").stdout
+    bad = run("decode", "-t", folder / "tok.json", stdin=b"[10, 11, x]", code=2)
+    assert b"found b'x' at offset 9" in bad.stderr
+
+
+def test_training_from_and_to_pipes(folder: Path) -> None:
+    novel = (folder / "novel.txt").read_bytes()
+    options = ("--vocab-size", 2000, "--special-token", "<|endoftext|>")
+    piped = run("train", "-", *options, "-o", "-", "--json", stdin=novel)
+    assert piped.stdout == (folder / "tok.json").read_bytes()
+    assert json.loads(piped.stderr) == {"output": "-", "n_vocab": 2000, "merges": 2000 - 257}
+    with open(folder / "novel.txt", "rb") as stream:  # standard input that is a file
+        command = [sys.executable, "-m", "pybpe", "train", "-", *map(str, options), "-o", str(folder / "stdin.json")]
+        subprocess.run(command, stdin=stream, check=True)
+    assert (folder / "stdin.json").read_bytes() == piped.stdout
+    counted = run("counts", "-", "-o", "-", "--special-token", "<|endoftext|>", "--quiet", stdin=novel)
+    (folder / "novel.counts").write_bytes(counted.stdout)
+    assert run("train", "--counts", folder / "novel.counts", *options, "-o", "-").stdout == piped.stdout
+    exported = run("export", folder / "tok.json", "-o", "-", "--format", "bin", "--quiet").stdout
+    run("export", folder / "tok.json", "-o", folder / "exported.bin")
+    assert exported == (folder / "exported.bin").read_bytes()
+
+
 def test_count(folder: Path) -> None:
     tok = pybpe.Tokenizer.from_file(folder / "tok.json")
     data = (folder / "novel.txt").read_bytes()
@@ -143,6 +171,16 @@ def test_version_names_the_unicode_version() -> None:
         (["binarize", "-t", "tok.json", "novel.txt", "-o", "out", "--splits", "a,b"], "--splits"),
         (["binarize", "-t", "tok.json", "missing.txt", "-o", "out2"], "missing.txt"),
         (["inspect", "novel.txt"], "novel.txt"),
+        ([], "required: COMMAND"),
+        (["trian"], "invalid choice: 'trian'"),
+        (["train", "novel.txt", "--vocab-size", "300"], "required: -o/--output"),
+        (["train", "novel.txt", "--vocab-size", "many", "-o", "x.json"], "--vocab-size: expected a number"),
+        (["train", "novel.txt", "--vocab-size", "300", "-o", "x.txt"], "x.txt: .txt is no format: end the name in"),
+        (["train", "novel.txt", "--vocab-size", "300", "--pattern", "", "-o", "x.json"], "no pattern ''"),
+        (["train", "novel.txt", "--sizes", "300", "--plot", "x.doc", "-o", "x.json"], "x.doc: a plot's name ends in"),
+        (["train", "-", "--vocab-size", "300", "--checkpoint", "x", "-o", "x.json"], "standard input cannot be recog"),
+        (["export", "tok.json", "--format", "files", "-o", "-"], "makes a folder"),
+        (["llmc", "nothing"], "invalid choice: 'nothing'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], message: str) -> None:
@@ -152,6 +190,20 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], me
     assert len(result.stderr.splitlines()) == 1 and result.stderr.startswith("pybpe: ")
     assert message in result.stderr and "Traceback" not in result.stderr
     assert not (folder / "x.json").exists()
+
+
+def test_no_line_begins_with_a_number_of_the_operating_system(folder: Path) -> None:
+    result = run("encode", "-t", folder / "missing.json", code=2)
+    expected = f"pybpe: {folder}/missing.json: cannot be opened: No such file or directory\n"
+    assert result.stderr.decode() == expected
+
+
+def test_names_that_are_no_text(folder: Path) -> None:
+    name = os.fsdecode(bytes(folder) + b"/\xff.json")
+    result = run("train", folder / "novel.txt", "--vocab-size", 300, "-o", name, "--json")
+    assert json.loads(result.stdout)["output"] == name
+    assert os.path.exists(name)
+    assert b"\\udcff.txt: cannot be opened" in run("encode", "-t", name, name[:-4] + "txt", code=2).stderr
 
 
 def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
