@@ -13,6 +13,7 @@ from .errors import ArgumentError, MissingExtraError
 from .tokenizer import Tokenizer
 
 PLOTS = (".png", ".svg", ".pdf")
+_DATES = {".svg": "Date", ".pdf": "CreationDate"}  # which would differ from run to run
 
 
 class CurvePoint(NamedTuple):
@@ -60,7 +61,8 @@ def plot(points: Sequence[CurvePoint], path: str) -> None:
     right.plot(sizes, [point.embedding_parameters / 1e6 for point in points], linestyle="--", color="gray")
     right.set_ylabel("embedding parameters, millions")
     drawing = io.BytesIO()
-    figure.savefig(drawing, format=os.path.splitext(path)[1][1:])
+    ending = os.path.splitext(path)[1]
+    figure.savefig(drawing, format=ending[1:], metadata={_DATES[ending]: None} if ending in _DATES else None)
     _binding.write_file(path, drawing.getbuffer())
 
 
@@ -78,6 +80,7 @@ def _pyplot() -> Any:
     except ImportError:
         raise MissingExtraError("plotting needs a package: pip install 'pybpe[plot]'") from None
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "pybpe"  # names inside, which are random without it
     from matplotlib import pyplot
 
     return pyplot

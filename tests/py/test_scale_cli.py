@@ -85,12 +85,6 @@ def test_the_compression_curve(folder: Path) -> None:
     assert [point["embedding_parameters"] for point in facts["sizes"]] == [2 * 300 * 768, 2 * 1000 * 768]
 
 
-def test_the_plot(folder: Path) -> None:
-    pytest.importorskip("matplotlib")
-    run("train", folder / "corpus/a.txt", "--sizes", "300,1k", "--plot", folder / "c.png", "-o", folder / "c.json")
-    assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
