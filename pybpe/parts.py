@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .arguments import instance, shown
+from .arguments import instance, shown, whole_number
 from .errors import ArgumentError
-from .model import Model, id_problem
+from .model import MOST_IDS, Model
 from .pattern import Pattern
 
 
@@ -43,11 +43,9 @@ def model_of_parts(
 def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
     """The tokens by id; b"" for an unused one."""
     instance("vocab", vocab, Mapping, "a dictionary id -> bytes")
-    problem = id_problem(vocab.keys())
-    if problem is not None:
-        raise ArgumentError(f"vocab: {problem}")
-    tokens = [b""] * (max(vocab, default=-1) + 1)
-    for i, token in vocab.items():
+    by_id = {whole_number("an id in vocab", i, 0, MOST_IDS - 1): token for i, token in vocab.items()}
+    tokens = [b""] * (max(by_id, default=-1) + 1)
+    for i, token in by_id.items():
         instance(f"vocab[{i}]", token, bytes, "bytes")
         tokens[i] = token
     return tokens

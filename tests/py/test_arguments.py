@@ -96,9 +96,9 @@ def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
     [
         (None, [], "vocab must be a dictionary id -> bytes, not NoneType"),
         (list(BYTES.values()), [], "vocab must be a dictionary"),
-        (BYTES | {"x": b"ab"}, [], "vocab: 'x' is no id"),
-        (BYTES | {1 << 40: b"ab"}, [], "is no id: of 257 tokens every id must be an integer from 0 to"),
-        (BYTES | {-1: b"ab"}, [], "vocab: -1 is no id"),
+        (BYTES | {"x": b"ab"}, [], "an id in vocab must be an integer, not 'x'"),
+        (BYTES | {1 << 40: b"ab"}, [], "an id in vocab must be at most 16777215"),
+        (BYTES | {-1: b"ab"}, [], "an id in vocab must be at least 0, not -1"),
         (BYTES | {256: "ab"}, [], r"vocab\[256\] must be bytes, not str"),
         (PAIR, None, "merges must be a list of"),
         (PAIR, [5], r"merges\[0\] must be two bytes objects"),

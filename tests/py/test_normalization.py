@@ -48,7 +48,7 @@ def test_every_way_of_encoding_normalises(form: str) -> None:
 def test_no_call_takes_another_normalizer() -> None:
     tok = train(COMPOSED, "NFC")
     for name in dir(tok):
-        if name.startswith(("encode", "count", "with_", "extend", "prune")):
+        if name.startswith(("encode", "count", "with_", "extend", "prune")) and callable(getattr(tok, name)):
             assert "normalizer" not in inspect.signature(getattr(tok, name)).parameters
     with pytest.raises(AttributeError):
         tok.normalizer = None  # type: ignore[misc]
