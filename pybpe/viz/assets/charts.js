@@ -23,6 +23,9 @@ function powerTicks(least, most, base) {
 const shortNumber = (value) =>
   value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : String(+value.toFixed(3));
 
+/** The same for powers of two: 1k is 1024. */
+const binaryNumber = (value) => (value >= 2 ** 20 ? `${value / 2 ** 20}M` : value >= 1024 ? `${value / 1024}k` : String(value));
+
 /** A function from values to places on an axis. */
 function scale([least, most], [start, end], log) {
   const bend = log ? Math.log : identity;
@@ -30,7 +33,7 @@ function scale([least, most], [start, end], log) {
 }
 
 /** Axes, grid and labels. Returns the drawing and the functions from values to places. */
-function chartFrame({ label, xLabel, yLabel, xTicks, yTicks, xRange, xLog, yLog }) {
+function chartFrame({ label, xLabel, yLabel, xTicks, yTicks, xRange, xLog, yLog, xNumber = shortNumber }) {
   const { width, height, left, right, top, bottom } = CHART;
   const x = scale(xRange ?? [xTicks[0], xTicks.at(-1)], [left, width - right], xLog);
   const y = scale([yTicks[0], yTicks.at(-1)], [height - bottom, top], yLog);
@@ -42,7 +45,7 @@ function chartFrame({ label, xLabel, yLabel, xTicks, yTicks, xRange, xLog, yLog 
     drawing.append(words(shortNumber(tick), { x: left - 8, y: at + 4, "text-anchor": "end" }));
   }
   for (const tick of xTicks) {
-    drawing.append(words(shortNumber(tick), { x: x(tick), y: height - bottom + 18, "text-anchor": "middle" }));
+    drawing.append(words(xNumber(tick), { x: x(tick), y: height - bottom + 18, "text-anchor": "middle" }));
   }
   const middle = (top + height - bottom) / 2;
   drawing.append(
@@ -152,6 +155,7 @@ function compressionChart(tokenizers, bytes) {
     xRange: [ticks[0], ticks.at(-1)],
     yTicks: linearTicks(Math.max(...points.map(([, ratio]) => ratio))),
     xLog: true,
+    xNumber: binaryNumber,
   });
   const tell = ([size, ratio]) => `${number(size)} tokens: ${decimals(ratio)} bytes a token`;
   curves.forEach((curve, series) => drawLine(frame, curve, series, true, tell));

@@ -4,7 +4,10 @@ const TREE_MAX_BYTES = 48; // a wider tree helps nobody
 const STEPS_MAX_BYTES = 300;
 const LIST_MAX = 24;
 
-const LEAF_WIDTH = 40;
+const LEAST_WIDTH = 26; // of a box
+const BOX_PADDING = 14;
+const LEAF_GAP = 2;
+const LEAST_SCALE = 0.7; // a wide tree is drawn smaller, down to this; then it scrolls
 const LEVEL_HEIGHT = 54;
 const BOX_HEIGHT = 26;
 const CHARACTER_WIDTH = 8;
@@ -34,41 +37,50 @@ function mergeSteps(tree) {
   return steps.sort((a, b) => a.rank - b.rank);
 }
 
+const boxWidth = (text) => Math.max(LEAST_WIDTH, [...text].length * CHARACTER_WIDTH + BOX_PADDING);
+
+/** The width of the widest leaf, and the gap to the next. */
+function leafWidth(tokenizer, node) {
+  if (node.parts.length) return Math.max(...node.parts.map((part) => leafWidth(tokenizer, part)));
+  return Math.min(boxWidth(tokenText(tokenizer.tokens[node.id])), 2 * LEAST_WIDTH) + LEAF_GAP;
+}
+
 /** Draws a tree, its leaves in one row at the bottom. */
 function drawTree(tokenizer, tree, onOpen) {
+  const leaf = leafWidth(tokenizer, tree);
   const lines = element("svg:g", { class: "branches" });
   const boxes = element("svg:g", {});
-  const width = tree.size * LEAF_WIDTH;
+  const width = tree.size * leaf;
   const height = tree.level * LEVEL_HEIGHT + BOX_HEIGHT + 2;
   const place = (node, firstLeaf) => {
     const y = height - 1 - BOX_HEIGHT - node.level * LEVEL_HEIGHT;
-    let leaf = firstLeaf;
+    let next = firstLeaf;
     const xs = node.parts.map((part) => {
-      const x = place(part, leaf);
-      leaf += part.size;
+      const x = place(part, next);
+      next += part.size;
       return x;
     });
-    const x = node.parts.length ? (xs[0] + xs[1]) / 2 : (firstLeaf + 0.5) * LEAF_WIDTH;
+    const x = node.parts.length ? (xs[0] + xs[1]) / 2 : (firstLeaf + 0.5) * leaf;
     node.parts.forEach((part, i) => {
       const end = height - 1 - BOX_HEIGHT - part.level * LEVEL_HEIGHT;
       const middle = y + BOX_HEIGHT + 12;
       const d = `M${x},${y + BOX_HEIGHT} C${x},${middle + 8} ${xs[i]},${middle - 8} ${xs[i]},${end}`;
       lines.append(element("svg:path", { d }));
     });
-    boxes.append(drawNode(tokenizer, node, x, y, onOpen));
+    boxes.append(drawNode(tokenizer, node, x, y, node.size * leaf - LEAF_GAP, onOpen));
     return x;
   };
   place(tree, 0);
   const label = `Merge tree of ${tokenText(tokenizer.tokens[tree.id])}: the steps are listed below`;
   const drawing = element("svg:svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-label": label });
+  drawing.style.minWidth = `${Math.round(LEAST_SCALE * width)}px`;
   drawing.append(lines, boxes);
   return element("div", { class: "tree", role: "group", tabindex: "0", "aria-label": label }, drawing);
 }
 
-function drawNode(tokenizer, node, x, y, onOpen) {
+function drawNode(tokenizer, node, x, y, room, onOpen) {
   const text = tokenText(tokenizer.tokens[node.id]);
-  const room = node.size * LEAF_WIDTH - 8;
-  const width = Math.min(room, Math.max(26, [...text].length * CHARACTER_WIDTH + 14));
+  const width = Math.min(room, boxWidth(text));
   const kind = node.parts.length ? "node" : "node leaf";
   const title = node.rank === undefined ? `token ${node.id}, no merge` : `token ${node.id}, merge ${node.rank}`;
   const box = { x: x - width / 2, y, width, height: BOX_HEIGHT, rx: 6 };

@@ -67,6 +67,7 @@ class TokenView {
 
   show(ids) {
     this.ids = ids;
+    this.bytes = null; // what they stand for, when it is asked for
     this.starts = [0]; // in bytes; one more than there are tokens
     for (const id of ids) this.starts.push(this.starts.at(-1) + this.tokenizer.tokens[id].length);
     this.counts = new Map();
@@ -142,11 +143,26 @@ class TokenView {
     const bytes = this.tokenizer.tokens[id];
     const shown = bytes.length > 24 ? `${hex(bytes.slice(0, 24))} …` : hex(bytes);
     const times = this.counts.get(id);
+    const whole = this.wholeCharacters(index);
     return [
       [element("b", {}, String(id)), ` ${tokenText(bytes).slice(0, 60)}`],
       [element("code", {}, shown), ` ${plural(bytes.length, "byte")}`],
+      ...(whole === null ? [] : [[`part of ${tokenText(whole)}`]]),
       [times === 1 ? "once in this text" : `${number(times)} times in this text`],
     ];
+  }
+
+  /** The characters that a token has a part of, with what they share it with; null if it cuts none. */
+  wholeCharacters(index) {
+    this.bytes ??= this.tokenizer.decode(this.ids);
+    const continues = (at) => (this.bytes.charCodeAt(at) & 0xc0) === 0x80;
+    let start = this.starts[index];
+    let end = this.starts[index + 1];
+    for (let left = 3; left > 0 && start > 0 && continues(start); left--) start--;
+    for (let left = 3; left > 0 && continues(end); left--) end++;
+    const whole = this.bytes.slice(start, end);
+    const isCut = end - start > this.starts[index + 1] - this.starts[index];
+    return isCut && !/\p{Surrogate}/u.test(decodeUtf8(whole)) ? whole : null;
   }
 
   /** Whether bytes stand at the same places in another view: another normalisation makes another text. */

@@ -18,6 +18,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 from test_viz import HOSTILE, PATTERNS, hostile_texts, tokenizer  # noqa: E402
 
+import pybpe  # noqa: E402
 from pybpe.viz import SAMPLE, write_page  # noqa: E402
 from pybpe.viz.data import packed_classes, tokenizer_data  # noqa: E402
 from pybpe.viz.page import encoder_script  # noqa: E402
@@ -95,6 +96,30 @@ def test_the_text_and_what_is_typed(browser: Any, tmp_path: Path) -> None:
         assert panel.locator(".flow").evaluate("flow => flow.textContent") != ""
     for text in ("it's 'LL \U0001f600\u00a0\u3000\ufeff12345", "</script><img src=x onerror=alert(1)>", "<|end|>a", ""):
         page.type(text, [tok.encode(text) for tok in tokenizers.values()])
+    page.close()
+
+
+def test_a_part_of_a_character_says_of_which(browser: Any, tmp_path: Path) -> None:
+    text = "aé一ÿ".encode() + b"\xff"
+    page = Opened(browser, tmp_path, text, pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, []))
+    hints = []
+    for i in range(len(text)):
+        page.tab.locator("#text .token").nth(i).hover()
+        lines = page.tab.locator("#hint div").all_inner_texts()
+        hints.append([line for line in lines if line.startswith("part of")])
+    assert hints == [[], *[["part of é"]] * 2, *[["part of 一"]] * 3, *[["part of ÿ"]] * 2, []]
+    page.close()
+
+
+def test_a_merge_tree_fits_a_phone(browser: Any, tmp_path: Path) -> None:
+    word = "abcdefghijklmn"
+    tokens = {**{i: bytes([i]) for i in range(256)}, **{254 + n: word[:n].encode() for n in range(2, len(word) + 1)}}
+    merges = [(word[: n - 1].encode(), word[n - 1].encode()) for n in range(2, len(word) + 1)]
+    page = Opened(browser, tmp_path, word, pybpe.Tokenizer(tokens, merges), viewport={"width": 390, "height": 844})
+    page.tab.locator("#text .token").click()
+    tree = page.tab.locator("#details .tree")
+    assert tree.locator(".leaf").count() == len(word)
+    assert tree.evaluate("tree => tree.scrollWidth <= tree.clientWidth")
     page.close()
 
 
