@@ -9,7 +9,7 @@ single token have no pairs any more, and are left out. Of the slots of a large C
 #include "train.h"
 
 /* Ends a word of the copy at `to`; the next one starts at the position that it returns. */
-static uint32_t word_end(uint32_t *ids, uint32_t to) {
+static uint32_t compact_word_end(uint32_t *ids, uint32_t to) {
     if (ids[to - 2] == TRAIN_SEP) {
         return to - 1;
     }
@@ -36,7 +36,7 @@ bool train_compact(pybpe_trainer *t, size_t *budget) {
         uint32_t id = ids[at];
         if (id == TRAIN_SEP) {
             at += 1;
-            to = word_end(ids, to);
+            to = compact_word_end(ids, to);
             runs_move(t, at, to);
         } else {
             at += spans[id];

@@ -46,10 +46,13 @@ void exact_count(pybpe_trainer *t, stretch s) {
     const uint32_t *ids = t->ids;
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);
+    size_t left = exact_number(ids[s.from]);
     for (uint32_t at = s.from; at < s.to; at++) {
-        exact_cell *cell = &cells[exact_number(ids[at]) * columns + exact_number(ids[at + 1])];
+        size_t right = exact_number(ids[at + 1]);
+        exact_cell *cell = &cells[left * columns + right];
         cell->seen.weight += s.weight;
         cell->seen.places_count += 1;
+        left = right;
     }
 }
 
@@ -57,10 +60,14 @@ void exact_note(pybpe_trainer *t, stretch s) {
     const uint32_t *ids = t->ids;
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);
+    size_t left = exact_number(ids[s.from]);
     for (uint32_t at = s.from; at < s.to; at++) {
-        exact_cell *cell = &cells[exact_number(ids[at]) * columns + exact_number(ids[at + 1])];
-        *cell->list.to = at;
-        cell->list.to += cell->list.step;
+        size_t right = exact_number(ids[at + 1]);
+        exact_cell *cell = &cells[left * columns + right];
+        uint32_t *to = cell->list.to;
+        *to = at;
+        cell->list.to = to + cell->list.step;
+        left = right;
     }
 }
 
