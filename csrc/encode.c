@@ -19,6 +19,7 @@ very end.
 */
 #include "encode.h"
 #include "encode_cache.h"
+#include "pretok.h"
 #include "vocab.h"
 
 #define INLINE_ALWAYS static inline __attribute__((always_inline))
@@ -321,12 +322,19 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
 Words
 */
 
+static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, size_t n, size_t i) {
+    if (byte_is_ascii(w[i - 1]) && byte_is_ascii(w[i])) {
+        return !boundary_is_near(&e->boundaries, (uint64_t)w[i] << 32 | (uint64_t)w[i - 1] << 24);
+    }
+    uint64_t around = i >= 4 && n - i >= 4 ? boundary_around(w + i) : boundary_around_careful(w, n, i);
+    return !boundary_is_soft(&e->boundaries, around);
+}
+
 /* Cuts a word into units at its hard boundaries. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
-    const boundary_table *boundaries = &work->e->boundaries;
     size_t start = 0;
     for (size_t i = 1; i < n; i++) {
-        if (!byte_is_continuation(w[i]) && boundary_is_hard(boundaries, w, n, i)) {
+        if (!byte_is_continuation(w[i]) && word_is_hard_at(work->e, w, n, i)) {
             unit_add(work, w + start, i - start);
             start = i;
         }
@@ -339,8 +347,10 @@ static bool key_is_ascii(word_key key) {
     return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
 }
 
-/* Adds the words between text + from and the ends; up to BATCH_WORDS of them. */
-static void words_merge(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+/* Adds the words between text + from and the ends; up to BATCH_WORDS of them. `cut` tells that they are cut already
+   at hard boundaries, except at those between ASCII characters. */
+INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
+                             bool cut) {
     const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
     const uint8_t *end = work->end;
     size_t count = work->count;
@@ -355,7 +365,7 @@ static void words_merge(encode_work *work, const uint8_t *text, size_t from, con
         }
         if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX)) {
             word_key key = word_key_load(w, n, end);
-            if (PYBPE_LIKELY(key_is_ascii(key))) {
+            if (cut || PYBPE_LIKELY(key_is_ascii(key))) {
                 unit_put(work, count, key, &c);
                 count += 1;
                 continue;
@@ -370,7 +380,11 @@ static void words_merge(encode_work *work, const uint8_t *text, size_t from, con
     work->count = count;
 }
 
-/* The same for a vocabulary with tokens that are only taken whole. Such words are rare, so the units before
+static void words_merge(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    words_put(work, text, from, ends, words, false);
+}
+
+/* Adds words for a vocabulary with tokens that are only taken whole. Such words are rare, so the units before
    one may well be flushed: the cache, which holds parts of words too, needs to know nothing of them. */
 static void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     size_t done = 0;
@@ -401,14 +415,31 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
     }
 }
 
-/* Encodes ordinary text. */
-static void text_add(encode_work *work, const uint8_t *text, size_t n) {
+/* Encodes ordinary text, with a splitter that cuts at hard boundaries as well. */
+static void text_add_cut(encode_work *work, pretok_cut_fn *cut, const uint8_t *text, size_t n) {
     size_t ends[BATCH_WORDS];
     size_t pos = 0;
-    while (pos < n && work->code == PYBPE_OK) {
-        size_t words = pybpe_pretok_split(work->e->pretok, text, n, pos, ends, BATCH_WORDS);
-        words_add(work, text, pos, ends, words);
-        pos = ends[words - 1];
+    size_t count;
+    pretok_place place = pretok_place_at(0, n);
+    while (work->code == PYBPE_OK && (count = cut(&place, &work->e->boundaries, text, n, ends, BATCH_WORDS)) > 0) {
+        words_put(work, text, pos, ends, count, true);
+        pos = ends[count - 1];
+    }
+}
+
+/* Encodes ordinary text. */
+static void text_add(encode_work *work, const uint8_t *text, size_t n) {
+    pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
+    if (cut != NULL && work->e->whole.bits == NULL) {
+        text_add_cut(work, cut, text, n);
+    } else {
+        size_t ends[BATCH_WORDS];
+        size_t pos = 0;
+        while (pos < n && work->code == PYBPE_OK) {
+            size_t words = pybpe_pretok_split(work->e->pretok, text, n, pos, ends, BATCH_WORDS);
+            words_add(work, text, pos, ends, words);
+            pos = ends[words - 1];
+        }
     }
     units_flush(work);
 }

@@ -13,62 +13,117 @@ interleave by rank, each side takes the same steps in the same order as it would
 word are the tokens of the left part followed by those of the right part. (This needs no property of
 the vocabulary, and no valid UTF-8.)
 
-Finding such places. For a place between bytes l and r, where r does not continue a character, we look at the
-window (k, l | r, s): the two bytes on each side, or one where l or r is ASCII. A merge whose tokens are long enough
-to cover the window enters it in the set `wide`, any other enters (l, r) in the set `near`, and so does any
-between two ASCII bytes, for which the window is (l, r). If neither set has a place, no merge joins there.
+Finding such places. Between bytes l and r, where r continues a character, we cut nowhere. Elsewhere we look at the
+window: the two characters that meet there, of each at most the three bytes next to the place. A merge whose tokens are
+long enough to cover the window enters it in the set `full`. One that lacks a single byte of it enters the 256
+windows that it may be part of. Any other enters (l, r) in the set `near`, and so does any between two ASCII bytes, for
+which the window is (l, r). If neither set has a place, no merge joins there.
 
-`wide` is a bit set indexed by a hash, so it may say yes for no. That only makes a piece longer.
+`full` is a Bloom filter, each window two bits of one word, so it may say yes for no. That only makes a piece longer.
 */
 #include "encode_boundary.h"
 #include "vocab.h"
 
-/* Enters the place where each merge joins. Returns the number of windows for `wide`; while that is not
-   allocated yet, they are only counted. */
+/* Which of the bytes around a place are its window: of both characters that meet there, at most the three bytes next
+   to it. `shape`, from its top: three bits of the byte behind the place, two of the one before it, two of the one
+   before that. */
+static uint64_t window_of_shape(unsigned shape) {
+    const unsigned continuation = 2; /* top bits 10 */
+    uint64_t left = UINT64_C(0xFF000000);
+    if ((shape >> 2 & 3) == continuation) {
+        left = (shape & 3) == continuation ? UINT64_C(0xFFFFFF00) : UINT64_C(0xFFFF0000);
+    }
+    unsigned lead = shape >> 4; /* 110: of two bytes; 111: of three or four */
+    uint64_t right = lead == 7 ? 0xFFFFFF : lead == 6 ? 0xFFFF : 0xFF;
+    return left | right << 32;
+}
+
+/* Which of the bytes around a place i of a token are the token's, if it has n bytes. */
+static uint64_t bytes_inside(size_t n, size_t i) {
+    uint64_t inside = 0;
+    for (size_t k = 0; k < 8; k++) {
+        inside |= i + k >= 4 && i + k - 4 < n ? UINT64_C(0xFF) << (8 * k) : 0;
+    }
+    return inside;
+}
+
+static size_t enter_near(boundary_table *t, uint64_t around) {
+    uint64_t pair = boundary_near_index(around);
+    t->near[pair / 64] |= UINT64_C(1) << (pair % 64);
+    return 0;
+}
+
+/* While `full` is not allocated yet, windows are only counted. */
+static size_t enter_full(boundary_table *t, uint64_t around) {
+    if (t->full != NULL) {
+        uint64_t index = boundary_full_index(t, around);
+        t->full[index >> 12] |= UINT64_C(1) << (index & 63) | UINT64_C(1) << (index >> 6 & 63);
+    }
+    return 1;
+}
+
+/* Enters the place where merge m joins. Returns the number of windows for `full`. */
+static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
+    const uint8_t *token = vocab_token(v, v->merged[m]);
+    size_t n = vocab_token_length(v, v->merged[m]);
+    size_t i = vocab_token_length(v, v->merges[2 * m]);
+    if (byte_is_continuation(token[i])) {
+        return 0;
+    }
+    uint64_t around = boundary_around_careful(token, n, i);
+    bool ascii = byte_is_ascii(token[i - 1]) && byte_is_ascii(token[i]);
+    bool unsure = i == 1 && byte_is_continuation(token[0]); /* how long the window is depends on the byte before */
+    uint64_t missing = t->windows[boundary_shape(around)] & ~bytes_inside(n, i);
+    uint64_t unit = missing & UINT64_C(0x0101010101010101); /* the lowest bit of each missing byte */
+    if (ascii || unsure || (unit & (unit - 1)) != 0) {
+        return enter_near(t, around);
+    }
+    size_t windows = 0;
+    for (unsigned byte = 0; byte < (missing == 0 ? 1 : 256); byte++) {
+        windows += enter_full(t, around | unit * byte);
+    }
+    return windows;
+}
+
+/* Characters are not looked into: all pairs with a continuation byte on the right. */
+static void enter_continuations(boundary_table *t) { memset(t->near + 0x80 * 256 / 64, 0xFF, (0xC0 - 0x80) * 256 / 8); }
+
+/* Enters all merges, or only counts the windows. */
 static size_t enter_merges(boundary_table *t, const pybpe_vocab *v) {
     size_t windows = 0;
     for (size_t m = 0; m < v->merges_count; m++) {
-        const uint8_t *token = vocab_token(v, v->merged[m]);
-        size_t n = vocab_token_length(v, v->merged[m]);
-        size_t i = vocab_token_length(v, v->merges[2 * m]);
-        if (byte_is_continuation(token[i])) {
-            continue;
-        }
-        if ((byte_is_ascii(token[i - 1]) && byte_is_ascii(token[i])) || !boundary_has_window(token, n, i)) {
-            uint32_t pair = (uint32_t)token[i - 1] << 8 | token[i];
-            t->near[pair / 64] |= UINT64_C(1) << (pair % 64);
-            continue;
-        }
-        windows += 1;
-        if (t->wide != NULL) {
-            uint32_t index = boundary_wide_index(t, boundary_window(token, i));
-            t->wide[index / 64] |= UINT64_C(1) << (index % 64);
-        }
+        windows += enter_merge(t, v, m);
     }
     return windows;
 }
 
 int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    /* 16 bits a window keep false alarms rare. More than 2^22 bits would not stay in a level 2 cache. */
+    /* 16 bits a window keep false alarms rare, about one place in 100. More than 2^22 bits would not stay in a
+       level 2 cache. */
     const unsigned log2_min = 12;
     const unsigned log2_max = 22;
-    *t = (boundary_table){.wide = NULL};
+    *t = (boundary_table){.full = NULL};
+    for (unsigned shape = 0; shape < 128; shape++) {
+        t->windows[shape] = window_of_shape(shape);
+    }
+    enter_continuations(t);
     size_t windows = enter_merges(t, v);
     unsigned log2_bits = log2_min;
     while (log2_bits < log2_max && (size_t)1 << log2_bits < 16 * windows) {
         log2_bits += 1;
     }
-    t->wide_shift = 32 - log2_bits;
-    size_t words = ((size_t)1 << log2_bits) / 64;
-    t->wide = mem_alloc_zeroed(mem, words, sizeof *t->wide);
-    if (t->wide == NULL) {
-        return error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->wide);
+    unsigned log2_words = log2_bits - 6;
+    size_t words = (size_t)1 << log2_words;
+    t->full_shift = 64 - log2_words - 12;
+    t->full = mem_alloc_zeroed(mem, words, sizeof *t->full);
+    if (t->full == NULL) {
+        return error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->full);
     }
     enter_merges(t, v);
     return PYBPE_OK;
 }
 
 void boundary_table_free(boundary_table *t, const pybpe_allocator *mem) {
-    mem_free(mem, t->wide);
-    t->wide = NULL;
+    mem_free(mem, t->full);
+    t->full = NULL;
 }

@@ -6,44 +6,62 @@ Hard boundaries: places inside a word that no merge can ever cross. Internal.
 
 #include "base.h"
 
-/* Two bit sets over what lies around a place between two bytes; see encode_boundary.c. */
+/* Two sets over what lies around a place between two bytes; see encode_boundary.c. */
 typedef struct boundary_table {
-    uint64_t near[65536 / 64]; /* indexed by left byte * 256 + right byte */
-    uint64_t *wide;            /* indexed by a hash of two bytes on each side */
-    unsigned wide_shift;       /* 32 - log2(bits of wide) */
+    uint64_t near[65536 / 64]; /* a bit for each right byte * 256 + left byte */
+    uint64_t windows[128];     /* boundary_shape -> which of the bytes around a place are its window */
+    uint64_t *full;            /* two bits in one of its words for each window */
+    unsigned full_shift;       /* 64 - log2(words of full) - 12 */
 } boundary_table;
-
-static inline bool boundary_bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> (i % 64) & 1; }
-
-static inline uint32_t boundary_wide_index(const boundary_table *t, uint32_t window) {
-    return window * UINT32_C(0x9E3779B1) >> t->wide_shift; /* Knuth's multiplicative hashing */
-}
 
 static inline bool byte_is_ascii(uint8_t byte) { return byte < 0x80; }
 static inline bool byte_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-/* The bytes around place i of w, those that lie inside a neighbouring character: 0 if it is ASCII. */
-static inline uint32_t boundary_window(const uint8_t *w, size_t i) {
-    uint32_t left = byte_is_ascii(w[i - 1]) ? 0 : w[i - 2];
-    uint32_t right = byte_is_ascii(w[i]) ? 0 : w[i + 1];
-    return left << 24 | (uint32_t)w[i - 1] << 16 | (uint32_t)w[i] << 8 | right;
+/* The four bytes on each side of a place, in the order of the text, the first in the low bits. */
+static inline uint64_t boundary_around(const uint8_t *place) { return load_u64(place - 4); }
+
+/* The same for place i of w[0..n), zeros standing for bytes outside of it. */
+static inline uint64_t boundary_around_careful(const uint8_t *w, size_t n, size_t i) {
+    uint64_t around = 0;
+    for (size_t k = 0; k < 8; k++) {
+        if (i + k >= 4 && i + k - 4 < n) {
+            around |= (uint64_t)w[i + k - 4] << (8 * k);
+        }
+    }
+    return around;
 }
 
-/* Whether boundary_window(w, i) stays inside w[0..n). */
-static inline bool boundary_has_window(const uint8_t *w, size_t n, size_t i) {
-    return (byte_is_ascii(w[i - 1]) || i >= 2) && (byte_is_ascii(w[i]) || i + 2 <= n);
+/* Those bits around a place that tell how many bytes the characters on both sides have, gathered: bits 22, 23, 30, 31
+   and 37 to 39 become the top bits of the product. */
+static inline uint64_t boundary_shape(uint64_t around) {
+    const uint64_t bits = UINT64_C(0xE0C0C00000);
+    const uint64_t factor = UINT64_C(1) << 35 | UINT64_C(1) << 29 | UINT64_C(1) << 24;
+    return (around & bits) * factor >> 57;
 }
 
-/* Whether the word w[0..n) can be cut at i, 0 < i < n, without changing its tokens. Only places before a
-   byte that is not a continuation byte may be asked. */
-static inline bool boundary_is_hard(const boundary_table *t, const uint8_t *w, size_t n, size_t i) {
-    if (boundary_bit(t->near, (uint32_t)w[i - 1] << 8 | w[i])) {
-        return false;
-    }
-    if (byte_is_ascii(w[i - 1]) && byte_is_ascii(w[i])) {
-        return true;
-    }
-    return boundary_has_window(w, n, i) && !boundary_bit(t->wide, boundary_wide_index(t, boundary_window(w, i)));
+static inline uint64_t boundary_near_index(uint64_t around) { return around >> 24 & 0xFFFF; }
+
+/* Where in `full` the window is: the number of a word of 64 bits, then 6 bits for each of two bits in it. */
+static inline uint64_t boundary_full_index(const boundary_table *t, uint64_t around) {
+    uint64_t window = around & t->windows[boundary_shape(around)];
+    return window * UINT64_C(0x9E3779B97F4A7C15) >> t->full_shift; /* Knuth's multiplicative hashing */
+}
+
+static inline bool boundary_is_near(const boundary_table *t, uint64_t around) {
+    uint64_t pair = boundary_near_index(around);
+    return t->near[pair / 64] >> pair % 64 & 1;
+}
+
+static inline bool boundary_is_full(const boundary_table *t, uint64_t around) {
+    uint64_t index = boundary_full_index(t, around);
+    uint64_t bits = t->full[index >> 12];
+    return bits >> (index & 63) & bits >> (index >> 6 & 63) & 1;
+}
+
+/* Whether some merge may cross a place, so that a word must not be cut there. What is around the word does not matter: it
+   can only make this true. */
+static inline bool boundary_is_soft(const boundary_table *t, uint64_t around) {
+    return boundary_is_near(t, around) | boundary_is_full(t, around); /* no branch: both are hard to predict */
 }
 
 /* From the merges of v. */

@@ -31,6 +31,7 @@ static const char *const simd_names[] = {
 };
 
 struct pybpe_pretok {
+    pretok_cut_fn *cut; /* one of these, the other is NULL */
     pretok_split_fn *split;
     enum pretok_simd simd;
     pybpe_allocator mem;
@@ -114,10 +115,10 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
     if (p == NULL) {
         return error_set_memory(err, "a splitter", sizeof *p);
     }
-    p->mem = mem_of(mem);
+    *p = (pybpe_pretok){.mem = mem_of(mem)};
     if ((pattern & ~PYBPE_PATTERN_DIGITS1) == PYBPE_PATTERN_GPT2) {
         p->simd = simd_choose();
-        p->split = pretok_gpt2_splitter(p->simd, (pattern & PYBPE_PATTERN_DIGITS1) != 0);
+        p->cut = pretok_gpt2_cutter(p->simd, (pattern & PYBPE_PATTERN_DIGITS1) != 0);
     } else {
         p->simd = PRETOK_SWAR; /* there is one splitter for all machines */
         p->split = pretok_scan_splitter(pattern);
@@ -136,5 +137,11 @@ void pybpe_pretok_free(pybpe_pretok *p) {
 const char *pybpe_pretok_simd(const pybpe_pretok *p) { return simd_names[p->simd]; }
 
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
-    return p->split(text, n, pos, ends, cap);
+    if (p->split != NULL) {
+        return p->split(text, n, pos, ends, cap);
+    }
+    pretok_place place = pretok_place_at(pos, n);
+    return p->cut(&place, NULL, text, n, ends, cap);
 }
+
+pretok_cut_fn *pretok_cutter(const pybpe_pretok *p) { return p->cut; }

@@ -27,6 +27,9 @@ two characters, so it may be some bytes shorter than 64.
 
 A block depends on the text before it through one character and a contraction, and rule 2 looks one
 character ahead. So nothing is scanned twice but the block in which a call stopped, whatever the text is.
+
+The encoder wants long words cut further, where no merge can cross (encode_boundary.c). Between ASCII characters that is
+rare. Elsewhere it is most places, and the masks tell which places to ask about, so they are found here too.
 */
 #include "pretok.h"
 #include "unicode.h"
@@ -56,20 +59,14 @@ typedef struct han_bytes {
 } han_bytes;
 
 /* What differs between the kinds of machines. */
-typedef void classify_fn(block *b, const uint8_t *p);               /* masks but `inner` of p[0..64), ASCII only */
-typedef han_bytes han_fn(const uint8_t *p);                         /* of p[0..64) */
+typedef void classify_fn(block *b, const uint8_t *p); /* masks but `inner` of p[0..64), ASCII only */
+typedef han_bytes han_fn(const uint8_t *p);           /* of p[0..64) */
+typedef uint64_t hard_fn(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
 typedef size_t emit_fn(size_t *ends, size_t base, uint64_t starts); /* may overwrite ends[0..64) */
 
 /* ---------------------------------------------------------------------------------------------------
 From masks to starts of words
 */
-
-/* What a block leaves to the next one: bits of the next one's first bytes. */
-typedef struct carry {
-    uint64_t letter, number, space, blank; /* bit 0: the class of the character before */
-    uint64_t joined;                       /* no word starts here: the letter of a contraction */
-    uint64_t forced;                       /* a word starts here: a contraction ended before */
-} carry;
 
 /* The bits below `count`, which is 1 to 64. */
 static inline uint64_t bits_below(unsigned count) { return ~UINT64_C(0) >> (BLOCK - count); }
@@ -119,7 +116,7 @@ static inline unsigned contraction_length_gpt2(const uint8_t *text, size_t n, si
 }
 
 /* Rule 3. A contraction may reach into the next block. */
-static void starts_add_contractions(uint64_t *starts, const block *b, carry *next, const uint8_t *text, size_t n,
+static void starts_add_contractions(uint64_t *starts, const block *b, pretok_carry *next, const uint8_t *text, size_t n,
                                     size_t base) {
     uint64_t candidates = *starts & b->apostrophe;
     while (candidates != 0) {
@@ -144,7 +141,7 @@ static void starts_add_contractions(uint64_t *starts, const block *b, carry *nex
 
 /* Rules 1, 2 and 4, and what earlier contractions left. `space_follows` tells of the character behind the
    block; the end of the text counts as whitespace, as for \s+(?!\S). */
-static inline uint64_t block_starts(const block *b, const carry *c, bool space_follows, bool digits1) {
+static inline uint64_t block_starts(const block *b, const pretok_carry *c, bool space_follows, bool digits1) {
     unsigned last = b->length - 1;
     uint64_t changes = (b->letter ^ (b->letter << 1 | c->letter)) | (b->number ^ (b->number << 1 | c->number)) |
                        (b->space ^ (b->space << 1 | c->space));
@@ -157,9 +154,9 @@ static inline uint64_t block_starts(const block *b, const carry *c, bool space_f
     return ((starts & ~c->joined) | c->forced) & bits_below(b->length);
 }
 
-static inline carry block_carry(const block *b) {
+static inline pretok_carry block_carry(const block *b) {
     unsigned last = b->length - 1;
-    return (carry){
+    return (pretok_carry){
         .letter = b->letter >> last & 1,
         .number = b->number >> last & 1,
         .space = b->space >> last & 1,
@@ -190,16 +187,35 @@ __attribute__((always_inline)) static inline block block_load(const uint8_t *tex
     return b;
 }
 
-__attribute__((always_inline)) static inline size_t split_masked(const uint8_t *text, size_t n, size_t pos,
-                                                                 size_t *ends, size_t cap, classify_fn *classify,
-                                                                 han_fn *han, emit_fn *emit, bool digits1) {
-    if (pos == n) {
-        return 0;
+/* The places of a block, other than starts of words, that are asked about: those between characters of which at least
+   one is beyond ASCII. */
+static inline uint64_t block_places(const block *b, const uint8_t *text, size_t base, uint64_t starts) {
+    uint64_t high_before = base > 0 && !byte_is_ascii(text[base - 1]);
+    return (b->high | b->high << 1 | high_before) & ~b->inner & ~starts & bits_below(b->length);
+}
+
+/* Of the `places` of the block at text[base], those where no merge can cross. */
+__attribute__((always_inline)) static inline uint64_t places_hard(uint64_t places, const boundary_table *t,
+                                                                  const uint8_t *text, size_t n, size_t base) {
+    bool at_edge = base < 4 || n - base < BLOCK + 4;
+    uint64_t soft = 0;
+    for (uint64_t rest = places; rest != 0; rest &= rest - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(rest);
+        uint64_t around =
+            PYBPE_UNLIKELY(at_edge) ? boundary_around_careful(text, n, base + at) : boundary_around(text + base + at);
+        soft |= (uint64_t)boundary_is_soft(t, around) << at;
     }
-    carry c = {.forced = 1}; /* pos starts a word, which ends none */
-    uint64_t ends_none = 1;
+    return places & ~soft;
+}
+
+/* Cuts into words, or if t is not NULL, further. */
+__attribute__((always_inline)) static inline size_t cut_masked(pretok_place *place, const boundary_table *t,
+                                                               const uint8_t *text, size_t n, size_t *ends, size_t cap,
+                                                               classify_fn *classify, han_fn *han, hard_fn *hard,
+                                                               emit_fn *emit, bool digits1) {
+    pretok_carry c = place->carry;
+    size_t base = place->base;
     size_t count = 0;
-    size_t base = pos;
     while (base < n && cap - count >= BLOCK) {
         block b = block_load(text, n, base, classify, han);
         uint64_t starts = block_starts(&b, &c, is_space_or_end(text, n, base + b.length), digits1);
@@ -207,11 +223,17 @@ __attribute__((always_inline)) static inline size_t split_masked(const uint8_t *
         if ((starts & b.apostrophe) != 0) {
             starts_add_contractions(&starts, &b, &c, text, n, base);
         }
-        count += emit(ends + count, base, starts & ~ends_none);
-        ends_none = 0;
+        if (b.high != 0 && t != NULL) {
+            starts |= hard(block_places(&b, text, base, starts), t, text, n, base);
+        }
+        count += emit(ends + count, base, starts & ~place->ends_none);
+        place->ends_none = 0;
         base += b.length;
     }
-    if (base == n && count < cap) {
+    place->carry = c;
+    place->base = base;
+    if (base == n && !place->ended && count < cap) {
+        place->ended = true;
         ends[count++] = n;
     }
     return count;
@@ -370,32 +392,39 @@ AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
 Choice
 */
 
+/* Those functions that each kind of machine gets its own copy of. simd_hard stays a function of its own: as part of a
+   larger one its loop would have to keep values in memory. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot stand in parentheses */
-#define SPLITTERS(simd, attribute)                                                                                     \
-    attribute static size_t simd##_split(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {        \
-        return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, false);                 \
+#define CUTTERS(simd, attribute)                                                                                       \
+    attribute __attribute__((noinline)) static uint64_t simd##_hard(uint64_t places, const boundary_table *t,          \
+                                                                    const uint8_t *text, size_t n, size_t base) {      \
+        return places_hard(places, t, text, n, base);                                                                  \
     }                                                                                                                  \
-    attribute static size_t simd##_split_digits1(const uint8_t *text, size_t n, size_t pos, size_t *ends,              \
-                                                 size_t cap) {                                                         \
-        return split_masked(text, n, pos, ends, cap, simd##_classify, simd##_han, simd##_emit, true);                  \
+    attribute static size_t simd##_cut(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n,    \
+                                       size_t *ends, size_t cap) {                                                     \
+        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_han, simd##_hard, simd##_emit, false); \
+    }                                                                                                                  \
+    attribute static size_t simd##_cut_digits1(pretok_place *place, const boundary_table *t, const uint8_t *text,      \
+                                               size_t n, size_t *ends, size_t cap) {                                   \
+        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_han, simd##_hard, simd##_emit, true);  \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-SPLITTERS(swar, )
+CUTTERS(swar, )
 #if defined(__x86_64__)
-SPLITTERS(avx2, AVX2)
-SPLITTERS(avx512, AVX512)
+CUTTERS(avx2, AVX2)
+CUTTERS(avx512, AVX512)
 #endif
 
-pretok_split_fn *pretok_gpt2_splitter(enum pretok_simd simd, bool digits1) {
+pretok_cut_fn *pretok_gpt2_cutter(enum pretok_simd simd, bool digits1) {
 #if defined(__x86_64__)
     if (simd == PRETOK_AVX512) {
-        return digits1 ? avx512_split_digits1 : avx512_split;
+        return digits1 ? avx512_cut_digits1 : avx512_cut;
     }
     if (simd == PRETOK_AVX2) {
-        return digits1 ? avx2_split_digits1 : avx2_split;
+        return digits1 ? avx2_cut_digits1 : avx2_cut;
     }
 #endif
     (void)simd;
-    return digits1 ? swar_split_digits1 : swar_split;
+    return digits1 ? swar_cut_digits1 : swar_cut;
 }

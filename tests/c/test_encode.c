@@ -1,6 +1,7 @@
 /*
 Encoding: worked examples, then random words and vocabularies against the obvious quadratic algorithm.
 */
+#include "base.h" /* before any system header: setenv */
 #include "check.h"
 #include "encode.h"
 #include "encode_cache.h"
@@ -348,6 +349,116 @@ static void test_random_words(void) {
     CHECK_EQ(gave_up, 0);
 }
 
+/* ---------------------------------------------------------------------------------------------------
+Texts: words that are cut further where no merge can cross
+*/
+
+/* Random characters, whole and broken ones, one to four bytes long. Returns how many bytes were written, at most n. */
+static size_t random_text(uint64_t *state, uint8_t *text, size_t n) {
+    const char *pieces[] = {"a",
+                            "b",
+                            "'s",
+                            " ",
+                            "1",
+                            "\xC3\xA9",
+                            "\xD0\xB0",
+                            "\xD0\xB1",
+                            "\xE4\xB8\xAD",
+                            "\xE4\xB8\x80",
+                            "\xE6\x96\x87",
+                            "\xE3\x80\x82",
+                            "\xE3\x80\x80",
+                            "\xEF\xBC\x8C",
+                            "\xF0\x9F\x98\x80",
+                            "\xF0\x9F",
+                            "\xE4\xB8",
+                            "\xE4",
+                            "\xAD",
+                            "\xFF"};
+    const size_t whole = 15;
+    size_t used = random_below(state, 4) == 0 ? sizeof pieces / sizeof pieces[0] : whole;
+    size_t length = 0;
+    for (;;) {
+        const char *piece = pieces[random_below(state, used)];
+        if (length + strlen(piece) > n) {
+            return length;
+        }
+        memcpy(text + length, piece, strlen(piece));
+        length += strlen(piece);
+    }
+}
+
+/* Merges of tokens that stand side by side in random texts, so that many cross from one character to another. */
+static void grown_vocab(small_vocab *v, uint64_t *state, size_t merges) {
+    small_start(v);
+    while (v->merges_count < merges) {
+        uint8_t text[16];
+        uint32_t ids[16];
+        size_t n = random_text(state, text, sizeof text);
+        naive_prepare(v);
+        size_t count = merge_naive(v, text, n, ids);
+        naive_forget(v);
+        if (count > 1) {
+            size_t at = random_below(state, count - 1);
+            small_add_merge(v, ids[at], ids[at + 1]);
+        }
+    }
+}
+
+/* The ids of a text by definition: those of its words. */
+static size_t text_naive(const small_vocab *v, const pybpe_pretok *p, const uint8_t *text, size_t n, uint32_t *ids) {
+    size_t count = 0;
+    size_t ends[64];
+    for (size_t pos = 0; pos < n;) {
+        size_t words = pybpe_pretok_split(p, text, n, pos, ends, 64);
+        for (size_t i = 0; i < words; i++) {
+            count += merge_naive(v, text + pos, ends[i] - pos, ids + count);
+            pos = ends[i];
+        }
+    }
+    return count;
+}
+
+static size_t compare_texts(subject *s, const small_vocab *v, uint64_t *state, size_t texts) {
+    static uint32_t want[800];
+    static uint32_t ids[800];
+    size_t cut = 0;
+    naive_prepare(v);
+    for (size_t i = 0; i < texts; i++) {
+        size_t room = random_below(state, i % 2 == 0 ? 20 : 800);
+        uint8_t *text = malloc(room + 1); /* of its own, so that a sanitizer sees what is read outside of it */
+        size_t n = random_text(state, text, room);
+        uint8_t *exact = malloc(n + (n == 0));
+        memcpy(exact, text, n);
+        size_t count = text_naive(v, pybpe_encoder_pretok(s->e), exact, n, want);
+        size_t got = 0;
+        CHECK_EQ(pybpe_encode(s->e, s->c, NULL, exact, n, ids, 4, n, &got, NULL), PYBPE_OK);
+        CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
+        cut += count;
+        free(text);
+        free(exact);
+    }
+    naive_forget(v);
+    return cut;
+}
+
+static void test_random_texts(void) {
+    const char *simd_names[] = {"swar", "avx2", "avx512"};
+    uint64_t state = 0xD1B54A32D192ED03;
+    size_t tokens = 0;
+    for (size_t round = 0; round < 30; round++) {
+        static small_vocab v;
+        setenv("PYBPE_SIMD", simd_names[round % 3], 1);
+        grown_vocab(&v, &state, 10 + 10 * (round % 5));
+        pybpe_vocab_spec spec = small_spec(&v);
+        subject s = subject_new(&spec);
+        tokens += compare_texts(&s, &v, &state, 60);
+        subject_free(&s);
+    }
+    unsetenv("PYBPE_SIMD");
+    CHECK(tokens > 100000);
+}
+
 /* Long words of one letter, whose tokens are known: a ladder of doublings. */
 static void test_long_words(void) {
     small_vocab v;
@@ -516,6 +627,7 @@ int main(void) {
     test_arguments();
     test_large_vocabulary();
     test_random_words();
+    test_random_texts();
     test_long_words();
     test_full_cache();
     test_failing_memory();
