@@ -79,7 +79,7 @@ def add_corpus(commands: Any) -> None:
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--normalize", metavar="N", help="NFC or NFKC")
+    parser.add_argument("--normalize", "--normalizer", metavar="N", help="NFC or NFKC")
     parser.add_argument("--languages", metavar="L,L", help="keep these, such as zh,en")
     parser.add_argument("--min-confidence", type=float, default=0.0, metavar="C", help="of the language, 0 to 1")
     parser.add_argument(
@@ -93,6 +93,7 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
         "--scrub-pii",
         nargs="?",
         const="all",
+        type=_parse_kinds,
         metavar="KINDS",
         help="replace personal data, all (default) or some, such as EMAIL,PHONE",
     )
@@ -100,6 +101,7 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
         "--dedup",
         nargs="?",
         const="exact",
+        type=_parse_dedup,
         metavar="HOW",
         help="exact (default), or normalized: without case, punctuation, spaces",
     )
@@ -117,6 +119,26 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
                 group.add_argument(f"--{end}-{name}", type=kind, metavar=metavar)
     for name in _NGRAMS:
         group.add_argument(f"--{name}", type=_parse_ngrams, metavar="N=X,N=X")
+
+
+# The values of two options may be left out, so an option that stands before a file takes the file for its value.
+
+
+def _parse_dedup(text: str) -> str:
+    if text not in ("exact", "normalized"):
+        raise argparse.ArgumentTypeError(f"expected exact or normalized, not {text!r}; name files before this option")
+    return text
+
+
+def _parse_kinds(text: str) -> str:
+    from ..corpus.pii import KINDS
+
+    if text != "all" and not set(text.split(",")) <= set(KINDS):
+        kinds = ",".join(KINDS)
+        raise argparse.ArgumentTypeError(
+            f"expected all or some of {kinds}, not {text!r}; name files before this option"
+        )
+    return text
 
 
 def _parse_ngrams(text: str) -> dict[int, float]:

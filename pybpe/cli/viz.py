@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, FileMissingError
-from .common import Sink, add_command, check_writable, load, open_source, parse_amount
+from .common import Sink, add_command, add_common, check_writable, load, open_source, parse_amount, report
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -36,7 +35,7 @@ def add_viz(commands: Any) -> None:
     parser.add_argument(
         "--max-bytes", type=parse_amount, metavar="N", help="show the first N bytes of the text (default: 100k)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no summary")
+    add_common(parser, workers=False)
     parser.set_defaults(run=_run_viz)
 
 
@@ -50,9 +49,12 @@ def _run_viz(args: argparse.Namespace) -> None:
     page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
     with Sink(args.output) as sink:
         sink.write(page)
-    if not args.quiet and args.output != "-":
-        cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
-        print(f"{args.output}: {len(page):,} bytes{cut}; open it in a browser", file=sys.stderr)
+    cut = f", the first {max_bytes:,} bytes of the text" if max(total, len(text)) > max_bytes else ""
+    report(
+        args,
+        {"output": args.output, "bytes": len(page)},
+        f"{args.output}: {len(page):,} bytes{cut}; open it in a browser",
+    )
 
 
 def _load_all(paths: list[str]) -> dict[str, Tokenizer]:

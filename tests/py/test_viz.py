@@ -385,7 +385,7 @@ def run(folder: Path, *args: str, stdin: bytes = b"") -> subprocess.CompletedPro
 
 def test_the_command_shows_a_file(folder: Path) -> None:
     result = run(folder, "novel.txt", "-t", "tok.json", "--compare", "other.json", "-o", "a.html")
-    assert b"the first 100,000 bytes" in result.stderr and result.stdout == b""
+    assert b"the first 100,000 bytes" in result.stdout and result.stderr == b""
     data = page_data((folder / "a.html").read_text(encoding="utf-8"))
     assert [shown["name"] for shown in data["tokenizers"]] == ["tok.json", "other.json"]
     size = (folder / "novel.txt").stat().st_size
