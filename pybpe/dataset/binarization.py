@@ -75,10 +75,10 @@ def binarize(
         splits: the shares of train, val and test; fewer than three leave out the last ones.
         split_by: "hash": each document by a hash of its bytes, so that it stays in its split when the
             corpus grows (a JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, by that:
-            so they stay together); "document": each file contiguous, with a border between documents; "token":
-            contiguous, with a border between any two words, but records stay whole. A single document is
-            split as with "token". Shares of contiguous splits are measured in bytes of text; in rows of
-            parquet.
+            so they stay together); "document": each file contiguous, with a border between documents, and files that
+            have too few of them whole, in turn; "token": contiguous, with a border between any two words, but
+            records stay whole. A single document is split as with "token". Shares of contiguous splits are measured
+            in bytes of text; in rows of parquet.
         eot: where <|endoftext|> goes: "prepend" (before each document, as llm.c expects; the default for
             "llmc"), "append" (after each, as nanoGPT expects; the default for the others), or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 from .._binding import Specials
@@ -62,6 +63,18 @@ class Cutting(NamedTuple):
         return cls(cutter(pattern, matcher), context, pattern.is_custom)
 
 
+class Stretch(NamedTuple):
+    """The part that a file has in what is cut into splits, from 0 to 1."""
+
+    start: float
+    end: float
+
+    def place(self, at: float, size: int) -> int:
+        """Where in the file, which has this size, a place of the whole is; its start or end if it is elsewhere."""
+        share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
+        return int(size * min(1.0, max(0.0, share)))
+
+
 class Plan:
     """The tasks of a corpus.
 
@@ -86,14 +99,14 @@ class Plan:
         self._context = max(cutting.context, CONTEXT)
         many = split_by != "token" and len(splits) > 1 and has_many_documents(paths, kinds)
         self.hashed = many and split_by == "hash"
-        self._between_documents = many
+        self._between_documents = many and split_by == "document"
 
     def tasks(self) -> Iterator[Task]:
         """All tasks, in order. Small files share one."""
         task: list[Part] = []
         size = 0
-        for path in self._paths:
-            for part, amount in self._parts(path):
+        for path, stretch in zip(self._paths, self._stretches()):
+            for part, amount in self._parts(path, stretch):
                 task.append(part)
                 size += amount
                 if size >= TASK_BYTES:
@@ -102,23 +115,44 @@ class Plan:
         if task:
             yield task
 
-    def _parts(self, path: str) -> Iterator[tuple[Part, int]]:
+    def _stretches(self) -> Iterator[Stretch]:
+        """Which stretch each file is of what is cut into splits: all of it; or, where documents are to stay whole, its
+        place in the corpus."""
+        if not self._between_documents:
+            yield from repeat(Stretch(0.0, 1.0), len(self._paths))
+            return
+        sizes = [self._text_bytes(path) for path in self._paths]
+        start, total = 0, max(1, sum(sizes))
+        for size in sizes:
+            yield Stretch(start / total, (start + size) / total)
+            start += size
+
+    def _text_bytes(self, path: str) -> int:
+        if self._kinds.kind(path) == "parquet":
+            groups = RowGroups(path, self._kinds.text_key)
+            return sum(size for _, _, size in groups.between(0, groups.rows))
+        if not is_packed(path):
+            return os.path.getsize(path)
+        with open_text(path) as stream:
+            return _length(stream)
+
+    def _parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         """The parts of a file, and how many bytes each has, roughly."""
         if self._kinds.kind(path) == "parquet":
-            yield from self._row_parts(path)
+            yield from self._row_parts(path, stretch)
         elif is_packed(path):
-            yield from self._packed_parts(path)
+            yield from self._packed_parts(path, stretch)
         else:
             with open_text(path) as stream:
-                yield from self._byte_parts(path, stream)
+                yield from self._byte_parts(path, stream, stretch)
 
-    def _row_parts(self, path: str) -> Iterator[tuple[Part, int]]:
+    def _row_parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         groups = RowGroups(path, self._kinds.text_key)
-        for split, start, end in self._shares(groups.rows, lambda row: row):
+        for split, start, end in self._shares(groups.rows, stretch, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield Part(path, first, last, split, True), size
 
-    def _packed_parts(self, path: str) -> Iterator[tuple[Part, int]]:
+    def _packed_parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         """A compressed file is one part, or one for each split."""
         size = os.path.getsize(path)
         if self.hashed or len(self._splits) == 1:
@@ -126,13 +160,13 @@ class Plan:
             return
         with open_text(path) as stream:
             length = _length(stream)
-            for split, start, end in self._shares(length, lambda at: self._border(path, stream, at)):
+            for split, start, end in self._shares(length, stretch, lambda at: self._border(path, stream, at, length)):
                 yield Part(path, start, end, split, True), size * (end - start) // max(1, length)
 
-    def _byte_parts(self, path: str, stream: BinaryIO) -> Iterator[tuple[Part, int]]:
+    def _byte_parts(self, path: str, stream: BinaryIO, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         size = os.fstat(stream.fileno()).st_size
         cut = self._inner_cut(path)
-        for split, start, end in self._shares(size, lambda at: self._border(path, stream, at)):
+        for split, start, end in self._shares(size, stretch, lambda at: self._border(path, stream, at, size)):
             while start < end:
                 stop = end
                 if cut is not None and end - start > TASK_BYTES:
@@ -147,21 +181,27 @@ class Plan:
             return None if kind == "file" else document_cut(kind)
         return None if self._cutting.none else self._cutting.cut
 
-    def _border(self, path: str, stream: BinaryIO, at: int) -> int:
-        """Where a split begins: at the first possible place at or behind a byte."""
-        between = self._kinds.is_divided(path) or (self._between_documents and self._kinds.kind(path) == "special")
-        cut = document_cut(self._kinds.kind(path)) if between else self._cutting.cut
-        return find_cut(stream, at, cut, self._context)
+    def _border(self, path: str, stream: BinaryIO, at: int, size: int) -> int:
+        """Where a split of a file of some size begins: at the first possible place at or behind a byte."""
+        kind = self._kinds.kind(path)
+        if not (self._between_documents or self._kinds.is_divided(path)):
+            return find_cut(stream, at, self._cutting.cut, self._context)
+        if kind == "file":
+            return size if at else 0
+        return find_cut(stream, at, document_cut(kind), self._context)
 
-    def _shares(self, size: int, border: Callable[[int], int]) -> Iterator[tuple[int | None, int, int]]:
-        """(split, start, end) of each split's share of `size` bytes or rows."""
+    def _shares(
+        self, size: int, stretch: Stretch, border: Callable[[int], int]
+    ) -> Iterator[tuple[int | None, int, int]]:
+        """(split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
             yield None, 0, size
             return
         start, total = 0, sum(self._splits)
         for split in range(len(self._splits)):
             last = split == len(self._splits) - 1
-            end = size if last else max(start, border(int(size * sum(self._splits[: split + 1]) / total)))
+            place = stretch.place(sum(self._splits[: split + 1]) / total, size)
+            end = size if last or place == size else max(start, border(place))
             if end > start:
                 yield split, start, end
             start = end

@@ -115,6 +115,29 @@ def test_no_document_straddles_two_splits(
             assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
 
 
+@pytest.mark.parametrize("kind", ["special", "file", "line"])
+def test_documents_of_many_files_stay_whole_and_in_order(tok: pybpe.Tokenizer, tmp_path: Path, kind: str) -> None:
+    """Files of one document each, and larger ones: the first are train, the last test."""
+    texts = [text.replace("\n", " ") for text in documents(300)]
+    counts = [1] * 100 + [60] + [1] * 100 + [40]
+    separator = EOT if kind == "special" else "\n"
+    folder = tmp_path / "in"
+    folder.mkdir()
+    expected: list[str] = []
+    for i, count in enumerate(counts):
+        own = texts[len(expected) : len(expected) + count]
+        data = separator.join(own).encode()
+        expected += [separator.join(own)] if kind == "file" else own
+        (folder / f"{i:03d}.txt{'.gz' if i % 7 == 0 else ''}").write_bytes(gzip.compress(data) if i % 7 == 0 else data)
+    manifest = pybpe.binarize(
+        tok, folder, tmp_path / "out", documents=kind, split_by="document", splits=(6, 3, 1), min_shard_tokens=0
+    )
+    found = [[tok.decode(ids) for ids in split_of_tokens(s, tok.eot_token)[1:]] for s in read(tmp_path / "out")]
+    assert [text for split in found for text in split] == expected[: sum(map(len, found))] == expected
+    shares = [size / sum(manifest.text_bytes.values()) for size in manifest.text_bytes.values()]
+    assert shares == pytest.approx([0.6, 0.3, 0.1], abs=0.15 if kind == "file" else 0.01)
+
+
 @pytest.mark.parametrize("split_by", ["document", "token", "hash"])
 def test_compressed_files_are_split_as_plain_ones(
     tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str

@@ -193,6 +193,7 @@ def test_any_executor_gives_the_same_bytes(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, split_by: str
 ) -> None:
     keywords = {"shard_tokens": 7000, "split_by": split_by}
+    corpus = corpus[::-1]  # so that not one long document is all that is left for val and test
     pybpe.binarize(tok, corpus, tmp_path / "local", **keywords)
     expected = content(tmp_path / "local")
     with ThreadPoolExecutor(3) as threads:
