@@ -250,7 +250,7 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
     }
     uint8_t *bytes = NULL;
     if (f.size > SIZE_MAX) {
-        code = error_set(err, PYBPE_ERR_LIMIT, 0, "%s: too large for this machine's memory", path);
+        code = error_set(err, PYBPE_ERR_LIMIT, 0, "%s: too large for memory", path); /* LCOV_EXCL_LINE: 32 bits only */
     } else if (f.size > 0) {
         bytes = mem_alloc(mem, (size_t)f.size);
         code = bytes == NULL ? error_set_memory(err, path, (size_t)f.size)

@@ -122,16 +122,14 @@ static uint32_t chain_add_edge(chain_table *c, uint32_t node, uint8_t byte, cons
     if (*edge != 0) {
         return (uint32_t)*edge;
     }
-    if (c->nodes == CHAIN_NODES_MAX) {
-        return CHAIN_NONE;
-    }
     if (c->nodes == c->nodes_cap) {
-        uint32_t *more = mem_resize_array(mem, c->ends, 2 * c->nodes_cap, sizeof *more);
+        size_t cap = 2 * c->nodes_cap;
+        uint32_t *more = cap > CHAIN_NODES_MAX ? NULL : mem_resize_array(mem, c->ends, cap, sizeof *more);
         if (more == NULL) {
             return CHAIN_NONE;
         }
         c->ends = more;
-        c->nodes_cap *= 2;
+        c->nodes_cap = cap;
     }
     if (2 * c->nodes >= (size_t)1 << (64 - c->edges_shift)) {
         if (!chain_edges_grow(c, mem)) {
@@ -295,15 +293,14 @@ static bool chain_try(chain_row *r, uint32_t id) {
 
 /* Takes back the last token, which leads nowhere, until a shorter one can be put in its place. */
 static bool chain_back(chain_row *r) {
-    while (r->count > 0) {
+    bool found = false;
+    while (!found && r->count > 0) {
         r->c->dead[r->pos / 64] |= UINT64_C(1) << r->pos % 64;
         uint32_t id = r->c->ids[--r->count];
         r->pos -= r->c->tokens[id].length;
-        if (chain_try(r, r->c->tokens[id].shorter)) {
-            return true;
-        }
+        found = chain_try(r, r->c->tokens[id].shorter);
     }
-    return false;
+    return found;
 }
 
 bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
@@ -312,10 +309,9 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
         return false;
     }
     chain_row r = {.c = c, .t = t, .w = w, .n = n};
-    while (r.pos < n && r.tries <= n * CHAIN_TRIES) {
-        if (!chain_try(&r, chain_longest(c, w + r.pos, n - r.pos, &r.tries)) && !chain_back(&r)) {
-            return false; /* no word is without tokens; but a table that is wrong must not go on for ever */
-        }
+    bool found = true; /* as there always is one: no word is without tokens */
+    while (found && r.pos < n && r.tries <= n * CHAIN_TRIES) {
+        found = chain_try(&r, chain_longest(c, w + r.pos, n - r.pos, &r.tries)) || chain_back(&r);
     }
     *count = r.count;
     return r.pos == n;

@@ -1,5 +1,5 @@
 # What proves the promises of docs/reliability.md beyond `make test`. The tools (Debian's names): clang, clang-tidy,
-# cppcheck, valgrind, libclang-rt-14-dev or that of your clang, gcovr.
+# cppcheck, valgrind, libclang-rt-14-dev or that of your clang, llvm.
 #
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
@@ -94,8 +94,7 @@ coverage-pytest:
 
 coverage-report:
 	llvm-profdata merge -o build/coverage/csrc.profdata build/coverage/raw/*.profraw
-	@llvm-cov report -show-region-summary=false -instr-profile build/coverage/csrc.profdata \
-	    $(COVERAGE_TREE)/pybpe/_core.abi3.so $(COVERED)
+	$(VENV)/python tests/coverage.py build/coverage/csrc.profdata $(COVERAGE_TREE)/pybpe/_core.abi3.so $(COVERED)
 
 # ---------------------------------------------------------------------------------------------------
 # Long runs

@@ -79,10 +79,11 @@ static inline pybpe_vocab_spec small_spec(const small_vocab *v) {
     return spec;
 }
 
-/* An allocator that grants `left` allocations, and counts what is not freed. */
+/* An allocator that grants `left` allocations of `least` bytes or more, and counts what is not freed. */
 typedef struct failing_memory {
     long left;
     long blocks;
+    size_t least;
 } failing_memory;
 
 static inline void *failing_resize(void *context, void *ptr, size_t size) {
@@ -92,10 +93,12 @@ static inline void *failing_resize(void *context, void *ptr, size_t size) {
         free(ptr);
         return NULL;
     }
-    if (m->left == 0) {
-        return NULL;
+    if (size >= m->least) {
+        if (m->left == 0) {
+            return NULL;
+        }
+        m->left -= 1;
     }
-    m->left -= 1;
     m->blocks += ptr == NULL;
     return realloc(ptr, size);
 }

@@ -70,7 +70,7 @@ static void test_sizes(void) {
 
 static void test_allocator(void) {
     for (int own = 0; own < 2; own++) {
-        failing_memory counted = {1000, 0};
+        failing_memory counted = {.left = 1000};
         pybpe_allocator allocator = {failing_resize, &counted};
         const pybpe_allocator *mem = own ? &allocator : NULL;
         CHECK(mem_alloc(mem, 0) == NULL);
@@ -137,7 +137,7 @@ static void test_reading(void) {
     expect_unreadable("/dev/null", EINVAL);
     CHECK(mkfifo("pipe", 0600) == 0);
     expect_unreadable("pipe", EINVAL); /* and does not wait for a writer */
-    failing_memory none = {0, 0};
+    failing_memory none = {.left = 0};
     pybpe_allocator mem = {failing_resize, &none};
     CHECK_EQ(file_read_all("x", &data, &n, &mem, &err), PYBPE_ERR_MEMORY);
     scratch_clear();
@@ -319,7 +319,7 @@ static void test_commit_fails(void) {
 static void test_failing_memory(void) {
     int refusals = 0;
     for (long grant = 0; grant < 10; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_output *o = (pybpe_output *)1;
         pybpe_error err = {0};

@@ -189,7 +189,7 @@ static void test_failing_memory(void) {
     const pybpe_strings strings = {bytes, offsets, WORDS};
     int passed = 0, failures = 0;
     for (long grant = 0; grant < 16; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_counter *c = NULL, *d = NULL;
         pybpe_error err;

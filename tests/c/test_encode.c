@@ -565,7 +565,7 @@ static void expect_memory_errors(const pybpe_vocab_spec *spec, const uint8_t *te
     int passed = 0;
     int wrong = 0;
     for (long grant = 0; grant < 100; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         int code = encode_with(spec, &mem, text, n);
         passed += code == PYBPE_OK;
@@ -606,7 +606,7 @@ static void test_failing_memory_of_chains(void) {
     int merged = 0;
     int wrong = 0;
     for (long grant = 0; grant < 20; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         chain_table chain = {0};
         size_t count = 0;

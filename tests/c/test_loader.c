@@ -172,7 +172,7 @@ static void test_memory(void) {
     int failures = 0, passed = 0;
     scratch_shard("b.bin", 100, 6, 2);
     for (long grant = 0; grant < 20; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_loader *l;
         int32_t x[2], y[2];

@@ -8,18 +8,19 @@ and words long enough for every algorithm: a typed error, nothing leaked, and wi
 #include "scratch.h"
 #include "small_vocab.h"
 
-enum { TEXT_BYTES = 60000, LONG_BYTES = 3000, WORDS = 3000, NEW_TOKENS = 200 };
+enum { TEXT_BYTES = 60000, LONG_BYTES = 3000, WORDS = 3000, NEW_TOKENS = 200, LARGE = 4096, LONG_WORD = 1200000 };
 
 static uint8_t text[TEXT_BYTES];
 static uint64_t counts[WORDS];
 static uint64_t offsets[WORDS + 1];
+static uint32_t new_tokens = NEW_TOKENS;
 
 /* An operation from nothing to a result, of which it returns a number; an error is returned in *code. */
 typedef uint64_t operation(const pybpe_allocator *mem, int *code);
 
-/* With n allocations for n = 0, 1, 2, ... until they are enough. */
-static void check_failures_of(const char *name, operation *run) {
-    failing_memory memory = {.left = -1};
+/* With n allocations of `least` bytes or more for n = 0, 1, 2, ... until they are enough. */
+static void check_failures_of(const char *name, operation *run, size_t least) {
+    failing_memory memory = {.left = -1, .least = least};
     const pybpe_allocator mem = {failing_resize, &memory};
     int code = PYBPE_OK;
     uint64_t expected = run(&mem, &code);
@@ -79,7 +80,7 @@ static uint64_t train(const pybpe_allocator *mem, int *code) {
     static const uint32_t base[] = {'a', 'b', 'c', 'd', 256, 257, ' ', 'e'};
     const pybpe_strings words = {text, offsets, WORDS};
     const pybpe_train_config config = {
-        .vocab_size = 260 + NEW_TOKENS, .max_token_length = 16, .base_merges = base, .base_merges_count = 4};
+        .vocab_size = 260 + new_tokens, .max_token_length = 16, .base_merges = base, .base_merges_count = 4};
     pybpe_trainer *t = NULL;
     uint64_t sum = 0;
     int done = 0;
@@ -152,14 +153,136 @@ static uint64_t files(const pybpe_allocator *mem, int *code) {
     return result;
 }
 
+/* ---------------------------------------------------------------------------------------------------
+Tables that grow far beyond their first size: only what is large fails, since there are thousands of small allocations
+*/
+
+/* More words than the first table of a counter holds. */
+static uint64_t count_many(const pybpe_allocator *mem, int *code) {
+    static uint8_t many[4 * 26 * 26 * 26];
+    pybpe_counter *c = NULL;
+    pybpe_pretok *p = NULL;
+    for (size_t i = 0; i < sizeof many; i += 4) {
+        size_t number = i / 4;
+        many[i] = ' ';
+        for (size_t k = 1; k < 4; k++, number /= 26) {
+            many[i + k] = (uint8_t)('a' + number % 26);
+        }
+    }
+    *code = pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, mem, NULL);
+    *code = *code == PYBPE_OK ? pybpe_counter_new(&c, p, NULL, mem, NULL) : *code;
+    *code = *code == PYBPE_OK ? pybpe_counter_add(c, many, sizeof many, NULL) : *code;
+    uint64_t words = *code == PYBPE_OK ? pybpe_counter_get_stats(c).words : 0;
+    pybpe_counter_free(c);
+    pybpe_pretok_free(p);
+    return words;
+}
+
+/* More tokens, merges and pairs than the first tables of a trainer hold. */
+static uint64_t train_many(const pybpe_allocator *mem, int *code) {
+    new_tokens = 1100;
+    uint64_t result = train(mem, code);
+    new_tokens = NEW_TOKENS;
+    return result;
+}
+
+static uint64_t encode_word(const pybpe_vocab_spec *spec, const uint8_t *word, size_t n, const pybpe_allocator *mem,
+                            int *code) {
+    static uint32_t ids[LONG_WORD];
+    pybpe_vocab *vocab = NULL;
+    pybpe_encoder *e = NULL;
+    pybpe_cache *c = NULL;
+    size_t count = 0;
+    *code = pybpe_vocab_new(&vocab, spec, mem, NULL);
+    *code = *code == PYBPE_OK ? pybpe_encoder_new(&e, vocab, mem, NULL) : *code;
+    *code = *code == PYBPE_OK ? pybpe_cache_new(&c, e, mem, NULL) : *code;
+    *code = *code == PYBPE_OK ? pybpe_encode(e, c, NULL, word, n, ids, 4, n, &count, NULL) : *code;
+    uint64_t sum = count;
+    for (size_t i = 0; i < count && *code == PYBPE_OK; i++) {
+        sum = sum * 31 + ids[i];
+    }
+    pybpe_cache_free(c);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+    return *code == PYBPE_OK ? sum : 0;
+}
+
+/* A word long enough to be merged from left to right, with more tokens than the first tree of them holds. Tokens are of
+   three letters only, so that merges cross every place. */
+static uint64_t encode_from_left(const pybpe_allocator *mem, int *code) {
+    static small_vocab v;
+    static uint8_t word[LONG_WORD];
+    random_state = 1;
+    small_start(&v);
+    while (v.count < SMALL_TOKENS - 1) {
+        uint32_t pair[2];
+        for (int side = 0; side < 2; side++) {
+            uint32_t x = random_below(3 + (uint32_t)v.count - 256);
+            pair[side] = x < 3 ? 'a' + x : 256 + x - 3;
+        }
+        size_t before = v.count;
+        if (small_length(&v, pair[0]) + small_length(&v, pair[1]) <= 12) {
+            small_add_merge(&v, pair[0], pair[1]);
+            v.merges_count -= v.count == before; /* no merge makes a token that is there */
+        }
+    }
+    for (size_t i = 0; i < LONG_WORD; i++) {
+        word[i] = (uint8_t)('a' + random_below(3));
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    return encode_word(&spec, word, LONG_WORD, mem, code);
+}
+
+/* abX cdX for 48 letters X, where at first only ab and cd merge, then 96 different pairs at once: the queue of merges
+   grows while they are made. */
+static uint64_t encode_many_ranks(const pybpe_allocator *mem, int *code) {
+    static small_vocab v;
+    uint8_t word[6 * 48];
+    small_start(&v);
+    uint32_t ab = small_add_merge(&v, 'a', 'b'), cd = small_add_merge(&v, 'c', 'd'), abx[48], cdx[48];
+    for (uint32_t i = 0; i < 48; i++) {
+        uint8_t x = (uint8_t)(i < 26 ? 'A' + i : 'e' + i - 26);
+        abx[i] = small_add_merge(&v, ab, x);
+        cdx[i] = small_add_merge(&v, cd, x);
+        memcpy(word + 6 * i, (uint8_t[]){'a', 'b', x, 'c', 'd', x}, 6);
+    }
+    for (uint32_t i = 0; i < 48; i++) { /* so that the word is not cut */
+        small_add_merge(&v, abx[i], cd);
+        small_add_merge(&v, cdx[i], ab);
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    return encode_word(&spec, word, sizeof word, mem, code);
+}
+
+/* A word whose scratch space is so large that the cache does not keep it. Its merges are out of order, so that it is not
+   merged from left to right: aab is joined to aab by a merge before those that make it. */
+static uint64_t encode_huge(const pybpe_allocator *mem, int *code) {
+    static small_vocab v;
+    static uint8_t word[LONG_WORD];
+    small_start(&v);
+    uint32_t aab = small_add_token(&v, "aab", 3);
+    small_add_merge(&v, aab, aab);
+    small_add_merge(&v, 'a', small_add_merge(&v, 'a', 'b'));
+    for (size_t i = 0; i < LONG_WORD; i++) {
+        word[i] = (uint8_t)"aab"[i % 3];
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    return encode_word(&spec, word, LONG_WORD, mem, code);
+}
+
 int main(void) {
     scratch_enter();
     fill();
-    check_failures_of("counting", count_words);
-    check_failures_of("training", train);
+    check_failures_of("counting", count_words, 0);
+    check_failures_of("training", train, 0);
     memset(text + TEXT_BYTES / 2, 'a', TEXT_BYTES / 2); /* a word that is one chain of tokens */
-    check_failures_of("encoding", encode);
-    check_failures_of("files", files);
+    check_failures_of("encoding", encode, 0);
+    check_failures_of("files", files, 0);
+    check_failures_of("counting many words", count_many, LARGE);
+    check_failures_of("training with many pairs", train_many, LARGE);
+    check_failures_of("a word merged from left to right", encode_from_left, 512);
+    check_failures_of("a word with many merges at once", encode_many_ranks, 512);
+    check_failures_of("a huge word", encode_huge, 1 << 20);
     CHECK_EQ(scratch_clear(), 1);
     scratch_leave();
     return check_report("memory");

@@ -135,6 +135,25 @@ static void test_writing(void) {
     }
 }
 
+/* More than the writer's buffer holds, in one call. */
+static void test_long_writes(void) {
+    enum { MANY = 100000 };
+    static uint16_t ids[MANY];
+    uint32_t got[3];
+    pybpe_shard *s = NULL;
+    for (size_t i = 0; i < MANY; i++) {
+        ids[i] = (uint16_t)(i * 7);
+    }
+    CHECK_EQ(write_shard("w.bin", PYBPE_SHARD_UINT16, ids, 2, MANY, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_shard_open(&s, "w.bin", NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_shard_count(s), MANY);
+    for (uint64_t at = 0; at + 3 <= MANY; at += 1000) {
+        CHECK_EQ(pybpe_shard_read(s, at, 3, got, NULL), PYBPE_OK);
+        CHECK(got[0] == ids[at] && got[1] == ids[at + 1] && got[2] == ids[at + 2]);
+    }
+    pybpe_shard_free(s);
+}
+
 static void test_refused_writes(void) {
     static const uint32_t large[2] = {7, 65536};
     uint8_t data[SCRATCH_HEADER + 16];
@@ -169,7 +188,7 @@ static void test_memory(void) {
     int failures = 0, passed[3] = {0};
     for (int kind = 0; kind < 3; kind++) {
         for (long grant = 0; grant < 10; grant++) {
-            failing_memory m = {grant, 0};
+            failing_memory m = {.left = grant};
             pybpe_allocator mem = {failing_resize, &m};
             pybpe_shard *s = NULL;
             int code;
@@ -199,6 +218,7 @@ int main(void) {
         test_header_bits(id_bytes);
     }
     test_writing();
+    test_long_writes();
     test_refused_writes();
     test_memory();
     scratch_leave();

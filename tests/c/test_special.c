@@ -230,7 +230,7 @@ static void test_failing_memory(void) {
     list_string(&l, "<|b|>");
     int passed = 0, failures = 0;
     for (long grant = 0; grant < 12; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_specials *s = NULL;
         pybpe_error err;

@@ -222,7 +222,7 @@ static void test_failing_memory(void) {
     int passed = 0, failures = 0;
     long grant = 0;
     for (; grant < 2000 && passed < 3; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_trainer *t = NULL;
         pybpe_error err;

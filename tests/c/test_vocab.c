@@ -76,6 +76,9 @@ static void test_new_refuses(void) {
     s.merges[2] = 'b'; /* b + c is no token */
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
+    s.merges[2] = s.merges[3] = 257; /* longer than every token */
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
+    s.merges[3] = 'c';
     s.merges[2] = 259; /* a special */
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
     s.merges[2] = 260; /* nothing */
@@ -535,7 +538,7 @@ static void test_failing_memory(void) {
     int passed[3] = {0};
     for (int kind = 0; kind < 3; kind++) {
         for (long grant = 0; grant < 40; grant++) {
-            failing_memory m = {grant, 0};
+            failing_memory m = {.left = grant};
             pybpe_allocator mem = {failing_resize, &m};
             pybpe_vocab *v = NULL;
             pybpe_error err;

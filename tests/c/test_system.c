@@ -1,0 +1,214 @@
+/*
+System calls that fail, without root and without a special disk: this program has its own open, fsync and the rest,
+which the library is linked with. (tests/faults does the same to the Python package, with every call in turn.) For
+Linux, whose system calls it makes itself.
+*/
+#if defined(__linux__)
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "check.h"
+#include "scratch.h"
+#include "small_vocab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* ---------------------------------------------------------------------------------------------------
+The calls
+*/
+
+enum { OPEN, FSTAT, PREAD, PWRITE, FSYNC, CLOSE, RENAME, ENTROPY, CALLS };
+
+static struct {
+    int left; /* calls until the one that fails, or 0 */
+    int sys_errno;
+} faults[CALLS];
+
+/* From now on the n-th call fails. */
+static void fail(int call, int n, int sys_errno) {
+    faults[call].left = n;
+    faults[call].sys_errno = sys_errno;
+}
+
+static int fails(int call) {
+    if (faults[call].left == 0 || --faults[call].left > 0) {
+        return 0;
+    }
+    errno = faults[call].sys_errno;
+    return 1;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return fails(OPEN) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int fstat(int fd, struct stat *st) { return fails(FSTAT) ? -1 : fstatat(fd, "", st, AT_EMPTY_PATH); }
+
+ssize_t pread(int fd, void *data, size_t n, off_t offset) {
+    return fails(PREAD) ? -1 : syscall(SYS_pread64, fd, data, n, offset);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t n, off_t offset) {
+    return fails(PWRITE) ? -1 : syscall(SYS_pwrite64, fd, data, n, offset);
+}
+
+int fsync(int fd) { return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd); }
+
+int close(int fd) {
+    int result = (int)syscall(SYS_close, fd); /* Linux closes, whatever it then says */
+    return fails(CLOSE) ? -1 : result;
+}
+
+int rename(const char *from, const char *to) {
+    return fails(RENAME) ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int getentropy(void *data, size_t n) { return fails(ENTROPY) || syscall(SYS_getrandom, data, n, 0) < 0 ? -1 : 0; }
+
+int glob(const char *pattern, int flags, int (*on_error)(const char *, int), glob_t *found) {
+    (void)pattern, (void)flags, (void)on_error, (void)found;
+    return GLOB_NOSPACE;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Writing
+*/
+
+static int write_new(pybpe_error *err) {
+    pybpe_output *o = NULL;
+    int code = pybpe_output_open(&o, "file", NULL, err);
+    if (code == PYBPE_OK) {
+        code = pybpe_output_write(o, "new", 3, err);
+        if (code != PYBPE_OK) {
+            pybpe_output_discard(o);
+        } else {
+            code = pybpe_output_commit(o, err);
+        }
+    }
+    return code;
+}
+
+/* Whether `file` holds this, and nothing else is in the folder. */
+static int only_file_is(const char *expected) {
+    char got[16] = "";
+    FILE *f = fopen("file", "rb");
+    size_t n = f == NULL ? 0 : fread(got, 1, sizeof got - 1, f);
+    if (f != NULL) {
+        fclose(f);
+    }
+    return n == strlen(expected) && strcmp(got, expected) == 0 && scratch_clear() == 1;
+}
+
+static void test_writing(void) {
+    static const struct {
+        int call, n, sys_errno;
+        const char *message; /* NULL: it succeeds */
+        const char *left;    /* in the file */
+    } cases[] = {
+        {OPEN, 1, EACCES, "no file can be created", "old"},
+        {OPEN, 1, EINTR, NULL, "new"},
+        {PWRITE, 1, ENOSPC, "cannot be written at offset 0, 3 bytes are missing", "old"},
+        {PWRITE, 1, EINTR, NULL, "new"},
+        {FSYNC, 1, EIO, "cannot be flushed to the disk", "old"},
+        {FSYNC, 1, EINTR, NULL, "new"},
+        {CLOSE, 1, EIO, "cannot be closed", "old"},
+        {CLOSE, 1, EINTR, NULL, "new"},
+        {RENAME, 1, EACCES, "cannot be given its name", "old"},
+        {OPEN, 2, EMFILE, "its folder cannot be opened to be flushed", "new"},
+        {OPEN, 2, EINTR, NULL, "new"},
+        {FSYNC, 2, EIO, "its folder cannot be flushed", "new"},
+        {FSYNC, 2, EINVAL, NULL, "new"}, /* some file systems cannot flush folders */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pybpe_error err;
+        scratch_write("file", "old", 3);
+        fail(cases[i].call, cases[i].n, cases[i].sys_errno);
+        int code = write_new(&err);
+        CHECK_EQ(faults[cases[i].call].left, 0);
+        CHECK_EQ(code, cases[i].message == NULL ? PYBPE_OK : PYBPE_ERR_IO);
+        if (cases[i].message != NULL) {
+            CHECK(strstr(err.msg, cases[i].message) != NULL && strstr(err.msg, "file: ") == err.msg);
+            CHECK_EQ(err.sys_errno, cases[i].sys_errno);
+        }
+        CHECK(only_file_is(cases[i].left));
+    }
+}
+
+static void test_saving(void) {
+    uint8_t data[SCRATCH_TOKENIZER_BYTES];
+    pybpe_vocab *v = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_load_mem(&v, data, put_tokenizer(data), NULL, NULL), PYBPE_OK);
+    scratch_write("file", "old", 3);
+    fail(PWRITE, 1, ENOSPC);
+    CHECK_EQ(pybpe_vocab_save(v, "file", 2, &err), PYBPE_ERR_IO);
+    CHECK(only_file_is("old"));
+    pybpe_vocab_free(v);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Reading, and the rest
+*/
+
+static void test_reading(void) {
+    uint8_t data[SCRATCH_TOKENIZER_BYTES];
+    pybpe_vocab *v = NULL;
+    pybpe_error err;
+    scratch_write("file", data, put_tokenizer(data));
+    fail(FSTAT, 1, EIO);
+    CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_ERR_IO);
+    CHECK(strstr(err.msg, "file: cannot be examined") != NULL);
+    fail(PREAD, 1, EIO);
+    CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_ERR_IO);
+    CHECK(strstr(err.msg, "file: cannot be read at offset 0") != NULL);
+    CHECK_EQ(err.sys_errno, EIO);
+    fail(PREAD, 1, EINTR);
+    CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_OK);
+    pybpe_vocab_free(v);
+    scratch_clear();
+}
+
+static void test_listing(void) {
+    pybpe_loader *l = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_loader_new(&l, "*.bin", 1, 2, 0, 1, 0, NULL, &err), PYBPE_ERR_MEMORY);
+    CHECK(l == NULL && strstr(err.msg, "*.bin") != NULL);
+}
+
+/* Without a random source the tables of words are seeded otherwise, which changes no result. */
+static void test_no_random_source(void) {
+    pybpe_pretok *p = NULL;
+    pybpe_counter *c = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    fail(ENTROPY, 1, ENOSYS);
+    CHECK_EQ(pybpe_counter_new(&c, p, NULL, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(faults[ENTROPY].left, 0);
+    CHECK_EQ(pybpe_counter_add(c, (const uint8_t *)"a b a b a", 9, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_get_stats(c).words, 3);
+    pybpe_counter_free(c);
+    pybpe_pretok_free(p);
+}
+
+int main(void) {
+    scratch_enter();
+    test_writing();
+    test_saving();
+    test_reading();
+    test_listing();
+    test_no_random_source();
+    scratch_leave();
+    return check_report("test_system");
+}
+
+#else
+int main(void) { return 0; }
+#endif
