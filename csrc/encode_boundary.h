@@ -61,7 +61,7 @@ static inline bool boundary_is_full(const boundary_table *t, uint64_t around) {
 /* Whether some merge may cross a place, so that a word must not be cut there. What is around the word does not matter: it
    can only make this true. */
 static inline bool boundary_is_soft(const boundary_table *t, uint64_t around) {
-    return boundary_is_near(t, around) | boundary_is_full(t, around); /* no branch: both are hard to predict */
+    return ((int)boundary_is_near(t, around) | (int)boundary_is_full(t, around)) != 0; /* no branch: hard to predict */
 }
 
 /* From the merges of v. */
