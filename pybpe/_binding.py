@@ -102,11 +102,6 @@ def path_bytes(path: PathLike) -> bytes:
     return encoded
 
 
-def c_buffer(data: Any) -> Any:
-    """What C functions take for an object with the buffer protocol."""
-    return ffi.from_buffer(data)
-
-
 class _Strings:
     """A `pybpe_strings` with the memory it points to."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .. import _binding
 from .clusters import find_clusters
 from .duplicates import DIGEST_BYTES, Repeats
 from .minhash import PERMUTATIONS
@@ -34,7 +36,6 @@ class Decisions:
         self._work, self._spool, self._tasks, self._memory_limit = work, spool, tasks, memory_limit
         self._keep_near = keep_near
         self._near: Array | None = None  # by number among documents that are no exact duplicates
-        self._cluster_names: list[str] | None = None
         self._exact = self._find_exact() if work.dedup is not None else None
         if work.near_dedup is not None:
             self._find_near(work.near_dedup)
@@ -50,25 +51,32 @@ class Decisions:
         import numpy
 
         path = os.path.join(self._spool.folder, "signatures")
-        number = count = 0
         digests: list[bytes] = []
-        with open(path, "wb") as stream:
-            for result in self._spool.results(self._tasks):
-                rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
-                names = numpy.frombuffer(result.section("digests"), dtype=f"V{DIGEST_BYTES}")
-                if self._exact is not None:
-                    stays = ~self._exact[number : number + len(rows)]
-                    number += len(rows)
-                    rows, names = rows[stays], names[stays]
-                stream.write(rows.tobytes())
+        with _binding.Output(path) as output:
+            for rows, names in self._distinct_documents():
+                output.write(rows.tobytes())
                 digests.append(names.tobytes())
-                count += len(rows)
+        self._digests = b"".join(digests)
+        count = len(self._digests) // DIGEST_BYTES
         self._near = numpy.empty(0, dtype=numpy.int64)
         if count:
             rows = numpy.memmap(path, dtype=numpy.uint32, mode="r", shape=(count, PERMUTATIONS))
             self._near = find_clusters(rows, threshold)
-        self._digests = b"".join(digests)
         os.unlink(path)
+
+    def _distinct_documents(self) -> Iterator[tuple[Array, Array]]:
+        """The signatures and digests of each task's documents that are no exact duplicates."""
+        import numpy
+
+        number = 0
+        for result in self._spool.results(self._tasks):
+            rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
+            names = numpy.frombuffer(result.section("digests"), dtype=f"V{DIGEST_BYTES}")
+            if self._exact is not None:
+                stays = ~self._exact[number : number + len(rows)]
+                number += len(rows)
+                rows, names = rows[stays], names[stays]
+            yield rows, names
 
     def fate(self, number: int, place: int) -> tuple[str | None, str | None]:
         """Of a document: why it is dropped, or None; and the name of its cluster, if near duplicates were looked for.
