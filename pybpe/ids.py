@@ -20,40 +20,41 @@ if TYPE_CHECKING:
 CHUNK = 1 << 18  # ids
 
 
-def id_chunks(ids: Iterable[int], vocab_size: int) -> Iterator[IdBuffer]:
-    """The ids in chunks of CHUNK, the last one shorter. Arrays that C can read as they are, are not copied.
+def id_chunks(ids: Iterable[int], vocab_size: int, position: int = 0) -> Iterator[IdBuffer]:
+    """The ids in chunks of CHUNK, the last one shorter. Arrays that C can read as they are, are not copied. `position`
+    is what an error calls the place of the first.
 
     Raises:
         ArgumentError: an item that cannot be an id, with its position. (Ids that are numbers but not in the
             vocabulary are left to C.)
     """
     if isinstance(ids, (list, tuple)):
-        return _list_chunks(ids, vocab_size)
+        return _list_chunks(ids, vocab_size, position)
     try:
         view = memoryview(ids)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # no buffer; or, of numpy, one of times, which has no items for C
         view = None
     if view is None or view.ndim == 1 and view.format == "O":
         instance("ids", ids, Iterable, "a list, an array or another iterable of integers")
-        return _list_chunks(list(ids), vocab_size)
+        return _list_chunks(list(ids), vocab_size, position)
     if view.ndim != 1:
         raise ArgumentError(f"expected ids in one dimension, not an array of shape {view.shape}")
     if view.format in ("H", "I") and view.c_contiguous:
         return (IdBuffer(view[i : i + CHUNK]) for i in range(0, len(view), CHUNK))
-    return _array_chunks(view, vocab_size)
+    return _array_chunks(view, vocab_size, position)
 
 
-def _list_chunks(ids: Sequence[int], vocab_size: int) -> Iterator[IdBuffer]:
+def _list_chunks(ids: Sequence[int], vocab_size: int, position: int) -> Iterator[IdBuffer]:
     for start in range(0, len(ids), CHUNK):
         part = ids[start : start + CHUNK] if len(ids) > CHUNK else ids
         try:
             numbers = array("I", part)
         except (OverflowError, TypeError):
-            raise first_unknown(part, start, vocab_size) from None
+            raise first_unknown(part, position + start, vocab_size) from None
         yield IdBuffer(numbers)
 
 
-def _array_chunks(ids: memoryview, vocab_size: int) -> Iterator[IdBuffer]:
+def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[IdBuffer]:
     """Of an array of other integers: signed, wider, narrower, or with gaps between them."""
     import numpy
 
@@ -61,7 +62,7 @@ def _array_chunks(ids: memoryview, vocab_size: int) -> Iterator[IdBuffer]:
     for start in range(0, len(whole), CHUNK):
         part = whole[start : start + CHUNK]
         if part.dtype.kind not in "iub" or bool(((part < 0) | (part >= vocab_size)).any()):
-            raise first_unknown(part.tolist(), start, vocab_size)
+            raise first_unknown(part.tolist(), position + start, vocab_size)
         yield IdBuffer(part.astype(numpy.uint32))
 
 

@@ -402,13 +402,14 @@ class Tokenizer:
     # ------------------------------------------------------------------------------------------------
     # Decoding
 
-    def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes of ids: a list, an array of numpy or of the array module, or any iterable of int.
+    def decode_bytes(self, ids: Iterable[int], position: int = 0) -> bytes:
+        """The bytes of ids: a list, an array of numpy or of the array module, or any iterable of int. `position` is
+        what an error calls the place of the first.
 
         Raises:
             ArgumentError: an id that is not in the vocabulary; it names the id and its position.
         """
-        return self._decode(list(id_chunks(ids, self.n_vocab)))
+        return self._decode(list(id_chunks(ids, self.n_vocab, position)), position)
 
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
         """The text of ids.

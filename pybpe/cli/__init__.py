@@ -87,7 +87,7 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Runs the command line; returns the exit code. Ctrl-C is for __main__.py to answer."""
     parser = _parser()
     _complete(parser)
     args = parser.parse_args(argv)
@@ -107,9 +107,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(known)
     except Error as error:
         return _fail(error)
-    except KeyboardInterrupt:
-        print("pybpe: interrupted", file=sys.stderr)
-        return 130
     return 0
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import FormatError
+from ..errors import ArgumentError, FormatError
 from .common import Sink, add_command, add_common, add_tokenizer_and_file, add_workers, load, open_source, report
 
 if TYPE_CHECKING:
+    import numpy
+
     from ..tokenizer import Tokenizer
 
 _SHARD_MAGICS = (20240520, 20240801)
@@ -73,12 +76,18 @@ def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
 
     import numpy
 
-    from .. import _binding
+    from ..parallel import map_ordered
 
-    arrays = [numpy.array(ids, dtype=tokenizer.dtype) for ids in _encode_pieces(tokenizer, args)]
-    buffer = io.BytesIO()
-    numpy.save(buffer, numpy.concatenate(arrays) if arrays else numpy.empty(0, dtype=tokenizer.dtype))
-    _binding.write_file(args.output, buffer.getbuffer())
+    encode = partial(tokenizer.encode_to_numpy, allowed_special=() if args.ordinary else "all")
+    arrays = list(map_ordered(encode, _pieces(tokenizer, args.file), args.workers))
+    header = io.BytesIO()
+    numpy.lib.format.write_array_header_1_0(
+        header, {"descr": tokenizer.dtype.str, "fortran_order": False, "shape": (sum(map(len, arrays)),)}
+    )
+    with Sink(args.output) as sink:
+        sink.write(header.getvalue())
+        for array in arrays:
+            sink.write(array.data)
 
 
 def add_decode(commands: Any) -> None:
@@ -96,12 +105,17 @@ def add_decode(commands: Any) -> None:
 
 def _run_decode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
+    position = 0
     with Sink(args.output) as sink:
         for ids in _read_ids(args.file):
-            sink.write(tokenizer.decode_bytes(ids))
+            try:
+                sink.write(tokenizer.decode_bytes(ids, position))
+            except ArgumentError as error:
+                raise ArgumentError(f"{args.file}: {error}") from None
+            position += len(ids)
 
 
-def _read_ids(path: str) -> Iterator[Iterable[int]]:
+def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     """The ids of a file in blocks, in order."""
     block = 1 << 20
     with open_source(path) as stream:
@@ -116,9 +130,11 @@ def _read_ids(path: str) -> Iterator[Iterable[int]]:
             import numpy
 
             try:
-                yield numpy.load(path, allow_pickle=False).ravel()
+                array = numpy.load(path, allow_pickle=False).ravel()
             except ValueError as error:
                 raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
+            for at in range(0, len(array), block):
+                yield array[at : at + block]
         else:
             yield from _decimal_ids(start, stream, path, block)
 

@@ -83,7 +83,7 @@ class Sink:
 
         self._output = None if path == "-" else Output(path)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         if self._output is None:
             sys.stdout.buffer.write(data)
         else:

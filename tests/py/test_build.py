@@ -134,7 +134,7 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
     assert "pybpe/viz/assets/page.html" in names
     assert not any(name.endswith((".c", ".pyc")) for name in names)
     metadata = tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info"
-    assert "pybpe = pybpe.cli:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
+    assert "pybpe = pybpe.__main__:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
 
     code = "import pybpe, pybpe._core; print(pybpe._core.__file__); print(pybpe.__version__)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}

@@ -208,7 +208,13 @@ def test_names_that_are_no_text(folder: Path) -> None:
 
 def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
     bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2 99999", code=2)
-    assert b"99999" in bad.stderr
+    assert bad.stderr == b"pybpe: -: 99999 at position 2 is not an id of this vocabulary (0 to 1999)\n"
+    numpy.save(folder / "bad.npy", numpy.append(numpy.ones(3_000_000, "u2"), [2, 9999]))
+    (folder / "bad.txt").write_bytes(b"1 " * 3_000_000 + b"2 9999")
+    for name in ("bad.npy", "bad.txt"):  # both of several blocks
+        bad = run("decode", "-t", folder / "tok.json", folder / name, code=2)
+        expected = f"pybpe: {folder}/{name}: 9999 at position 3000001 is not an id of this vocabulary (0 to 1999)\n"
+        assert bad.stderr.decode() == expected
     bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2 -3 4", code=2)
     assert b"'-3' at offset 4" in bad.stderr
 
@@ -217,6 +223,19 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     command = f"{sys.executable} -m pybpe encode -t {folder}/tok.json {folder}/novel.txt | head -c 10"
     result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
     assert result.returncode == 0 and result.stderr == b""
+
+
+def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'pybpe.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-m", "pybpe", "--help"], env=env, capture_output=True, check=False)
+    assert (result.returncode, result.stderr) == (130, b"pybpe: interrupted\n")
 
 
 def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
