@@ -2,11 +2,12 @@
 
 The first byte chooses the reader, the rest is the file or the text. The files are of the formats that
 tests/faults/corrupt.py damages: a reader may only raise pybpe.Error, and what it accepts must prove itself valid. A
-splitter must cut as the `regex` package does.
+splitter must cut as the `regex` package does, and what C reads of a tokenizer.json must be what Python reads.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import warnings
@@ -22,6 +23,7 @@ with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
 
     import pybpe
     from llmc_compat import check
+    from pybpe.formats import tokenizer_json
     from pybpe.pattern import Pattern
     from pybpe.pretokenize import utf8
 
@@ -58,12 +60,22 @@ def words(data: bytes) -> None:
         assert list(found) == expected, (pattern, text)
 
 
+def both_json_readers(data: bytes) -> None:
+    """What C takes of a tokenizer.json is what the reader in Python finds."""
+    found = tokenizer_json._loads_quickly(data, "input", None)
+    if found is None:
+        return
+    expected = tokenizer_json.from_object(json.loads(data), "input")
+    assert (list(found.tokens), list(found.merges)) == (list(expected.tokens), list(expected.merges))
+    assert found.fingerprint() == expected.fingerprint()
+
+
 def targets() -> list[Callable[[bytes], None]]:
     """In the order of seeds.py."""
     with tempfile.TemporaryDirectory() as folder:
         corrupt.make_samples(Path(folder))  # some readers need a sound file beside theirs
     readers = [as_file(f"input{form.ending}".removeprefix("input/"), form.read) for form in corrupt.FORMATS.values()]
-    return [*readers, words, as_file("any.bin", lambda path: check.check([path]))]
+    return [*readers, words, both_json_readers, as_file("any.bin", lambda path: check.check([path]))]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ Findings are kept in tests/fuzz/findings/TARGET/, one file each; `make test` rep
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 import sys
@@ -19,6 +20,7 @@ import corrupt  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe import _binding  # noqa: E402
+from pybpe.formats import tokenizer_json  # noqa: E402
 
 TEXT = "the cat sat on the mat; 他说：今天天气很好。 don't 123 \n\n\t déjà vu <|endoftext|>" * 8
 
@@ -42,6 +44,20 @@ def vocab_seeds() -> dict[str, bytes]:
     seeds["version_1"] = struct.pack("<256i", 20240328, 1, 256, *[0] * 253) + b"".join(
         bytes([1, i]) for i in range(256)
     )
+    return seeds
+
+
+def json_seeds() -> dict[str, bytes]:
+    """The id of the special, a byte, and tokenizer.json behind it: as we write it, and shorter, with pairs."""
+    seeds = {}
+    for name, special_ids, special in (("first", "first", 0), ("none", "last", 255)):
+        tokens = ["<|endoftext|>"] if special != 255 else []
+        tok = pybpe.train(iter([TEXT]), vocab_size=280, special_tokens=tokens, special_ids=special_ids, progress=False)
+        whole = json.loads(tokenizer_json.dumps(tok.model))
+        merges = [merge.split(" ") for merge in whole["model"]["merges"]]
+        short = {"model": {"merges": merges, "vocab": whole["model"]["vocab"]}}
+        for kind, data in {"whole": json.dumps(whole), "short": json.dumps(short, separators=(",", ":"))}.items():
+            seeds[f"{name}_{kind}"] = bytes([special]) + data.encode()
     return seeds
 
 
@@ -85,7 +101,8 @@ def python_seeds() -> dict[str, bytes]:
         samples = corrupt.make_samples(Path(folder))
     seeds = {name: bytes([i]) + samples[name] for i, name in enumerate(corrupt.FORMATS)}
     seeds["words"] = bytes([len(corrupt.FORMATS)]) + TEXT.encode()
-    check = bytes([len(corrupt.FORMATS) + 1])
+    seeds["both"] = bytes([len(corrupt.FORMATS) + 1]) + samples["tokenizer.json"]
+    check = bytes([len(corrupt.FORMATS) + 2])
     return seeds | {f"check {name}": check + samples[name] for name in ("tokenizer.bin", "shard", "eval", "model")}
 
 
@@ -93,7 +110,8 @@ def main() -> None:
     """Writes all seeds."""
     folder = Path(sys.argv[1])
     texts = text_seeds()
-    every = {"vocab": vocab_seeds(), "shard": shard_seeds(), "eval": eval_seeds(), "python": python_seeds()}
+    every = {"vocab": vocab_seeds(), "json": json_seeds(), "shard": shard_seeds(), "eval": eval_seeds()}
+    every |= {"python": python_seeds()}
     every |= dict.fromkeys(("encode", "pretok", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
