@@ -55,7 +55,9 @@ class Counts:
         """Word -> count."""
         return self.words.to_dict()
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: object) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
         return Counts.merge([self, other])
 
     @classmethod
@@ -69,6 +71,7 @@ class Counts:
         first = next(counts, None)
         if first is None:
             raise ArgumentError("there are no counts to merge")
+        instance("counts", first, Counts, "made by count_words")
         table = _Table(first.settings)
         table.add(first)
         for more in counts:
@@ -149,6 +152,7 @@ class _Table:
         self._counter = _binding.Counter(None, None)
 
     def add(self, counts: Counts) -> None:
+        instance("counts", counts, Counts, "made by count_words")
         if _comparable(counts.settings) != _comparable(self._settings):
             raise ArgumentError("counts of different patterns, special tokens or normalizers cannot be added")
         self.add_words(counts.words)

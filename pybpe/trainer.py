@@ -102,10 +102,12 @@ def train(
         raise ArgumentError("pass either inputs or counts")
     if base is not None:
         instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    sample = Sample(max_documents, max_bytes, seed).checked()
+    if counts is not None and not sample.is_all:
+        raise ArgumentError("max_documents and max_bytes go with inputs: of ready counts there is no sample")
     ready = counts if isinstance(counts, Counts) else None
     parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
-    sample = Sample(max_documents, max_bytes, seed).checked()
     if ready is not None:
         _check_counts(ready, plan.count)
     elif counts is not None:

@@ -130,6 +130,9 @@ def _run_train(args: argparse.Namespace) -> None:
         check_writable(args.plot)
         curve.check_plot(args.plot)
     counts = _counts(args)
+    reading = input_arguments(args)
+    if counts is not None and not args.counts:  # they are of a sample already, if one was wanted
+        reading |= {"max_documents": None, "max_bytes": None}
     tokenizer = train(
         args.files if counts is None else None,
         counts=counts,
@@ -137,7 +140,7 @@ def _run_train(args: argparse.Namespace) -> None:
         base=load(args.base) if args.base is not None else None,
         checkpoint=args.checkpoint,
         **training_arguments(args),
-        **input_arguments(args),
+        **reading,
     )
     save_tokenizer(tokenizer, args.output)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}

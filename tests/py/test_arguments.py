@@ -55,6 +55,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"inputs": "a\0b"}, "a path cannot contain a NUL"),
     ({"inputs": None, "counts": [("a", 1)]}, "counts must be a Counts, or a dictionary"),
     ({"inputs": None, "counts": {"ab": None}}, "the count of 'ab' must be an integer"),
+    ({"inputs": None, "counts": {"ab": 3}, "max_bytes": 5}, "of ready counts there is no sample"),
 ]
 
 
@@ -130,6 +131,8 @@ def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         (lambda: pybpe.Tokenizer.from_file(5), "expected a path, not int"),  # type: ignore[arg-type]
         (lambda: pybpe.Tokenizer.from_files(5, 5), "expected a path, not int"),  # type: ignore[arg-type]
         (lambda: pybpe.padded_vocab_size(50257, 1.5), "multiple must be an integer"),  # type: ignore[arg-type]
+        (lambda: pybpe.Counts.load(5), "expected a path, not int"),  # type: ignore[arg-type]
+        (lambda: pybpe.Counts.merge([5]), "counts must be made by count_words, not int"),  # type: ignore[list-item]
         (lambda: pybpe.padded_vocab_size(0), "the vocabulary size must be at least 1"),
     ]
     for call, message in calls:

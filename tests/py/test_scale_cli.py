@@ -81,6 +81,8 @@ def test_the_compression_curve(folder: Path) -> None:
     assert len(tok) == 1000
     for row, size in zip(rows, (300, 500, 1000), strict=True):
         assert row == [str(size), f"{len(data) / tok.with_vocab_size(size).count(data):.3f}", str(2 * size * 64)]
+    sample = run("train", path, "--sizes", "300,600", "--max-bytes", "20k", "-o", out)
+    assert pybpe.Tokenizer.from_file(out) == pybpe.train(path, vocab_size=600, max_bytes=20_000), sample.stdout
     facts = json.loads(run("train", path, "--sizes", "300,1k", "--json", "-o", out).stdout)
     assert [point["embedding_parameters"] for point in facts["sizes"]] == [2 * 300 * 768, 2 * 1000 * 768]
 
