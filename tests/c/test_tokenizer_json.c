@@ -196,7 +196,7 @@ static void test_failing_memory(void) {
     int failures = 0;
     long grant = 0;
     for (int code = PYBPE_ERR_MEMORY; code != PYBPE_OK && grant < 1000; grant++) {
-        failing_memory m = {grant, 0};
+        failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_vocab *v = NULL;
         pybpe_error err;

@@ -116,12 +116,13 @@ def test_help_teaches_with_examples() -> None:
 
 STUCK = """
 import sys, threading
-from pybpe import _binding, cli
+from pybpe import _binding
+from pybpe.__main__ import main
 def stuck(*args, **kw):
     print("stuck", flush=True)
     threading.Event().wait()
 _binding.{place} = stuck
-sys.exit(cli.main(sys.argv[1:]))
+sys.exit(main())
 """
 
 
