@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES = 16
 BYTES_PER_DIGEST = 64  # 16 for the digest, 8 for its place, and as much again and more while they are sorted
-LEAST_MEMORY = 1 << 20
+LEAST_MEMORY = 10**6
 _PARTS = 256
 
 
