@@ -149,6 +149,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
 
 
 def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
+    if data.get("version", "1.0") != "1.0":
+        raise FormatError(f"{name}: the version of the format is {data['version']!r}; pybpe reads 1.0")
     if model.get("type", "BPE") != "BPE":
         raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe reads BPE only")
     # unk_token and fuse_unk may be anything: a vocabulary with all bytes knows everything.

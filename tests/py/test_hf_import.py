@@ -192,6 +192,7 @@ TWO_IDS = {
         (changed(post_processor=ROBERTA), "RobertaProcessing"),
         (changed(post_processor=TWO_IDS), "no special token"),
         (changed(truncation={"max_length": 5}), "truncation"),
+        (changed(version="2.0"), "version of the format is '2.0'"),
         (changed(model={"byte_fallback": True}), "byte_fallback"),
         (changed(model={"dropout": 0.1}), "dropout"),
         (changed(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}), "Sequence"),
