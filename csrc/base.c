@@ -112,7 +112,7 @@ void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size) {
 }
 
 void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size) {
-    if (mem == NULL) { /* calloc knows which pages are zero already */
+    if (mem == NULL || mem->resize == malloc_resize) { /* calloc knows which pages are zero already */
         size_t n;
         return size_mul(count, size, &n) && n > 0 ? calloc(count, size) : NULL;
     }
@@ -134,7 +134,7 @@ void mem_free(const pybpe_allocator *mem, void *ptr) {
     }
 }
 
-bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
     /* A table hit at random costs a TLB miss a look-up on 4 KiB pages. Huge pages are 2 MiB, and must be
        asked for before the first touch; a table smaller than one gains nothing from them. */
     const size_t huge = (size_t)2 << 20;
@@ -145,7 +145,11 @@ bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, siz
         return false;
     }
     size_t align = n >= huge ? huge : 64;
-    if (!size_add(n, align, &padded) || (t->block = mem_alloc(mem, padded)) == NULL) {
+    if (!size_add(n, align, &padded)) {
+        return false;
+    }
+    t->block = zeroed ? mem_alloc_zeroed(mem, padded, 1) : mem_alloc(mem, padded);
+    if (t->block == NULL) {
         return false;
     }
     uintptr_t address = ((uintptr_t)t->block + align - 1) & ~(uintptr_t)(align - 1);
@@ -156,6 +160,14 @@ bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, siz
     }
 #endif
     return true;
+}
+
+bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+    return mem_table_make(t, mem, count, size, false);
+}
+
+bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size) {
+    return mem_table_make(t, mem, count, size, true);
 }
 
 void mem_table_free(mem_table *t, const pybpe_allocator *mem) {

@@ -58,6 +58,7 @@ typedef struct mem_table {
     void *block; /* what was allocated */
 } mem_table;
 bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
+bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
 void mem_table_free(mem_table *t, const pybpe_allocator *mem);
 
 /* Secret numbers for hash tables, from the operating system's random source. Nothing that pybpe returns

@@ -34,6 +34,7 @@ struct pybpe_pretok {
     pretok_cut_fn *cut; /* one of these, the other is NULL */
     pretok_split_fn *split;
     enum pretok_simd simd;
+    hash_seed seed;
     pybpe_allocator mem;
 };
 
@@ -115,7 +116,7 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
     if (p == NULL) {
         return error_set_memory(err, "a splitter", sizeof *p);
     }
-    *p = (pybpe_pretok){.mem = mem_of(mem)};
+    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw()};
     if ((pattern & ~PYBPE_PATTERN_DIGITS1) == PYBPE_PATTERN_GPT2) {
         p->simd = simd_choose();
         p->cut = pretok_gpt2_cutter(p->simd, (pattern & PYBPE_PATTERN_DIGITS1) != 0);
@@ -133,6 +134,8 @@ void pybpe_pretok_free(pybpe_pretok *p) {
         mem_free(&mem, p);
     }
 }
+
+hash_seed pretok_seed(const pybpe_pretok *p) { return p->seed; }
 
 const char *pybpe_pretok_simd(const pybpe_pretok *p) { return simd_names[p->simd]; }
 

@@ -38,6 +38,9 @@ static inline pretok_place pretok_place_at(size_t pos, size_t n) {
 typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
                              size_t cap);
 
+/* The seed of all tables of words that this splitter cuts: tables with the same seed are added faster. */
+hash_seed pretok_seed(const pybpe_pretok *p);
+
 /* pretok_gpt2.c: 64 bytes at a time, as bit masks. */
 pretok_cut_fn *pretok_gpt2_cutter(enum pretok_simd simd, bool digits1);
 

@@ -7,7 +7,7 @@ instructions, with no pointer to follow:
     byte   0 1 2 ... len-1 | len ... 14 |  15
            the word        | zeros      | len
 
-The counting table (count.c) and the encoder's cache (encode.c) both use these keys.
+The counting table (count_table.c) and the encoder's cache (encode.c) both use these keys.
 */
 #ifndef PYBPE_WORDKEY_H
 #define PYBPE_WORDKEY_H

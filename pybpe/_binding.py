@@ -303,9 +303,9 @@ class Counter:
         strings = _Strings(words)  # a name, since it must outlive the call
         _call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
-    def merge(self, other: Counter) -> None:
-        """Adds all counts of another table."""
-        _call(lib.pybpe_counter_merge, self.c, other.c)
+    def absorb(self, other: Counter) -> None:
+        """Moves all counts of another table to this one."""
+        _call(lib.pybpe_counter_absorb, self.c, other.c)
 
     @property
     def stats(self) -> Any:

@@ -166,7 +166,7 @@ class WordCounter:
         self._free = {True: [], False: []}
         total = tables.pop()
         while tables:
-            total.merge(tables.pop())
+            total.absorb(tables.pop())
         return total.export()
 
     def _merge_runs(self) -> _binding.Words:

@@ -84,6 +84,33 @@ static void test_by_hand(void) {
     pybpe_pretok_free(p);
 }
 
+/* Both hold the same words with the same counts: each word's is subtracted from those of the other. */
+static void expect_equal(const pybpe_counter *x, const pybpe_counter *y) {
+    const pybpe_counter_stats a = pybpe_counter_get_stats(x), b = pybpe_counter_get_stats(y);
+    CHECK(a.words == b.words && a.bytes == b.bytes && a.total == b.total);
+    table t = table_of(x), u = table_of(y);
+    const pybpe_strings words = {u.bytes, u.offsets, (size_t)u.stats.words};
+    pybpe_counter *difference = counter_of(NULL, NULL);
+    for (uint64_t i = 0; i < t.stats.words; i++) {
+        t.counts[i] = UINT64_MAX - t.counts[i];
+    }
+    const pybpe_strings others = {t.bytes, t.offsets, (size_t)t.stats.words};
+    CHECK_EQ(pybpe_counter_add_words(difference, &others, t.counts, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(difference, &words, u.counts, NULL), PYBPE_OK);
+    table d = table_of(difference);
+    CHECK_EQ(d.stats.words, t.stats.words);
+    for (uint64_t i = 0; i < d.stats.words; i++) {
+        if (d.counts[i] != UINT64_MAX) {
+            CHECK_EQ(d.counts[i], UINT64_MAX);
+            break;
+        }
+    }
+    table_free(&t);
+    table_free(&u);
+    table_free(&d);
+    pybpe_counter_free(difference);
+}
+
 enum { LENGTHS = 40, KINDS = 8 };
 
 /* Word number `kind` of a length: words of all lengths around 15, where the two kinds of slots meet. */
@@ -127,6 +154,38 @@ static void test_random(void) {
     pybpe_counter_free(whole);
     pybpe_counter_free(parts[0]);
     pybpe_counter_free(parts[1]);
+}
+
+/* Texts counted apart, then moved into one table, as their whole is counted; with equal seeds, and with different ones.
+   The table that was emptied counts anew. */
+static void test_absorb(void) {
+    enum { TEXT = 200000, PARTS = 4 };
+    static char text[TEXT];
+    pybpe_pretok *patterns[2] = {NULL, NULL};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_EQ(pybpe_pretok_new(&patterns[i], PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    }
+    for (size_t i = 0; i < TEXT; i++) {
+        text[i] = (char)(random_below(12) == 0 ? ' ' : 'a' + (int)random_below(2));
+    }
+    for (size_t other = 0; other < 2; other++) {
+        pybpe_counter *whole = counter_of(patterns[0], NULL), *sum = counter_of(patterns[0], NULL);
+        pybpe_counter *part = counter_of(patterns[other], NULL);
+        for (size_t i = 0; i < PARTS; i++) {
+            const uint8_t *start = (const uint8_t *)text + i * (TEXT / PARTS);
+            CHECK_EQ(pybpe_counter_add(whole, start, TEXT / PARTS, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_add(part, start, TEXT / PARTS, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_absorb(sum, part, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_get_stats(part).words, 0);
+            CHECK_EQ(pybpe_counter_get_stats(part).total, 0);
+        }
+        expect_equal(whole, sum);
+        pybpe_counter_free(whole);
+        pybpe_counter_free(sum);
+        pybpe_counter_free(part);
+    }
+    pybpe_pretok_free(patterns[0]);
+    pybpe_pretok_free(patterns[1]);
 }
 
 /* So many words that the table grows several times; each stays what it was. */
@@ -174,6 +233,20 @@ static void test_overflow(void) {
     CHECK_EQ(pybpe_counter_merge(c, d, NULL), PYBPE_ERR_LIMIT);
     pybpe_counter_free(c);
     pybpe_counter_free(d);
+    pybpe_pretok *p = NULL; /* moving a short word and a long one */
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    for (uint64_t length = 1; length <= 30; length += 29) {
+        const uint64_t ends[] = {0, length};
+        const pybpe_strings word = {(const uint8_t *)"wwwwwwwwwwwwwwwwwwwwwwwwwwwwww", ends, 1};
+        c = counter_of(p, NULL);
+        d = counter_of(p, NULL);
+        CHECK_EQ(pybpe_counter_add_words(c, &word, &most, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_counter_add_words(d, &word, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_counter_absorb(c, d, NULL), PYBPE_ERR_LIMIT);
+        pybpe_counter_free(c);
+        pybpe_counter_free(d);
+    }
+    pybpe_pretok_free(p);
 }
 
 static void test_failing_memory(void) {
@@ -187,21 +260,24 @@ static void test_failing_memory(void) {
         offsets[i + 1] = (i + 1) * LENGTH;
     }
     const pybpe_strings strings = {bytes, offsets, WORDS};
+    pybpe_pretok *p = NULL; /* every other time the seeds are equal, and words are moved */
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
     int passed = 0, failures = 0;
-    for (long grant = 0; grant < 16; grant++) {
-        failing_memory m = {.left = grant};
+    for (long grant = 0; grant < 32; grant++) {
+        const int same = grant % 2 != 0;
+        failing_memory m = {.left = grant / 2};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_counter *c = NULL, *d = NULL;
         pybpe_error err;
-        int code = pybpe_counter_new(&c, NULL, NULL, &mem, &err);
+        int code = pybpe_counter_new(&c, same ? p : NULL, NULL, &mem, &err);
         if (code == PYBPE_OK) {
-            code = pybpe_counter_new(&d, NULL, NULL, &mem, &err);
+            code = pybpe_counter_new(&d, same ? p : NULL, NULL, &mem, &err);
         }
         if (code == PYBPE_OK) {
             code = pybpe_counter_add_words(c, &strings, NULL, &err);
         }
         if (code == PYBPE_OK) {
-            code = pybpe_counter_merge(d, c, &err);
+            code = same ? pybpe_counter_absorb(d, c, &err) : pybpe_counter_merge(d, c, &err);
         }
         passed += code == PYBPE_OK;
         failures += code != PYBPE_OK && code != PYBPE_ERR_MEMORY;
@@ -209,13 +285,15 @@ static void test_failing_memory(void) {
         pybpe_counter_free(d);
         failures += m.blocks != 0;
     }
+    pybpe_pretok_free(p);
     CHECK_EQ(failures, 0);
-    CHECK(passed > 0 && passed < 16);
+    CHECK(passed > 0 && passed < 32);
 }
 
 int main(void) {
     test_by_hand();
     test_random();
+    test_absorb();
     test_growth();
     test_overflow();
     test_failing_memory();

@@ -49,7 +49,7 @@ def test_counters_merge() -> None:
     for part in parts:
         counter = _binding.Counter(pattern.pretok, _binding.Specials({text: 0 for text in SPECIALS}))
         counter.add(part)
-        total.merge(counter)
+        total.absorb(counter)
         want += expected(part, pattern)
     assert total.export().to_dict() == want
     assert total.stats.total == sum(want.values()) and total.stats.words == len(want)
