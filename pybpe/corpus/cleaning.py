@@ -12,6 +12,7 @@ from functools import partial
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import instance
 from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
@@ -107,10 +108,10 @@ def clean(
     work = _work(
         Kinds(documents, text_key, True),
         normalizer,
-        filters or Filters(),
+        Filters() if filters is None else filters,
         _names("languages", languages),
         min_confidence,
-        tuple(Scorer(*scorer) for scorer in scorers),
+        tuple(map(Scorer.of, scorers)),
         (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else _names("scrub_pii", scrub_pii),
         dedup,
         dedup_paragraphs,
@@ -160,6 +161,7 @@ def _work(
 ) -> Work:
     """The steps, checked."""
     check_normalizer(normalizer)
+    instance("filters", filters, Filters, "corpus.Filters, such as Filters.gopher()")
     if languages:
         check_languages(languages)
     if not 0 <= min_confidence <= 1:

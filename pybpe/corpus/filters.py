@@ -17,15 +17,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import instance, whole_number
 from ..errors import ArgumentError
 from . import lines, repetition
-from .units import DIGIT, LETTERS_PER_UNIT, PUNCTUATION, SPACE, SYMBOL, UNSPACED, Units
+from .units import DIGIT, LETTERS_PER_UNIT, PUNCTUATION, SPACE, SYMBOL, UNSPACED, Units, check_texts
 
 if TYPE_CHECKING:
     import numpy
 
     Array = numpy.ndarray[Any, Any]
 
+_MOST_WORDS = 1000  # of an n-gram
 GOPHER_TOP_NGRAMS = {2: 0.20, 3: 0.18, 4: 0.16}
 GOPHER_REPEATED_NGRAMS = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 
@@ -63,7 +65,7 @@ class Filters:
     Only repeats count, not what they repeat, as in the code that made FineWeb.
 
     Raises:
-        ArgumentError: a limit is not a number, is negative, or a minimum is above its maximum.
+        ArgumentError: a limit is not a number, is negative, or a minimum is above its maximum; an n is not 1 to 1000.
     """
 
     min_chars: int | None = None
@@ -90,6 +92,11 @@ class Filters:
     min_terminal_lines: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("max_top_ngrams", "max_repeated_ngrams"):
+            limits = getattr(self, name)
+            instance(name, limits, (Mapping, type(None)), "limits by n, such as {2: 0.2}")
+            for n in limits or ():
+                whole_number(f"n of {name}", n, 1, _MOST_WORDS)
         for name, value in self.limits():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise ArgumentError(f"{name} must be a number, at least 0, not {value!r}")
@@ -142,6 +149,7 @@ class Filters:
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']
         """
+        texts = check_texts(texts)
         return self.judge(texts, Units(texts))[0]
 
     def judge(self, texts: Sequence[str], units: Units) -> tuple[list[str | None], dict[str, Array]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..arguments import instance
 from ..errors import ArgumentError, MissingExtraError
 
 UNKNOWN = "und"  # as ISO 639-2 calls it: undetermined
@@ -31,6 +32,7 @@ def detect_language(text: str) -> tuple[str, float]:
         MissingExtraError: eldc is not installed.
     """
     detector = _detector()
+    instance("text", text, str, "a str")
     if len(text) > 3 * _SAMPLE:
         middle = (len(text) - _SAMPLE) // 2
         text = "\n".join((text[:_SAMPLE], text[middle : middle + _SAMPLE], text[-_SAMPLE:]))

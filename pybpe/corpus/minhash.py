@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ArgumentError, MissingExtraError
 from ..pretokenize import utf8
-from .units import Units, scramble
+from .units import Units, check_texts, scramble
 
 if TYPE_CHECKING:
     import numpy
@@ -79,15 +79,16 @@ class Banding(NamedTuple):
         return [(i / 10, self.probability(i / 10)) for i in range(11)]
 
 
-def signatures(texts: Sequence[str], units: Units | None = None) -> Array:
-    """The signatures of texts, uint32, shape (texts, PERMUTATIONS). `units`: of these texts, if known.
+def signatures(texts: Sequence[str]) -> Array:
+    """The signatures of texts, uint32, shape (texts, PERMUTATIONS).
 
     Raises:
         MissingExtraError: rensa is not installed.
     """
     import numpy
 
-    hashes, offsets = shingles(texts, Units(texts) if units is None else units)
+    texts = check_texts(texts)
+    hashes, offsets = shingles(texts, Units(texts))
     matrix = _rensa().RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, PERMUTATIONS, _SEED)
     return numpy.array(matrix.to_rows(), dtype=numpy.uint32).reshape(len(texts), PERMUTATIONS)
 
@@ -126,7 +127,8 @@ def jaccard(first: str, second: str) -> float:
     >>> round(jaccard("one two three four five six", "one two three four five seven"), 3)
     0.333
     """
-    hashes, offsets = shingles([first, second], Units([first, second]))
+    texts = check_texts([first, second])
+    hashes, offsets = shingles(texts, Units(texts))
     middle = int(offsets[1])
     a, b = set(hashes[:middle].tolist()), set(hashes[middle:].tolist())
     return len(a & b) / len(a | b)

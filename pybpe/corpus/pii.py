@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..arguments import instance
 from ..errors import ArgumentError
 
 
@@ -146,11 +147,12 @@ def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
     """All findings in a text, in order, none overlapping another.
 
     Raises:
-        ArgumentError: a kind is unknown.
+        ArgumentError: a kind is unknown, or the text is no str.
 
     >>> find_pii("Write to ann@example.com.")
     [Finding(kind='EMAIL', start=9, end=24)]
     """
+    instance("text", text, str, "a str")
     check_kinds(kinds)
     found: list[Finding] = []
     taken = bytearray(len(text))

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import instance
+from ..errors import ArgumentError
+
 if TYPE_CHECKING:
     import numpy
 
@@ -57,6 +60,16 @@ def _class_table() -> Array:
         table[ord(c)] = SPACE
     table[0xE0100:0xE01F0] = LETTER  # variation selectors are marks
     return table
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """The texts as a list. ArgumentError for one text, or for bytes, which have no characters."""
+    if isinstance(texts, str):
+        raise ArgumentError("expected a list of texts, not one str")
+    texts = list(texts)
+    for text in texts:
+        instance("a text", text, str, "a str")
+    return texts
 
 
 class Units:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import shown
 from ..dataset.kinds import Kinds
 from ..dataset.planning import Task
 from ..errors import ArgumentError
@@ -43,6 +44,16 @@ class Scorer(NamedTuple):
     name: str
     function: Callable[[str], float]
     max_score: float
+
+    @classmethod
+    def of(cls, given: Any) -> Scorer:
+        """From (name, function, max_score). ArgumentError for anything else."""
+        parts = tuple(given) if isinstance(given, (tuple, list)) else ()
+        if len(parts) != 3 or not isinstance(parts[0], str) or not callable(parts[1]):
+            raise ArgumentError(f"a scorer must be (name, function, max_score), not {shown(given)}")
+        if isinstance(parts[2], bool) or not isinstance(parts[2], (int, float)):
+            raise ArgumentError(f"the max_score of scorer {parts[0]!r} must be a number, not {shown(parts[2])}")
+        return cls(*parts)
 
     def score(self, text: str) -> float:
         """The score; ArgumentError if the function fails or gives none."""

@@ -380,3 +380,20 @@ def test_a_missing_package_is_named(
     write(tmp_path / "in.jsonl", ["text"])
     assert main(["corpus", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "o.jsonl"), *argument]) == 2
     assert "pip install 'pybpe[" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"filters": "gopher"}, "filters must be corpus.Filters"),
+        ({"scorers": [("name", len)]}, r"a scorer must be \(name, function, max_score\)"),
+        ({"scorers": [len]}, r"a scorer must be \(name, function, max_score\)"),
+        ({"scorers": [("name", "len", 1)]}, r"a scorer must be \(name, function, max_score\)"),
+        ({"scorers": [("name", len, "1")]}, "the max_score of scorer 'name' must be a number"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(arguments: dict[str, object], message: str, tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", ["text"])
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", **arguments)  # type: ignore[arg-type]
+    assert os.listdir(tmp_path) == ["in.jsonl"]

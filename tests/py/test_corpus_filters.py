@@ -165,3 +165,21 @@ def test_no_limits_and_no_texts() -> None:
 def test_wrong_limits(limits: dict[str, object]) -> None:
     with pytest.raises(pybpe.ArgumentError, match="chars|digit|words"):
         Filters(**limits)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [0, -1, 1001, 1.5, "2"])
+def test_n_of_ngrams_is_checked(n: object) -> None:
+    """0 and -1 ended in an error of numpy at the first text; a huge one took as many bytes of memory."""
+    for name in ("max_top_ngrams", "max_repeated_ngrams"):
+        with pytest.raises(pybpe.ArgumentError, match=f"n of {name} must be"):
+            Filters(**{name: {n: 0.5}})  # type: ignore[arg-type]
+        with pytest.raises(pybpe.ArgumentError, match=f"{name} must be limits by n"):
+            Filters(**{name: 0.5})  # type: ignore[arg-type]
+    assert Filters(max_top_ngrams={1000: 0.5}).reasons(["a b"]) == [None]
+
+
+def test_what_are_no_texts() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="not one str"):
+        Filters(min_words=2).reasons("a b")
+    with pytest.raises(pybpe.ArgumentError, match="a text must be a str, not bytes"):
+        Filters(min_words=2).reasons([b"a b"])  # type: ignore[list-item]

@@ -21,7 +21,6 @@ import pybpe  # noqa: E402
 from pybpe import corpus  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.corpus.minhash import PERMUTATIONS, Banding, jaccard, signatures  # noqa: E402
-from pybpe.corpus.units import Units  # noqa: E402
 from pybpe.dataset import planning  # noqa: E402
 from pybpe.dataset.splits import hash_split  # noqa: E402
 
@@ -74,7 +73,7 @@ def test_the_estimate_is_as_good_as_theory_says() -> None:
 
 def test_signatures_depend_on_the_text_alone() -> None:
     texts = [english()[:3000], "", "a", "!!!", chinese()[:500], "a b c", english()[:3000]]
-    together = signatures(texts, Units(texts))
+    together = signatures(texts)
     assert numpy.array_equal(together, numpy.concatenate([signatures([text]) for text in texts]))
     assert len({row.tobytes() for row in together}) == len(texts) - 1
 
