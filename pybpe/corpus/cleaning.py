@@ -117,6 +117,8 @@ def clean(
         dedup_paragraphs,
         near_dedup,
     )
+    if keep_near and near_dedup is None:
+        raise ArgumentError("keep_near marks near duplicates: say by near_dedup how similar those are")
     if executor is None or workers is not None:
         worker_count(workers)
     check_memory_limit(memory_limit)
@@ -166,6 +168,8 @@ def _work(
         check_languages(languages)
     if not 0 <= min_confidence <= 1:
         raise ArgumentError(f"min_confidence must lie in 0 to 1, not {min_confidence}")
+    if min_confidence and not languages:
+        raise ArgumentError("min_confidence is that of the language: name the languages that stay")
     check_kinds(pii)
     if dedup not in (None, *DEDUP):
         raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {dedup!r}")

@@ -386,6 +386,8 @@ def test_a_missing_package_is_named(
     "arguments, message",
     [
         ({"filters": "gopher"}, "filters must be corpus.Filters"),
+        ({"min_confidence": 0.5}, "name the languages"),
+        ({"keep_near": True}, "how similar"),
         ({"scorers": [("name", len)]}, r"a scorer must be \(name, function, max_score\)"),
         ({"scorers": [len]}, r"a scorer must be \(name, function, max_score\)"),
         ({"scorers": [("name", "len", 1)]}, r"a scorer must be \(name, function, max_score\)"),
