@@ -2,20 +2,43 @@
 
     python benchmarks/binarize_one.py LIBRARY CORPUS TOKENIZER.json OUT.bin
 
-Each library does it as its users would, with all CPUs if it can. The text is one document; no token is added.
+Each library does it as its users would, with all CPUs if it can. The text is one document; no token is added. pybpe's
+`binarize` writes a shard of llm.c and a manifest with its SHA-256, and syncs both to the disk; its `encode_files` one
+array, in the same way; the others write the ids, and leave the rest to the system.
 """
 
 import sys
 
 
-def run_pybpe(corpus: str, tokenizer: str, out: str) -> None:
+def run_pybpe_binarize(corpus: str, tokenizer: str, out: str, workers: int | None = None) -> None:
     import pybpe
 
     tok = pybpe.Tokenizer.from_file(tokenizer)
-    pybpe.binarize(tok, corpus, out + ".shards", splits=(1,), format="raw", eot="none", progress=False)
+    pybpe.binarize(tok, corpus, out + ".shards", splits=(1,), eot="none", workers=workers, progress=False)
 
 
-def run_gigatoken(corpus: str, tokenizer: str, out: str) -> None:
+def run_pybpe_binarize_one_worker(corpus: str, tokenizer: str, out: str) -> None:
+    run_pybpe_binarize(corpus, tokenizer, out, 1)
+
+
+def run_pybpe_binarize_from_bin(corpus: str, tokenizer: str, out: str) -> None:
+    run_pybpe_binarize(corpus, tokenizer.replace(".json", ".bin"), out)
+
+
+def run_pybpe_encode_files(corpus: str, tokenizer: str, out: str) -> None:
+    import pybpe
+
+    pybpe.encode_files(pybpe.Tokenizer.from_file(tokenizer), corpus, out + ".npy", progress=False)
+
+
+def run_pybpe_in_memory_one_thread(corpus: str, tokenizer: str, out: str) -> None:
+    import pybpe
+
+    with open(corpus, "rb") as stream:
+        pybpe.Tokenizer.from_file(tokenizer).encode_to_numpy(stream.read()).tofile(out)
+
+
+def run_gigatoken_encode_files(corpus: str, tokenizer: str, out: str) -> None:
     import awkward
     import gigatoken
     import numpy
@@ -24,7 +47,7 @@ def run_gigatoken(corpus: str, tokenizer: str, out: str) -> None:
     awkward.to_numpy(awkward.flatten(ids)).astype(numpy.uint16).tofile(out)
 
 
-def run_gigatoken_one_thread(corpus: str, tokenizer: str, out: str) -> None:
+def run_gigatoken_in_memory_one_thread(corpus: str, tokenizer: str, out: str) -> None:
     import gigatoken
     import numpy
 

@@ -20,11 +20,13 @@ class Run:
         seconds: from start to exit.
         megabytes: the most memory that it held.
         output: what it printed.
+        cpu_seconds: of all its threads, user and system.
     """
 
     seconds: float
     megabytes: float
     output: str
+    cpu_seconds: float
 
 
 def run(command: list[str], timeout: float) -> Run | str:
@@ -44,7 +46,7 @@ def run(command: list[str], timeout: float) -> Run | str:
     if os.waitstatus_to_exitcode(status) != 0:
         print(errors, file=sys.stderr)
         return "failed"
-    return Run(seconds, usage.ru_maxrss / 1024, output)
+    return Run(seconds, usage.ru_maxrss / 1024, output, usage.ru_utime + usage.ru_stime)
 
 
 def run_in_turn(commands: dict[str, list[str]], runs: int, timeout: float) -> dict[str, list[Run | str]]:

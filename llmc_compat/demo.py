@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pybpe
-from pybpe.dataset.manifest import file_sha256
+from pybpe.dataset.hashing import file_sha256
 from pybpe.folders import make_folder
 from pybpe.model import CONTROL_TOKENS
 

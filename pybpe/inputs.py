@@ -8,10 +8,8 @@ one at or behind its end. Whether a place is a safe cut shows in the few bytes a
 from __future__ import annotations
 
 import glob
-import gzip
 import json
 import os
-import random
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +19,11 @@ from typing import Any, BinaryIO, NamedTuple
 try:
     from orjson import loads as _fast_loads
 except ImportError:
-    _fast_loads = json.loads  # type: ignore[assignment,unused-ignore]
+    _decode = json.JSONDecoder().decode
+
+    def _fast_loads(line: bytes) -> Any:  # type: ignore[misc,unused-ignore]
+        return _decode(line.decode())  # json.loads would guess the encoding first
+
 
 from . import _binding
 from .arguments import whole_number
@@ -79,6 +81,8 @@ def open_text(path: str) -> BinaryIO:
     """Opens a file for reading; *.gz and *.zst are decompressed on the way. STDIN is standard input."""
     stream = open_stdin() if path == STDIN else open_input(path)
     if path.endswith(".gz"):
+        import gzip
+
         return _Unpacked(path, stream, gzip.GzipFile(fileobj=stream))  # type: ignore[return-value]
     if path.endswith(".zst"):
         return _Unpacked(path, stream, zstd_module(path).ZstdFile(stream))  # type: ignore[return-value]
@@ -118,10 +122,10 @@ class _Unpacked:
     def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
         try:
             return function(*args)
-        except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        except (EOFError, zlib.error, ValueError) as error:
             problem = str(error)
         except Exception as error:  # ZstdError, whose module may be absent, is a plain Exception
-            if type(error).__name__ != "ZstdError":
+            if type(error).__name__ not in ("BadGzipFile", "ZstdError"):
                 raise
             problem = str(error)
         offset = self._packed.tell()
@@ -244,6 +248,8 @@ class Source:
 
     def sample(self, paths: Iterable[str], sample: Sample) -> Iterator[Piece]:
         """The pieces of a sample."""
+        import random
+
         parts = list(self.ranges(paths, _SAMPLE_BYTES))
         random.Random(sample.seed).shuffle(parts)
         left = _Left(sample)

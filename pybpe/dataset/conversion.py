@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -69,6 +68,7 @@ class Conversion:
             for writer in self._writers:
                 writer.finish()
             self._checkpoint()
+            self._close()
         except (ArgumentError, FormatError, LimitError):
             self._close()
             self._journal.remove()  # other input is needed: nothing here would be of use
@@ -96,7 +96,7 @@ class Conversion:
         if result.ends_task:
             self._tasks += 1
             due = time.monotonic() - self._saved >= CHECKPOINT_SECONDS
-            if due or any(writer.has_closed for writer in self._writers):
+            if due or any(writer.has_ready for writer in self._writers):
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
@@ -107,7 +107,8 @@ class Conversion:
         self._saved = time.monotonic()
 
     def _close(self) -> None:
-        """Leaves the files of a run that fails: that a close fails too is not what its user should hear of."""
+        """Leaves the files. That a close fails too is not what the user of a run that fails should hear of; in one
+        that succeeds all are closed."""
         for writer in self._writers:
             with suppress(OSError):
                 writer.close()
@@ -118,7 +119,8 @@ class Conversion:
         missing = ""
         if total is not None and self._done:
             left = (total - self._done) * written // self._done
-            free = shutil.disk_usage(self._layout.folder).free
+            disk = os.statvfs(self._layout.folder)
+            free = disk.f_bavail * disk.f_frsize
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(
             error.errno or 0,

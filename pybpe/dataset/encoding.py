@@ -18,7 +18,6 @@ from .reading import Block, blocks
 from .splits import hash_split
 from .token_lengths import text_length
 
-_MARK = END_OF_TEXT.encode()
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
@@ -76,7 +75,7 @@ class TaskEncoder:
         for split, documents in divide(block, self.kinds, self.splits):
             groups = [documents] if self.tok.eot_token is not None else [[document] for document in documents]
             for group in groups:
-                size = sum(map(len, group)) + (len(group) - 1) * len(_MARK)
+                size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
                 found.append(self._segment(block, split, self._encode(group, block.path), size))
         return found
 
@@ -87,27 +86,40 @@ class TaskEncoder:
 
     def _encode(self, documents: Sequence[bytes], path: str) -> array[int]:
         """The ids of documents with marks between."""
-        if self.kinds.kind(path) not in RECORDS:
-            return self._ids(_MARK.join(documents), "all")
-        text = _MARK.join(documents)
-        if text.count(_MARK) == len(documents) - 1:  # one call for all: it will find no mark but those between
-            return self._ids(text, {END_OF_TEXT} & self.tok.special_tokens.keys())
-        return self._encode_singly(documents)
+        records = self.kinds.kind(path) in RECORDS
+        mark = self.tok.model.eot
+        if mark is None or len(documents) == 1 or _overlaps_itself(mark):
+            return self._encode_singly(documents, () if records else "all")
+        ids = self._ids(mark.encode().join(documents), {mark} if records else "all")  # one call for all
+        if records and _binding.count_id(ids, self.tok.special_tokens[mark]) != len(documents) - 1:
+            return self._encode_singly(documents, ())  # one of them holds the text of the mark, which is no mark there
+        return ids
 
-    def _encode_singly(self, documents: Iterable[bytes]) -> array[int]:
+    def _encode_singly(self, documents: Iterable[bytes], allowed: AllowedSpecial) -> array[int]:
         ids = array(_TYPECODES[self.dtype])
-        for document in documents:
-            ids.extend(self._ids(document, ()))
-            ids.append(self.tok.eot_token or 0)
-        return ids[:-1]
+        for number, document in enumerate(documents):
+            if number > 0:
+                ids.append(self.tok.eot_token or 0)
+            ids.extend(self._ids(document, allowed))
+        return ids
 
     def _segment(self, block: Block, split: int, ids: array[int], size: int) -> Segment:
         """`size`: bytes of what was encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
-        text_bytes = size - marks * len(_MARK)
+        text_bytes = size - marks * self._mark_bytes
         if self.tok.normalizer is not None:  # the text is another then
             text_bytes = text_length(self.tok, ids)
         return Segment(split, ids, marks, text_bytes, block.ends_document, (block.path, block.start, block.end))
+
+    @property
+    def _mark_bytes(self) -> int:
+        return len((self.tok.model.eot or END_OF_TEXT).encode())
+
+
+def _overlaps_itself(text: str) -> bool:
+    """Whether a text can begin before another occurrence of it ends, as in "aba": then it may be found in another place
+    than where it was put between two texts."""
+    return any(text.endswith(text[:size]) for size in range(1, len(text)))
 
 
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:

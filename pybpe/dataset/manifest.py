@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
-from ..folders import give_name
 from ..pretokenize import open_input
+from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
 
@@ -153,25 +151,3 @@ def record_shard(path: str, tokens: int) -> ShardRecord:
 def record_file(path: str) -> FileRecord:
     """The record of a finished file."""
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
-
-
-def file_sha256(path: str) -> str:
-    """The SHA-256 of a file, in hex."""
-    with open_input(path) as stream:
-        return _sha256(stream)
-
-
-def published_sha256(temporary: str, path: str) -> str:
-    """Gives a finished file its name, and returns its SHA-256: both at once, since one waits for the disk."""
-    with open_input(temporary) as stream, ThreadPoolExecutor(1) as pool:
-        digest = pool.submit(_sha256, stream)
-        give_name(temporary, path)
-        return digest.result()
-
-
-def _sha256(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    block = bytearray(1 << 18)  # it stays in the cache of a CPU
-    while got := stream.readinto(block):  # type: ignore[attr-defined]
-        digest.update(memoryview(block)[:got])
-    return digest.hexdigest()

@@ -10,12 +10,14 @@ import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import ShardTooSmallError
 from .encoding import Segment
 from .eot import EotPlacer
+from .hashing import Hasher, file_sha256
 from .manifest import ShardRecord
 from .spool import Spool
 from .writers import Finished, Format
@@ -132,6 +134,8 @@ class SplitWriter:
         self._layout, self._split, self._state = layout, split, state
         self._placer = EotPlacer(layout.eot, layout.mark, state.in_document)
         self._reserve = max(1, layout.min_shard_tokens)  # so many beyond a shard's size close it
+        self._hasher = Hasher()
+        self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
         self._spool = self._open(state.open.tokens + state.beyond.tokens, state.open.documents + state.beyond.documents)
 
@@ -141,9 +145,9 @@ class SplitWriter:
         return [ShardRecord(**record) for record in self._state.records]
 
     @property
-    def has_closed(self) -> bool:
-        """Whether a shard waits to be published."""
-        return bool(self._state.closed)
+    def has_ready(self) -> bool:
+        """Whether closed shards can be published without waiting for their hashes."""
+        return bool(self._state.closed) and all(digest.done() for digest in self._hashes.values())
 
     @property
     def written_bytes(self) -> int:
@@ -201,12 +205,25 @@ class SplitWriter:
         """The open shard is full. What it has beyond its size begins the next one."""
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
+        if self._layout.format.is_flat:
+            self._hash()
+        else:
+            self._spool.sync()
         self._spool.close()
         state.closed.append(state.open)
         state.documents_before += state.open.documents
         state.open, state.beyond = state.beyond, Facts()
         self._spool = self._open()
         self._spool.append_documents(ids, starts, sources)
+
+    def _hash(self) -> bytes:
+        """Starts hashing the open shard, which is full and flat; returns the header that it will have."""
+        layout, tokens = self._layout, self._state.open.tokens
+        assert layout.format.header is not None
+        header = layout.format.header(tokens, layout.dtype)
+        size = len(header) + tokens * id_bytes(layout.dtype)
+        self._hashes[self._index] = self._hasher.start(self._spool.tokens_path, header, size)
+        return header
 
     # ------------------------------------------------------------------------------------------------
     # Checkpoints
@@ -235,6 +252,8 @@ class SplitWriter:
                 state.open.tokens,
             )
         if state.open.tokens or not self._index:
+            if layout.format.is_flat:
+                self._spool.fill_header(self._hash())
             state.closed.append(state.open)
             state.documents_before += state.open.documents
             state.open = Facts()
@@ -246,6 +265,8 @@ class SplitWriter:
         """All tokens so far are on disk. Returns the state that goes with them."""
         if not self._spool.is_closed:
             self._spool.sync()
+        for digest in self._hashes.values():
+            digest.result()
         self._state.in_document = self._placer.is_open
         return self._state
 
@@ -256,18 +277,20 @@ class SplitWriter:
         while state.closed:
             facts, index = state.closed[0], len(state.records)
             path = layout.path(self._split, index)
-            digest = layout.format.publish(self._finished(facts, index, before), path)
+            digest = self._hashes[index].result() if index in self._hashes else None  # it reads the spool
+            layout.format.publish(self._finished(facts, index, before), path)
             record = ShardRecord(
                 os.path.basename(path),
                 facts.tokens,
                 os.path.getsize(path),
-                digest,
+                digest or file_sha256(path),
                 facts.documents,
                 facts.text_bytes,
                 facts.sources,
             )
             state.records.append(vars(record))
             state.closed.pop(0)
+            self._hashes.pop(index, None)
             before += facts.documents
 
     def _finished(self, facts: Facts, index: int, first_document: int) -> Finished:
@@ -287,4 +310,5 @@ class SplitWriter:
 
     def close(self) -> None:
         """Leaves the files."""
+        self._hasher.close()
         self._spool.close()

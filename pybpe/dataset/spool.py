@@ -77,6 +77,12 @@ class Spool:
         pairs = _read(self.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
         return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
+    def fill_header(self, header: bytes) -> None:
+        """Writes the header, before the shard is synced for the last time. Whoever goes on with the spool fills it
+        in again."""
+        with file_errors(self.tokens_path, "cannot be written"), open(self.tokens_path, "r+b") as stream:
+            stream.write(header)
+
     def sync(self) -> None:
         """Both files are on disk."""
         for stream in (self._tokens_file, self._starts_file):

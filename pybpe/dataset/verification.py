@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .. import _binding
 from ..errors import ArgumentError, Error
 from ..tokenizer import Tokenizer
-from .manifest import FileRecord, Manifest, ShardRecord, file_sha256
+from .hashing import file_sha256
+from .manifest import FileRecord, Manifest, ShardRecord
 from .token_lengths import token_lengths
 from .writers import FORMATS
 

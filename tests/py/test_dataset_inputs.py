@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -257,3 +258,26 @@ def test_sources_cover_the_inputs(tok: pybpe.Tokenizer, tmp_path: Path, monkeypa
     lengths = [len(tok.token_bytes(i)) if i != tok.eot_token else 0 for i in range(tok.n_vocab)]
     for record in manifest.shards["train"]:
         assert record.text_bytes == sum(lengths[i] for i in read_shard(tmp_path / "out" / record.file))
+
+
+@pytest.mark.parametrize("mark", ["<|end_of_text|>", "aba"])
+@pytest.mark.parametrize("name", ["d.jsonl", "d.txt"])
+def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: Path) -> None:
+    trained = pybpe.train(iter([english()[:20_000]]), vocab_size=300, special_tokens=[mark])
+    tok = pybpe.Tokenizer.from_model(replace(trained.model, eos=mark))
+    texts = ["One ab", "aba two<|endoftext|>ab", "three", f"four{mark[:3]} ab", "a five"]
+    if name.endswith("jsonl"):
+        texts.append(f"six {mark} is text here")
+        content = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    else:
+        texts = [text for text in texts if mark not in text]
+        content = "\n\n".join(texts)
+    path = tmp_path / name
+    path.write_text(content)
+    manifest = pybpe.binarize(
+        tok, path, tmp_path / "out", splits=(1,), eot="append", documents="blank", min_shard_tokens=0, name="d"
+    )
+    assert tokens_of(tmp_path / "out", "train") == [
+        i for text in texts for i in [*tok.encode_ordinary(text), tok.eot_token]
+    ]
+    assert manifest.text_bytes["train"] == sum(map(len, texts))

@@ -12,7 +12,7 @@ from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, split_of_tok
 from texts import english
 
 import pybpe
-from pybpe.dataset.manifest import file_sha256
+from pybpe.dataset.hashing import file_sha256
 from pybpe.dataset.statistics import dataset_statistics
 from pybpe.dataset.verification import verify
 

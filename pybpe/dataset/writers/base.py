@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
-from ...folders import remove_file
-from ..manifest import file_sha256, published_sha256
+from ...folders import give_name, remove_file
 from ..spool import read_starts
 
 if TYPE_CHECKING:
@@ -98,31 +97,41 @@ class Format:
         """Whether a split may have several files."""
         return "{index" in self.file
 
-    def publish(self, finished: Finished, path: str) -> str:
-        """Makes the file of a finished shard, whose spool is gone then; returns its SHA-256. Once it is gone, does
-        nothing else: a run that died in the middle simply does it again."""
+    @property
+    def is_flat(self) -> bool:
+        """Whether the file is a header with the ids behind it."""
+        return self.header is not None
+
+    def publish(self, finished: Finished, path: str) -> None:
+        """Makes the file of a finished shard, whose spool is gone then. Once it is gone, does nothing: a
+        run that died in the middle simply does it again."""
         if not os.path.exists(finished.tokens_path):
-            return file_sha256(path)
+            return
         if self.companion is not None:
             self.companion(finished, path)
         if self.convert is not None:
             converted = finished.base + ".converted"
             with file_errors(converted, "cannot be written"):
                 self.convert(finished, converted)
-            digest = published_sha256(converted, path)
+            give_name(converted, path)
             remove_file(finished.tokens_path)
         else:
             self._fill_header(finished)
-            digest = published_sha256(finished.tokens_path, path)
+            give_name(finished.tokens_path, path)
         remove_file(finished.starts_path)
-        return digest
 
     def _fill_header(self, finished: Finished) -> None:
+        """Cuts a spool to its size, and gives it its header, unless it is so already: then it need not go to the disk
+        once more."""
         assert self.header is not None
         header = self.header(finished.tokens, finished.dtype)
+        size = self.header_bytes + finished.tokens * id_bytes(finished.dtype)
         with file_errors(finished.tokens_path, "cannot be written"), open(finished.tokens_path, "r+b") as stream:
-            stream.truncate(self.header_bytes + finished.tokens * id_bytes(finished.dtype))
-            stream.write(header)
+            if os.fstat(stream.fileno()).st_size != size:
+                stream.truncate(size)
+            if stream.read(len(header)) != header:
+                stream.seek(0)
+                stream.write(header)
 
 
 def id_bytes(dtype: str) -> int:

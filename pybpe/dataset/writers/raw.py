@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 from ...tokenizer import Tokenizer
 from .base import Format, read_flat
 
@@ -18,6 +16,8 @@ def meta(tok: Tokenizer) -> bytes:
     nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token
     that is not valid UTF-8 by itself shows as U+FFFD there, and is not in stoi.
     """
+    import pickle
+
     texts = {i: token.decode("utf-8", "replace") for i, token in tok.vocab.items()}
     exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.vocab[i]}
     return pickle.dumps({"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}, protocol=4)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,16 @@ from .base import Finished, Format
 from .rows import packed_rows
 
 if TYPE_CHECKING:
+    import tarfile
+
     import numpy
 
     Array = numpy.ndarray[Any, Any]
 
 
 def _convert(finished: Finished, path: str) -> None:
+    import tarfile
+
     import numpy
 
     number = 0
@@ -39,12 +42,16 @@ def _convert(finished: Finished, path: str) -> None:
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    import tarfile
+
     member = tarfile.TarInfo(name)  # its times and owners are 0
     member.size = len(data)
     tar.addfile(member, io.BytesIO(data))
 
 
 def _read(path: str, dtype: str) -> Iterator[Array]:
+    import tarfile
+
     import numpy
 
     with tarfile.open(path, "r:") as tar:

@@ -1,0 +1,61 @@
+"""SHA-256 of files, and of shards while they are still to be finished: by a thread, beside what encodes and writes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import BinaryIO
+
+from ..errors import file_errors
+from ..inputs import Limited
+from ..pretokenize import open_input
+
+_BLOCK = 1 << 18  # stays in the cache of a CPU
+
+
+def file_sha256(path: str) -> str:
+    """The SHA-256 of a file, in hex."""
+    with open_input(path) as stream:
+        return _sha256(b"", stream, threading.Event())
+
+
+class Hasher:
+    """Works out hashes one after the other, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None  # the thread, once there is something to do
+        self._stop = threading.Event()
+
+    def start(self, path: str, header: bytes, size: int) -> Future[str]:
+        """The SHA-256, in hex, that a file of `size` bytes will have when its header is `header`. What is behind the
+        header is there already, and perhaps more; when the result is known it is on disk. Until then the file keeps
+        its name."""
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="pybpe")
+        return self._pool.submit(self._work, path, header, size)
+
+    def _work(self, path: str, header: bytes, size: int) -> str:
+        with open_input(path) as stream:
+            stream.seek(len(header))
+            body: BinaryIO = Limited(stream, size - len(header))  # type: ignore[assignment]
+            digest = _sha256(header, body, self._stop)
+            with file_errors(path, "cannot be written"):
+                os.fsync(stream.fileno())
+        return digest
+
+    def close(self) -> None:
+        """Gives up what is not done."""
+        self._stop.set()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _sha256(start: bytes, stream: BinaryIO, stop: threading.Event) -> str:
+    digest = hashlib.sha256(start)
+    block = memoryview(bytearray(_BLOCK))
+    while got := stream.readinto(block):  # type: ignore[attr-defined]
+        digest.update(block[:got])
+        if stop.is_set():
+            raise CancelledError
+    return digest.hexdigest()
