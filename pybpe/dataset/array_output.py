@@ -8,10 +8,11 @@ from concurrent.futures import Executor
 from .. import _binding
 from ..errors import ArgumentError
 from ..folders import give_name, make_folder
-from ..pretokenize import Inputs
+from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
-from .binarization import binarize
+from .binarization import check_settings, run
 from .journal import FOLDER
+from .staging import stage
 
 
 def encode_files(
@@ -46,23 +47,24 @@ def encode_files(
     path = os.fsdecode(out)
     if not path.endswith(".npy"):
         raise ArgumentError(f"{path}: must end in .npy")
-    folder = make_folder(f"{path}.unfinished")
-    manifest = binarize(
-        tok,
-        inputs,
-        folder,
+    settings = check_settings(
+        tok.n_vocab,
+        tok.eot_token is not None,
         format="npy",
         splits=(1,),
+        split_by="hash",
         eot=eot,
         dtype=dtype,
         shard_tokens=1 << 62,
+        min_shard_tokens=0,
+        sequence_length=1,
         documents=documents,
         text_key=text_key,
-        name="array",
-        workers=workers,
-        executor=executor,
-        progress=progress,
     )
+    given = path_list(inputs)
+    folder = make_folder(f"{path}.unfinished")
+    staged = stage(given, folder)
+    manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
     (record,) = manifest.shards["train"]
     give_name(os.path.join(folder, record.file), path)
     for name in os.listdir(folder):

@@ -136,14 +136,16 @@ def run(
     executor: Executor | None,
     resume: bool,
     progress: bool | None,
+    hashed: bool = True,
 ) -> Manifest:
-    """`binarize` with checked settings and inputs that can be read again."""
+    """`binarize` with checked settings and inputs that can be read again. `hashed`: whether the manifest has the
+    SHA-256 of shards."""
     splits = tuple(settings["splits"])
     kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens)
     plan = planning.Plan(staged.paths, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
-    layout = _layout(tok, settings, folder, name, staged)
+    layout = _layout(tok, settings, folder, name, staged, hashed)
     description: dict[str, object] = {
         "n_vocab": tok.n_vocab,
         "pattern": tok.pattern.regex,
@@ -214,7 +216,7 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     return os.path.splitext(name)[0] or "data"
 
 
-def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, staged: Staged) -> Layout:
+def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, staged: Staged, hashed: bool) -> Layout:
     return Layout(
         FORMATS[settings["format"]],
         folder,
@@ -228,6 +230,7 @@ def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, st
         settings["sequence_length"],
         partial(text_length, tok),
         staged.names,
+        hashed,
     )
 
 

@@ -40,6 +40,7 @@ class Layout:
         sequence_length: tokens of a row, for formats that have rows.
         text_length: bytes of the text that ids stand for, marks being none.
         source_names: how the manifest calls files that have other names on disk.
+        hashed: whether the manifest has the SHA-256 of shards.
     """
 
     format: Format
@@ -54,6 +55,7 @@ class Layout:
     sequence_length: int
     text_length: Callable[[memoryview], int]
     source_names: dict[str, str]
+    hashed: bool
 
     def path(self, split: str, index: int) -> str:
         """The file of a shard."""
@@ -205,8 +207,8 @@ class SplitWriter:
         """The open shard is full. What it has beyond its size begins the next one."""
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
-        if self._layout.format.is_flat:
-            self._hash()
+        if self._layout.hashed and self._layout.format.is_flat:
+            self._hash(self._header())
         else:
             self._spool.sync()
         self._spool.close()
@@ -216,14 +218,15 @@ class SplitWriter:
         self._spool = self._open()
         self._spool.append_documents(ids, starts, sources)
 
-    def _hash(self) -> bytes:
-        """Starts hashing the open shard, which is full and flat; returns the header that it will have."""
-        layout, tokens = self._layout, self._state.open.tokens
-        assert layout.format.header is not None
-        header = layout.format.header(tokens, layout.dtype)
-        size = len(header) + tokens * id_bytes(layout.dtype)
+    def _header(self) -> bytes:
+        """That of the open shard, which is full and flat."""
+        assert self._layout.format.header is not None
+        return self._layout.format.header(self._state.open.tokens, self._layout.dtype)
+
+    def _hash(self, header: bytes) -> None:
+        """Starts hashing the open shard."""
+        size = len(header) + self._state.open.tokens * id_bytes(self._layout.dtype)
         self._hashes[self._index] = self._hasher.start(self._spool.tokens_path, header, size)
-        return header
 
     # ------------------------------------------------------------------------------------------------
     # Checkpoints
@@ -253,7 +256,10 @@ class SplitWriter:
             )
         if state.open.tokens or not self._index:
             if layout.format.is_flat:
-                self._spool.fill_header(self._hash())
+                header = self._header()
+                if layout.hashed:
+                    self._hash(header)
+                self._spool.fill_header(header)
             state.closed.append(state.open)
             state.documents_before += state.open.documents
             state.open = Facts()
@@ -283,7 +289,7 @@ class SplitWriter:
                 os.path.basename(path),
                 facts.tokens,
                 os.path.getsize(path),
-                digest or file_sha256(path),
+                digest or (file_sha256(path) if layout.hashed else ""),
                 facts.documents,
                 facts.text_bytes,
                 facts.sources,
