@@ -56,7 +56,22 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as all others of pybpe are."""
+    """A parser whose complaints are one line, as all others of pybpe are. Files may stand before, between and behind
+    options, in any command."""
+
+    _intermixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
+            return super().parse_known_args(args, namespace)
+        self._intermixing = True  # Python up to 3.11 comes back here
+        try:
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixing = False
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"pybpe: {message} ({self.prog} --help shows what there is)\n")

@@ -192,6 +192,31 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], me
     assert not (folder / "x.json").exists()
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["inspect", "tok.json", "--count", "1", "novel.txt", "--json"],
+        ["inspect", "--json", "tok.json", "novel.txt", "--count", "1"],
+        ["inspect", "tok.json", "novel.txt", "--count", "1", "--json"],
+    ],
+)
+def test_files_stand_before_between_and_behind_options(folder: Path, args: list[str]) -> None:
+    places = [folder / arg if arg.endswith((".json", ".txt")) else arg for arg in args]
+    assert json.loads(run(*places).stdout)["scripts"]["all"]["bytes"] == (folder / "novel.txt").stat().st_size
+
+
+def test_files_on_both_sides_of_an_option(folder: Path) -> None:
+    novel = folder / "novel.txt"
+    run("train", novel, "--vocab-size", 300, novel, "-o", folder / "both.json", novel)
+    assert pybpe.Tokenizer.from_file(folder / "both.json") == pybpe.train([novel] * 3, vocab_size=300)
+    command = [sys.executable, "-m", "pybpe", "train", "--vocab-size", "300", "-o", "dash.json", "--", "-novel.txt"]
+    (folder / "-novel.txt").write_bytes(novel.read_bytes() * 3)
+    subprocess.run(command, cwd=folder, check=True)
+    assert pybpe.Tokenizer.from_file(folder / "dash.json").n_vocab == 300
+    bad = run("train", novel, "--vocab-size", 300, "--fast", "-o", folder / "both.json", code=2)
+    assert bad.stderr == b"pybpe: unrecognized arguments: --fast (pybpe train --help shows what there is)\n"
+
+
 def test_no_line_begins_with_a_number_of_the_operating_system(folder: Path) -> None:
     result = run("encode", "-t", folder / "missing.json", code=2)
     expected = f"pybpe: {folder}/missing.json: cannot be opened: No such file or directory\n"
