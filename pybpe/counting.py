@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -102,13 +102,19 @@ class WordCounter:
         pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), cut))
         self._add_pieces(pieces, None, progress)
 
+    def add_records(self, batches: Iterable[Sequence[bytes]], progress: bool | None = False) -> None:
+        """Counts the texts of records, some in one go: each is one of its own, and special tokens in it are plain
+        text."""
+        self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), None, progress)
+
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
         with Progress("counting", total, "B", progress) as bar:
             for size in map_ordered(self._add, pieces, self._workers):
                 bar.add(size)
 
     def _add(self, piece: Piece) -> int:
-        ordinary = piece.records or self._settings.normalizer is not None  # _texts gives texts without specials
+        has_records = piece.records or bool(piece.texts)
+        ordinary = has_records or self._settings.normalizer is not None  # _texts gives texts without specials
         free = self._free[not ordinary]
         specials = None if ordinary else self._specials
         try:
@@ -126,13 +132,13 @@ class WordCounter:
             self._spill(counter)
         else:
             free.append(counter)
-        return len(piece.data)
+        return len(piece.data) + sum(map(len, piece.texts))
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
         """The texts of a piece, normalised. As in encoding, specials are found before."""
-        if not piece.records and self._settings.normalizer is None:
-            return (piece.data,)
-        texts: Iterable[_binding.Data] = ordinary_segments(piece.data, self._specials)
+        if self._settings.normalizer is None and not piece.records:
+            return piece.texts or (piece.data,)
+        texts: Iterable[_binding.Data] = piece.texts or ordinary_segments(piece.data, self._specials)
         if piece.records:
             texts = record_texts(piece.data, self._settings.text_key, piece.path, piece.offset)
         return (normalize(text, self._settings.normalizer) for text in texts)

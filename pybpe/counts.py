@@ -220,6 +220,9 @@ def count_inputs(
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
     paths = input_files(inputs) if is_path_list(inputs) else None
+    for path in paths or ():
+        if path.endswith(".parquet"):
+            raise FormatError(f"{path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
     if paths is None:
         instance("inputs", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):

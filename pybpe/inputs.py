@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -199,12 +199,13 @@ class Range(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a worker counts in one go: plain text, or JSON lines if `records`."""
+    """What a worker counts in one go: plain text; JSON lines if `records`; or the texts of records."""
 
     data: memoryview
     path: str = ""
     offset: int = 0
     records: bool = False
+    texts: Sequence[bytes] = ()
 
 
 class Source:

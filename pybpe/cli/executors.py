@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 from ..errors import MissingExtraError, WorkerError
 
@@ -25,8 +27,15 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise MissingExtraError("--dask needs a package: pip install 'pybpe[dask]'") from None
     try:
-        client = distributed.Client(address, set_as_default=False)
+        asyncio.run(_reach(distributed, address))
     except (OSError, ValueError) as error:
         raise WorkerError(f"{address}: no Dask scheduler answers there: {error}") from None
-    with client:
+    with distributed.Client(address, set_as_default=False) as client:
         yield client.get_executor()
+
+
+async def _reach(distributed: Any, address: str) -> None:
+    """Connects, and no more. A Client that cannot connect prints a traceback a minute later, when it is deleted."""
+    security = distributed.Security().get_connection_args("client")
+    connection = await distributed.comm.connect(address, **security)
+    await connection.close()

@@ -94,7 +94,7 @@ class Plan:
         split_by: str,
         cutting: Cutting,
     ) -> None:
-        self._paths, self._kinds, self._splits = paths, kinds, splits
+        self.paths, self._kinds, self._splits = paths, kinds, splits
         self._cutting = cutting
         self._context = max(cutting.context, CONTEXT)
         many = split_by != "token" and len(splits) > 1 and has_many_documents(paths, kinds)
@@ -105,7 +105,7 @@ class Plan:
         """All tasks, in order. Small files share one."""
         task: list[Part] = []
         size = 0
-        for path, stretch in zip(self._paths, self._stretches()):
+        for path, stretch in zip(self.paths, self._stretches()):
             for part, amount in self._parts(path, stretch):
                 task.append(part)
                 size += amount
@@ -119,9 +119,9 @@ class Plan:
         """Which stretch each file is of what is cut into splits: all of it; or, where documents are to stay whole, its
         place in the corpus."""
         if not self._between_documents:
-            yield from repeat(Stretch(0.0, 1.0), len(self._paths))
+            yield from repeat(Stretch(0.0, 1.0), len(self.paths))
             return
-        sizes = [self._text_bytes(path) for path in self._paths]
+        sizes = [self._text_bytes(path) for path in self.paths]
         start, total = 0, max(1, sum(sizes))
         for size in sizes:
             yield Stretch(start / total, (start + size) / total)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from .. import _binding
+from ..counting import CountSettings, WordCounter
+from ..counts import Counts
 from ..folders import make_folder
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
@@ -19,7 +22,7 @@ from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_settings, name_of, run
 from .encoding import divide
-from .kinds import Kinds
+from .kinds import RECORDS, Kinds
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
 from .reading import blocks
@@ -84,26 +87,26 @@ def prepare(
         documents=documents,
         text_key=text_key,
     )
-    settings_for(vocab_size)  # refuses now what it would refuse after the training
-    kinds = Kinds(documents, text_key, has_mark)
-    folder = make_folder(out)
-    staged = stage(given, folder)
-    cutting = Cutting.of(Pattern(pattern, digits), _binding.Specials(specials) if specials else None, specials)
-    plan = Plan(staged.paths, kinds, splits, split_by, cutting)
-    tok = train(
-        _texts(plan, kinds, splits, cutting),
+    merge = partial(
+        train,
         vocab_size=vocab_size,
         special_tokens=special_tokens,
-        pattern=pattern,
-        digits=digits,
-        normalizer=normalizer,
         min_frequency=min_frequency,
         tie_break=tie_break,
         special_ids=special_ids,
         max_token_length=max_token_length,
-        workers=workers,
         progress=progress,
     )
+    settings_for(vocab_size)  # refuses now what it would refuse after the training
+    merge(counts={})  # and what it would refuse after the counting
+    kinds = Kinds(documents, text_key, has_mark)
+    cut = Pattern(pattern, digits)
+    counting = CountSettings(cut, tuple(specials), normalizer)
+    folder = make_folder(out)
+    staged = stage(given, folder)
+    cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials)
+    plan = Plan(staged.paths, kinds, splits, split_by, cutting)
+    tok = merge(counts=_count(plan, kinds, splits, cutting, counting, workers, progress))
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
     name = name or name_of(given, staged)
@@ -111,15 +114,41 @@ def prepare(
     return tok, run(tok, settings, staged, folder, name, workers, None, True, progress)
 
 
-def _texts(plan: Plan, kinds: Kinds, splits: Sequence[float], cutting: Cutting) -> Iterator[bytes]:
-    """The texts of the train split."""
+def _count(
+    plan: Plan,
+    kinds: Kinds,
+    splits: Sequence[float],
+    cutting: Cutting,
+    settings: CountSettings,
+    workers: int | None,
+    progress: bool | None,
+) -> Counts:
+    """The words of the train split. The texts of records are counted for themselves, since special tokens in them are
+    plain text, in training as in encoding."""
+    counter = WordCounter(settings, workers)
+    try:
+        are_records = {kinds.kind(path) in RECORDS for path in plan.paths}
+        if False in are_records:
+            counter.add_texts(chain.from_iterable(_texts(plan, kinds, splits, cutting, records=False)), progress)
+        if True in are_records:
+            counter.add_records(_texts(plan, kinds, splits, cutting, records=True), progress)
+        return Counts(counter.finish(), settings)
+    finally:
+        counter.close()
+
+
+def _texts(
+    plan: Plan, kinds: Kinds, splits: Sequence[float], cutting: Cutting, records: bool
+) -> Iterator[Sequence[bytes]]:
+    """The texts of the train split, some at a time: those of records, or all others, joined by <|endoftext|>."""
     for task in plan.tasks():
-        for block in blocks(task, kinds, cutting.cut):
+        parts = [part for part in task if (kinds.kind(part.path) in RECORDS) == records]
+        for block in blocks(parts, kinds, cutting.cut):
             if block.split not in (None, 0):
                 continue
             if not block.divided:
-                yield bytes(block.data)  # type: ignore[arg-type]
+                yield [bytes(block.data)]  # type: ignore[arg-type]
                 continue
             for split, documents in divide(block, kinds, splits):
                 if split == 0:
-                    yield from [END_OF_TEXT.encode().join(documents)] if kinds.has_mark else documents
+                    yield [END_OF_TEXT.encode().join(documents)] if kinds.has_mark and not records else documents

@@ -1,5 +1,6 @@
-"""prepare: what it refuses, and that it does so before it trains."""
+"""prepare: it trains on the train split and nothing else, as `train` would; and what it refuses before it trains."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ from texts import english
 
 import pybpe
 from pybpe.dataset import preparation
+from pybpe.dataset.splits import hash_split
 from pybpe.errors import Error
+from pybpe.model import CONTROL_TOKENS
 
 
 @pytest.fixture
@@ -18,12 +21,39 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+@pytest.mark.parametrize("kind", ["special", "line", "jsonl", "both"])
+def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, normalizer: str | None) -> None:
+    """Also where texts spell control tokens: a plain text is cut there, in the text of a record they are text."""
+    texts = [f"<|user|>{english()[i : i + 90]}<|im_end|>".replace("\n", " ") for i in range(0, 45_000, 90)]
+    train_texts = [text for text in texts if hash_split(text.encode(), (2, 1)) == 0]
+    assert 200 < len(train_texts) < 400
+    for folder, content in (("all", texts), ("train", train_texts)):
+        (tmp_path / folder).mkdir()
+        if kind in ("jsonl", "both"):
+            records = "".join(json.dumps({"text": text}) + "\n" for text in content)
+            (tmp_path / folder / "a.jsonl").write_text(records)
+        if kind != "jsonl":
+            (tmp_path / folder / "b.txt").write_text(("\n" if kind == "line" else "<|endoftext|>").join(content))
+    settings: dict[str, Any] = {"vocab_size": 500, "min_frequency": 2, "normalizer": normalizer}
+    documents = "line" if kind == "line" else "auto"
+    tok, _ = pybpe.prepare(tmp_path / "all", tmp_path / "out", splits=(2, 1), documents=documents, **settings)
+    expected = pybpe.train(tmp_path / "train", special_tokens=CONTROL_TOKENS, **settings)
+    assert tok.merges == expected.merges and tok.normalizer == normalizer and tok.n_vocab == 500
+    everything = pybpe.train(tmp_path / "all", special_tokens=CONTROL_TOKENS, **settings)
+    assert everything.merges != tok.merges
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"format": "csv"}, "format must be one of"),
         ({"split_by": "line"}, "split_by must be one of"),
         ({"splits": (0, 1)}, "splits must be"),
+        ({"vocab_size": 100}, "vocab_size 100 is too small"),
+        ({"tie_break": "none"}, "tie_break must be one of"),
+        ({"pattern": "("}, "not a valid regular expression"),
+        ({"normalizer": "NFD"}, "normalizer must be"),
         ({"documents": "page"}, "documents must be one of"),
         ({"documents": "special", "special_tokens": ()}, "no <.endoftext.> to separate"),
         ({"name": "../corpus"}, "name is the beginning of file names"),
@@ -36,10 +66,10 @@ def corpus(tmp_path: Path) -> Path:
 def test_what_no_training_can_mend_is_refused_before_it(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], message: str
 ) -> None:
-    def train(*_: object, **__: object) -> None:
-        raise AssertionError("trained for nothing")
+    def count(*_: object, **__: object) -> None:
+        raise AssertionError("counted for nothing")
 
-    monkeypatch.setattr(preparation, "train", train)
+    monkeypatch.setattr(preparation, "_count", count)
     with pytest.raises(Error, match=message):
         pybpe.prepare(corpus, tmp_path / "out", **{"vocab_size": 300, **settings})
     assert not (tmp_path / "out").exists()

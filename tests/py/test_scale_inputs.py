@@ -185,3 +185,10 @@ def test_a_sample_of_an_iterable_takes_no_more_than_it_needs() -> None:
     assert pybpe.count_words(endless(), max_bytes=20).to_dict() == {b"some": 2, b" words": 2, b" here": 1}
     with pytest.raises(pybpe.ArgumentError, match="max_bytes"):
         pybpe.count_words(["x"], max_bytes=0)
+
+
+def test_parquet_is_not_taken_for_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "pages.parquet").write_bytes(b"PAR1")
+    with pytest.raises(pybpe.FormatError, match=r"pages\.parquet: .*`pybpe prepare` takes parquet"):
+        pybpe.train([tmp_path], vocab_size=300)

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,16 @@ def test_the_command_line_finds_the_scheduler(
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert first["tokens"] == second["tokens"]
     assert content(tmp_path / "cluster") == content(tmp_path / "local")
+
+
+def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:
+    """Nor does a traceback follow when the process ends."""
+    small_tokenizer().save(tmp_path / "tok.json")
+    command = [sys.executable, "-m", "pybpe", "binarize", "-t", tmp_path / "tok.json", corpus, "-o", tmp_path / "out"]
+    environment = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    for address in ("tcp://127.0.0.1:1", "nonsense"):
+        result = subprocess.run([*command, "--dask", address], capture_output=True, text=True, env=environment)
+        assert result.returncode == 2
+        assert result.stderr.startswith(f"pybpe: {address}: no Dask scheduler answers there: ")
+        assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
