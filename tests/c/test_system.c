@@ -22,6 +22,17 @@ Linux, whose system calls it makes itself.
 The calls
 */
 
+/* MemorySanitizer knows what the system writes only from the calls of libc. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define WRITTEN(data, n) __msan_unpoison((data), (n))
+#endif
+#endif
+#ifndef WRITTEN
+#define WRITTEN(data, n) (void)(data), (void)(n)
+#endif
+
 enum { OPEN, FSTAT, PREAD, PWRITE, FSYNC, CLOSE, RENAME, ENTROPY, CALLS };
 
 static struct {
@@ -54,7 +65,9 @@ int open(const char *path, int flags, ...) {
 int fstat(int fd, struct stat *st) { return fails(FSTAT) ? -1 : fstatat(fd, "", st, AT_EMPTY_PATH); }
 
 ssize_t pread(int fd, void *data, size_t n, off_t offset) {
-    return fails(PREAD) ? -1 : syscall(SYS_pread64, fd, data, n, offset);
+    ssize_t got = fails(PREAD) ? -1 : syscall(SYS_pread64, fd, data, n, offset);
+    WRITTEN(data, got > 0 ? (size_t)got : 0);
+    return got;
 }
 
 ssize_t pwrite(int fd, const void *data, size_t n, off_t offset) {
@@ -72,7 +85,11 @@ int rename(const char *from, const char *to) {
     return fails(RENAME) ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-int getentropy(void *data, size_t n) { return fails(ENTROPY) || syscall(SYS_getrandom, data, n, 0) < 0 ? -1 : 0; }
+int getentropy(void *data, size_t n) {
+    int failed = fails(ENTROPY) || syscall(SYS_getrandom, data, n, 0) < 0;
+    WRITTEN(data, n);
+    return failed ? -1 : 0;
+}
 
 int glob(const char *pattern, int flags, int (*on_error)(const char *, int), glob_t *found) {
     (void)pattern, (void)flags, (void)on_error, (void)found;
