@@ -1,24 +1,31 @@
-"""Sizes that no honest input has: texts beyond 4 GiB, a million special tokens, one of 10 MB, a word of 300 MB.
+"""Sizes that no honest input has: texts beyond 4 GiB, files of more than 2^31 tokens, counts beyond 2^33, a million
+special tokens, one of 10 MB, a word of 3 GB.
 
-    hostile.py
+    hostile.py [PART...]
 
-Needs some 10 GB of memory for the text that is really there; without it that part is left out, and said so.
+Parts that need more memory than there is are left out, and said so.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from operations import plain
 
 import pybpe
+from llmc_compat.shards import write_shard
 from pybpe import _binding
+from pybpe.dataset import PackedSequences
 
 BEYOND = (1 << 32) + 12345
+HUGE = 1_500_000_000  # times two bytes
 
 
 def far_text() -> None:
@@ -33,11 +40,18 @@ def far_text() -> None:
     assert BEYOND <= cut <= BEYOND + 21, cut
 
 
+def has_memory(part: str, gib: int) -> bool:
+    """Whether so much is free; says so if not."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    enough = int(lines["MemAvailable"].split()[0]) >= gib << 20
+    if not enough:
+        print(f"{part}: left out, since it needs {gib} GiB of memory")
+    return enough
+
+
 def long_text() -> None:
     """More than 4 GiB, encoded in one call: the ids of one unit, again and again."""
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if available < 12 << 30:
-        print("long_text: left out, since it needs 12 GiB of memory")
+    if not has_memory("long_text", 12):
         return
     unit = b"the words and more\n"
     tok = plain()
@@ -77,7 +91,98 @@ def long_word() -> None:
     assert [left + right for left, right in trained.merges] == [b"ab" * 2**i for i in range(7)]  # up to 255 bytes
 
 
-PARTS: list[Callable[[], None]] = [far_text, many_specials, long_special, long_word, long_text]
+def huge_word() -> None:
+    """One word of 3 GB: encoded and counted; and with less memory, encoded, counted and trained on: errors."""
+    for work, gib, free, expected in [
+        (encode_huge, 28, 5, "right"),  # most of it is never touched
+        (count_huge, 14, 14, "right"),
+        (encode_huge, 8, 5, "MemoryError"),
+        (count_huge, 6, 6, "MemoryError"),
+        (train_huge, 10, 5, "OutOfMemoryError"),
+    ]:
+        if has_memory(work.__name__, free):
+            outcome = in_a_process(work, gib)
+            print(f"  {work.__name__}, in {gib} GiB of address space: {outcome}", flush=True)
+            assert outcome.startswith(expected), outcome
+
+
+def in_a_process(work: Callable[[], None], gib: int) -> str:
+    """Does some work with an address space of so many GiB: "right", or the error."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        outcome = "right"
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (gib << 30, gib << 30))
+            work()
+        except pybpe.OutOfMemoryError as error:
+            outcome = f"OutOfMemoryError: {error}"
+        except MemoryError as error:  # Python's or numpy's own
+            outcome = f"MemoryError: {error}"
+        except BaseException as error:
+            outcome = repr(error)
+        os.write(writing, outcome.encode())
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    os.close(writing)
+    outcome = os.read(reading, 1000).decode() or f"status {status}"
+    return outcome
+
+
+def encode_huge() -> None:
+    tok = pybpe.train(counts={b"ab" * 64: 1}, vocab_size=263)
+    ids = tok.encode_to_numpy(HUGE * b"ab")
+    assert len(ids) == HUGE * 2 // 128 and (ids == ids[0]).all()
+
+
+def count_huge() -> None:
+    word = HUGE * b"ab"
+    counts = pybpe.count_words([word, b" a"], workers=1)
+    assert len(counts) == 2
+
+
+def train_huge() -> None:
+    tok = pybpe.train(counts={HUGE * b"ab": 1}, vocab_size=264)
+    assert len(tok.merges) == 7
+
+
+def many_tokens() -> None:
+    """Files of more than 2^31 tokens, which take no space: without a header, since a shard's has an int32."""
+    import numpy
+
+    count = (1 << 31) + 1000
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.bin")
+        with open(path, "wb") as stream:
+            stream.truncate(2 * count)
+            stream.seek(-6, 2)
+            stream.write(numpy.array([7, 8, 9], dtype="<u2").tobytes())
+        packed = PackedSequences(path, 1024, stride=1)
+        assert len(packed) == count - 1024
+        last = packed[-1]
+        assert last.targets[-3:].tolist() == [7, 8, 9] and not last.targets[:-3].any() and not packed[0].targets.any()
+        try:
+            write_shard(Path(folder, "y.bin"), numpy.memmap(path, dtype="<u2", mode="r"))
+        except pybpe.LimitError:
+            pass
+        else:
+            raise AssertionError("a shard of more than 2^31 tokens")
+        assert [found.name for found in Path(folder).iterdir()] == ["x.bin"]
+
+
+def large_counts() -> None:
+    """Counts beyond 2^33, added up from parts, in both orders of ties."""
+    part = pybpe.Counts.from_dict({" ab": 1 << 33, " cd": (1 << 33) + 1, " ef": 5})
+    total = pybpe.Counts.merge([part] * 4)
+    assert total.to_dict() == {b" ab": 1 << 35, b" cd": (1 << 35) + 4, b" ef": 20}
+    for tie_break in ("lexicographic", "huggingface"):
+        tok = pybpe.train(counts=total, vocab_size=262, tie_break=tie_break)
+        assert {left + right for left, right in tok.merges[:2]} <= {b"cd", b" c", b" cd"}
+
+
+PARTS: list[Callable[[], None]] = [
+    far_text, many_tokens, large_counts, many_specials, long_special, long_word, long_text, huge_word,
+]  # fmt: skip
 
 
 def main() -> int:
