@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
@@ -14,28 +15,29 @@ from .common import add_command, add_common, check_writable, named_output, parse
 if TYPE_CHECKING:
     from ..corpus import Filters, Report
 
-_COUNTS = {  # limits of Filters that are numbers
-    "chars": "min max",
-    "words": "min max",
-    "distinct-words": "min",
+_LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # of Filters: which ends, what kind of number, of what
+    "chars": ("min max", parse_amount, "characters"),
+    "words": ("min max", parse_amount, "words; two Chinese characters count as one"),
+    "distinct-words": ("min", parse_amount, "different words"),
+    "mean-word-length": ("min max", float, "letters a word, in scripts with spaces"),
+    "symbol-ratio": ("max", float, "share of characters that are neither letter, digit nor space"),
+    "digit-ratio": ("max", float, "share of digits among characters"),
+    "hashes-per-word": ("max", float, "# and ... a word"),
+    "alphabetic-words": ("min", float, "share of words with a letter"),
+    "repeated-words": ("max", float, "share of words that are the most frequent one"),
+    "repeated-lines": ("max", float, "share of lines that repeat an earlier one"),
+    "repeated-line-chars": ("max", float, "share of characters in such lines"),
+    "repeated-paragraphs": ("max", float, "share of paragraphs that repeat an earlier one"),
+    "repeated-paragraph-chars": ("max", float, "share of characters in such paragraphs"),
+    "bullet-lines": ("max", float, "share of lines that begin with a bullet"),
+    "ellipsis-lines": ("max", float, "share of lines that end with an ellipsis"),
+    "short-lines": ("max", float, "share of lines below 30 columns"),
+    "terminal-lines": ("min", float, "share of lines that end with punctuation"),
 }
-_RATIOS = {
-    "mean-word-length": "min max",
-    "symbol-ratio": "max",
-    "digit-ratio": "max",
-    "hashes-per-word": "max",
-    "alphabetic-words": "min",
-    "repeated-words": "max",
-    "repeated-lines": "max",
-    "repeated-line-chars": "max",
-    "repeated-paragraphs": "max",
-    "repeated-paragraph-chars": "max",
-    "bullet-lines": "max",
-    "ellipsis-lines": "max",
-    "short-lines": "max",
-    "terminal-lines": "min",
+_NGRAMS = {
+    "max-top-ngrams": "share of characters in the most frequent N words in a row",
+    "max-repeated-ngrams": "share of characters in N words in a row that stood before",
 }
-_NGRAMS = ("max-top-ngrams", "max-repeated-ngrams")
 
 
 def add_corpus(commands: Any) -> None:
@@ -113,12 +115,12 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits", "what a text may be like; see pybpe/corpus/filters.py for the sources")
     group.add_argument("--filters", metavar="SET", help="gopher or fineweb: published limits; the others change some")
-    for names, kind, metavar in ((_COUNTS, parse_amount, "N"), (_RATIOS, float, "X")):
-        for name, ends in names.items():
-            for end in ends.split():
-                group.add_argument(f"--{end}-{name}", type=kind, metavar=metavar)
-    for name in _NGRAMS:
-        group.add_argument(f"--{name}", type=_parse_ngrams, metavar="N=X,N=X")
+    for name, (ends, kind, what) in _LIMITS.items():
+        for end in ends.split():
+            metavar = "X" if kind is float else "N"
+            group.add_argument(f"--{end}-{name}", type=kind, metavar=metavar, help=what)
+    for name, what in _NGRAMS.items():
+        group.add_argument(f"--{name}", type=_parse_ngrams, metavar="N=X,N=X", help=what)
 
 
 # The values of two options may be left out, so an option that stands before a file takes the file for its value.
@@ -151,7 +153,7 @@ def _parse_ngrams(text: str) -> dict[int, float]:
 def _filters(args: argparse.Namespace) -> Filters:
     from ..corpus import Filters
 
-    names = [f"{end}-{name}" for group in (_COUNTS, _RATIOS) for name, ends in group.items() for end in ends.split()]
+    names = [f"{end}-{name}" for name, (ends, _, _) in _LIMITS.items() for end in ends.split()]
     given = {name.replace("-", "_"): getattr(args, name.replace("-", "_")) for name in [*names, *_NGRAMS]}
     given = {name: value for name, value in given.items() if value is not None}
     if args.filters is None:
