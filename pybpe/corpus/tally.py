@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -87,18 +88,23 @@ _COUNTS = ("chars", "words", "distinct_words")
 
 
 def _bin(name: str, value: float) -> float:
-    """Shares in steps of 0.05; mean lengths of words in ones; counts by powers of two."""
+    """Shares in steps of 0.05; mean lengths of words in ones; counts by powers of two. Scores, which may be any
+    numbers: those within -1 and 1 as shares, others by powers of two."""
+    if name.startswith("score ") and not -1 < value < 1:
+        return math.copysign(2.0 ** (math.frexp(value)[1] - 1 if math.isfinite(value) else 1023), value)
     if name.startswith(_COUNTS):
         return float(1 << (int(value).bit_length() - 1)) if value >= 1 else 0.0
     if name == "mean_word_length":
         return float(min(int(value), 30))
-    return int(min(value, 1.0) * 20) / 20
+    return math.floor(min(value, 1.0) * 20) / 20
 
 
 def bin_end(name: str, start: float) -> float | None:
-    """Where the bin that begins at `start` ends; None for the last one, which has all that is more."""
+    """The other end of the bin that `start` stands for; None for the last one, which has all that is beyond."""
     if name.startswith(_COUNTS):
         return max(1.0, 2 * start)
+    if name.startswith("score ") and not -1 < start < 1:
+        return 2 * start if abs(start) < 2.0**1023 else None
     if name == "mean_word_length":
         return start + 1 if start < 30 else None
     return (round(start * 20) + 1) / 20 if start < 1 else None

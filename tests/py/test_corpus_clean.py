@@ -303,6 +303,21 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
     assert facts["changes"] == {"EMAIL": 1}
 
 
+def test_scores_may_be_any_numbers(tmp_path: Path) -> None:
+    """-inf ended in an OverflowError, and each of many large numbers had a bin of its own."""
+    scores = [float("-inf"), -500.0, -300.0, -0.29, 0.0, 0.5, 1.0, 3.0, 1e300, float("inf")]
+    write(tmp_path / "in.jsonl", [str(i) for i in range(len(scores))])
+
+    def score(text: str) -> float:
+        return scores[int(text)]
+
+    report = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", scorers=[("s", score, 2)], workers=1)
+    bins = dict(report.to_json()["histograms"]["score s"])
+    assert bins == {-(2.0**1023): 1, -256: 2, -0.3: 1, 0: 1, 0.5: 1, 1: 1, 2: 1, 2.0**996: 1, 2.0**1023: 1}
+    assert report.dropped == {"score s": 3} and "-256 to -512" in report.to_html()
+    json.dumps(report.to_json(), allow_nan=False)
+
+
 def test_the_page_marks_what_lies_outside_a_limit(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ["x" * 3, "x" * 10, "x" * 40])
     page = clean(
