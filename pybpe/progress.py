@@ -19,7 +19,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
         self._bar: Any = None
-        if shown is not False:
+        if shown is None or shown:
             from tqdm import tqdm
 
             self._bar = tqdm(

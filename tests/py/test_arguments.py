@@ -223,3 +223,21 @@ def test_streams_are_iterables_of_their_lines() -> None:
     expected = pybpe.train(iter(lines.splitlines(keepends=True)), vocab_size=258)
     assert pybpe.train(io.StringIO(lines), vocab_size=258) == expected
     assert pybpe.train(io.BytesIO(lines.encode()), vocab_size=258) == expected
+
+
+def test_decode_batch_is_decode_of_each(tok: pybpe.Tokenizer) -> None:
+    texts = ["the cat", "", "né", "<|endoftext|>"]
+    batch = tok.encode_batch(texts)
+    assert tok.decode_batch(batch) == texts
+    assert tok.decode_batch(iter(batch)) == tok.decode_batch([numpy.array(ids, "u2") for ids in batch]) == texts
+    assert tok.decode_batch([batch[2][:-1]], errors="ignore") == ["n"]
+    with pytest.raises(pybpe.ArgumentError, match="999 at position 1"):
+        tok.decode_batch([[1], [1, 999]])
+
+
+def test_a_bar_is_hidden_by_whatever_is_false(capsys: pytest.CaptureFixture[str]) -> None:
+    for progress in (False, 0, numpy.False_):
+        pybpe.train(iter([TEXT]), vocab_size=260, progress=progress)  # type: ignore[arg-type]
+    assert capsys.readouterr().err == ""
+    pybpe.train(iter([TEXT]), vocab_size=260, progress=True)
+    assert "merging" in capsys.readouterr().err
