@@ -281,6 +281,7 @@ build/benchmarks/%: benchmarks/%.c build/libpybpe.a
 include tests/proofs.mk
 
 clean:
-	rm -rf build dist out .venv *.egg-info pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 -include $(wildcard build/obj/*.d build/tests/*.d build/sanitize/obj/*.d build/sanitize/tests/*.d)

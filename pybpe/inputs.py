@@ -111,7 +111,7 @@ class _Unpacked:
         """See io.RawIOBase."""
         return int(self._checked(self._stream.readinto, buffer))
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         """See io.RawIOBase."""
         return bytes(self._checked(self._stream.read, size))
 

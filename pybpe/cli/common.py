@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def add_tokenizer_and_file(parser: argparse.ArgumentParser, what: str, output: bool = True) -> None:
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help=f"the {what}; - (default) is stdin")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help=f"the {what}, *.gz and *.zst too; - (default) is stdin"
+    )
     if output:
         parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
 
@@ -70,9 +72,10 @@ def load(path: str) -> Tokenizer:
 
 
 def open_source(path: str) -> BinaryIO:
-    from ..pretokenize import open_input
+    """A text for reading: - is standard input; *.gz and *.zst are decompressed, as in training."""
+    from ..inputs import open_text
 
-    return sys.stdin.buffer if path == "-" else open_input(path)
+    return sys.stdin.buffer if path == "-" else open_text(path)
 
 
 class Sink:

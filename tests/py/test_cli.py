@@ -1,5 +1,6 @@
 """The command line, run as a user runs it."""
 
+import gzip
 import json
 import os
 import signal
@@ -117,6 +118,25 @@ def test_count(folder: Path) -> None:
     data = (folder / "novel.txt").read_bytes()
     result = run("count", "--json", "-t", folder / "tok.json", folder / "novel.txt")
     assert json.loads(result.stdout) == {"tokens": len(tok.encode(data)), "bytes": len(data)}
+
+
+def test_compressed_texts_are_read_as_in_training(folder: Path) -> None:
+    data = (folder / "novel.txt").read_bytes()
+    (folder / "packed.txt.gz").write_bytes(gzip.compress(data))
+    options = ("--vocab-size", 2000, "--special-token", "<|endoftext|>", "--quiet")
+    run("train", folder / "packed.txt.gz", *options, "-o", folder / "packed.json")
+    run("train", folder / "packed.txt.gz", *options, "--normalizer", "NFC", "-o", folder / "nfc.json")
+    assert (folder / "packed.json").read_bytes() == (folder / "tok.json").read_bytes()
+    for name in ("packed.json", "nfc.json"):
+        packed = run("encode", "-t", folder / name, folder / "packed.txt.gz").stdout
+        assert packed == run("encode", "-t", folder / name, folder / "novel.txt").stdout
+    (folder / "ids.txt.gz").write_bytes(gzip.compress(packed))
+    assert run("decode", "-t", folder / "packed.json", folder / "ids.txt.gz").stdout
+    facts = json.loads(run("count", "--json", "-t", folder / "tok.json", folder / "packed.txt.gz").stdout)
+    assert facts["bytes"] == len(data)
+    (folder / "cut.txt.gz").write_bytes(gzip.compress(data)[:-9])
+    bad = run("count", "-t", folder / "tok.json", folder / "cut.txt.gz", code=2)
+    assert b"cut.txt.gz: damaged before byte" in bad.stderr and bad.stderr.count(b"\n") == 1
 
 
 def test_binarize_and_decode_of_shards(folder: Path) -> None:
