@@ -146,7 +146,9 @@ def make_workspace(
     config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
     workspace = Workspace(folder, tok, manifest, config, dtype)
     tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
-    write_random_checkpoint(os.path.join(folder, workspace.model_name), config, dtype=dtype, seed=seed)
+    model = os.path.join(folder, workspace.model_name)
+    remove_others(f"{glob.escape(model)}.*.tmp", ())  # of killed runs: they are as large as the model
+    write_random_checkpoint(model, config, dtype=dtype, seed=seed)
     _link_cpu_data(folder, manifest)
     _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
     _, findings = check([folder], CPU_BATCH)

@@ -94,7 +94,9 @@ def test_the_model_is_gpt2s_initialisation_for_this_vocabulary(made: Workspace) 
 
 def test_the_same_again_gives_the_same_bytes(made: Workspace, corpus: Path, tmp_path: Path) -> None:
     expected = files_of(Path(made.folder))
+    (tmp_path / "again").mkdir()
     for workers in (1, 3):
+        (tmp_path / "again" / "gpt2_124M.bin.4711-0.tmp").write_bytes(b"of a run that was killed")
         make_workspace(corpus, tmp_path / "again", workers=workers, **SMALL)
         assert files_of(tmp_path / "again") == expected
     other = make_workspace(corpus, tmp_path / "again", seed=7, **SMALL)
