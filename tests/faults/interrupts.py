@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "py"))
@@ -53,6 +57,18 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
     text = data.decode()
     ids = tok.encode_to_numpy(data)
     lines = text.splitlines()
+
+    def clean() -> None:
+        pybpe.corpus.clean(
+            [corpus],
+            out / "clean.jsonl",
+            documents="line",
+            dedup="normalized",
+            scrub_pii=True,
+            resume=False,
+            progress=False,
+        )
+
     return {
         "train": lambda: pybpe.train(corpus, vocab_size=32_000, progress=False),
         "train, one worker": lambda: pybpe.train(corpus, vocab_size=32_000, workers=1, progress=False),
@@ -62,16 +78,47 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
         "encode_batch": lambda: tok.encode_batch(lines),
         "decode": lambda: tok.decode(ids),
         "binarize": lambda: pybpe.binarize(tok, corpus, out, progress=False, resume=False),
-        "corpus": lambda: pybpe.corpus.clean(
-            [corpus],
-            out / "clean.jsonl",
-            documents="line",
-            dedup="normalized",
-            scrub_pii=True,
-            resume=False,
-            progress=False,
+        "corpus": clean,
+        "binarize, a worker stopped": lambda: with_stopped_worker(
+            lambda pool: pybpe.binarize(tok, corpus, out, executor=pool, progress=False, resume=False)
         ),
+        "count_words, a worker stopped": lambda: with_stopped_worker(
+            lambda pool: pybpe.count_words(corpus, executor=pool, progress=False)
+        ),
+        "corpus, a worker stopped": lambda: stopping_a_child(clean),
     }
+
+
+def with_stopped_worker(call: Callable[[Executor], object]) -> None:
+    """A call by a pool of processes, one of which never answers: it waits until it is interrupted."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python drops one that comes in the middle of a fork
+    pool = ProcessPoolExecutor(2)
+    try:
+        os.kill(pool.submit(os.getpid).result(), signal.SIGSTOP)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        call(pool)
+    finally:
+        for process in (pool._processes or {}).values():
+            process.kill()
+        pool.shutdown(wait=False)
+
+
+def stopping_a_child(call: Callable[[], object]) -> None:
+    """A call one of whose processes stops, as soon as there is one."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        while not ended.wait(0.01):
+            for child in multiprocessing.active_children()[:1]:
+                with suppress(OSError):
+                    os.kill(child.pid or 0, signal.SIGSTOP)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    try:
+        call()
+    finally:
+        ended.set()
 
 
 def check(corpus: Path) -> str:
@@ -138,7 +185,7 @@ def main() -> int:
         corpus = Path(folder) / "corpus.txt"
         make_corpus(corpus)
         names = sys.argv[2:] or operations(corpus, Path(folder))
-        print(f"{'milliseconds':24}{'median':>8}{'p99':>8}{'most':>8}  of {count}")
+        print(f"{'milliseconds':32}{'median':>8}{'p99':>8}{'most':>8}  of {count}")
         for name in names:
             out = Path(folder) / name.replace(", ", "-").replace(" ", "-")
             out.mkdir()
@@ -149,7 +196,7 @@ def main() -> int:
                 print(error)
                 continue
             p99 = seconds[-(-99 * count // 100) - 1]
-            print(f"{name:24}{seconds[count // 2] * 1e3:8.1f}{p99 * 1e3:8.1f}{seconds[-1] * 1e3:8.1f}", flush=True)
+            print(f"{name:32}{seconds[count // 2] * 1e3:8.1f}{p99 * 1e3:8.1f}{seconds[-1] * 1e3:8.1f}", flush=True)
     return failed != 0
 
 
