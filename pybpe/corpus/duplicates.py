@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import regex
 
 from ..errors import ArgumentError, file_error
-from ..pretokenize import utf8
+from ..pretokenize import Text, utf8
 
 if TYPE_CHECKING:
     import numpy
@@ -29,7 +29,7 @@ LEAST_MEMORY = 10**6
 _PARTS = 256
 
 
-def digest(text: str) -> bytes:
+def digest(text: Text) -> bytes:
     """BLAKE2b of a text."""
     return hashlib.blake2b(utf8(text), digest_size=DIGEST_BYTES).digest()
 

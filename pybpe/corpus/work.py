@@ -162,10 +162,11 @@ class _Kept:
 
     def add(self, work: Work, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
         texts = [text for text, _ in stay]
+        encoded = [utf8(text) for text in texts]
         self.lines += [json_line(fields) for _, fields in stay]
-        self.sizes += [(len(text), len(utf8(text))) for text in texts]
+        self.sizes += [(len(text), len(data)) for text, data in zip(texts, encoded)]
         if work.dedup is not None or work.near_dedup is not None:
-            self.digests += [digest(normalized(text) if work.dedup == "normalized" else text) for text in texts]
+            self.digests += map(digest, map(normalized, texts) if work.dedup == "normalized" else encoded)
         if work.near_dedup is not None:
             self.signatures.append(signatures(texts).tobytes())
         if work.dedup_paragraphs:
