@@ -1,33 +1,35 @@
 /*
-Merging a long word from left to right.
+Merging a long word block by block.
 
 Two tokens *go together* if merging their bytes, joined, gives just these two. A row of tokens in which all
 neighbours go together is what merging gives for their bytes: were it not so, some merge would be the first to
 cross from one token into the next, and since until then all happens as in these two alone, it would happen there too.
-And the tokens of a merged word do go together. So the word's tokens can be found one after the other:
+So a long word is merged in blocks, each of which starts where the row ends that was found so far:
 
-    a b a b c c d ...        take the longest token that the rest of the word begins with
-    [abab]                   if it goes together with the token before it, go on behind it
-    [abab][cc]               else try the next shorter one; if none is left, give the token before back,
-    [abab][c ][cd]...        and mark the position as dead
-
-Only one row leads to a position, namely what merging gives for all before it. So a position that is dead
-stays dead, and none is entered twice.
+    [abab][cc][d ][a..              a block, merged on its own; its last tokens are unsure and left out
+    [abab][cc] [dab][ab][c..        the next one starts behind those that were kept
+              ^ do [cc] and [dab] go together? Then the row goes on. Else some of its last tokens are taken back
 
 Whether two tokens go together is seen by undoing their merges, the latest first. Each time the two parts that
 touch are a pair that would merge earlier than what was undone last, they do not:
 
     abab | cc    ab | cc    ab | c    b | c        (of equal ranks the left one merges first)
 
+Within a block, all places of the pair with the lowest rank are merged, then all of the next rank, and so on. A new pair
+has a higher rank than the merge that made one of its tokens. So the ranks are gone through once, in a bit set, and
+the places of each are a list to which others are only added before its turn comes. In a list the order matters for
+pairs of two equal tokens alone, as in aaa: all other pairs cannot overlap. A token's id stands at its first and at its
+last byte, so its neighbours are found without links.
+
 This needs merges that are in order: no merge makes a token that one before it joins to something. All that trainers
-make are so, but files may say otherwise. Then, or if a word needs too many tries, merge_long.c does the work,
-several times slower.
+make are so, but files may say otherwise. Then, or if too many tokens have to be taken back, merge_long.c does the
+work, several times slower.
 */
 #include "chain.h"
 
-/* CHAIN_TRIES: how often a token may be tried or a byte looked at, per byte of the word, before merge_long takes over.
-   CHAIN_NODES_MAX: what an edge's key has room for. */
-enum { CHAIN_LOG2_KNOWN = 16, CHAIN_TRIES = 32, CHAIN_EDGES_MIN = 10, CHAIN_NODES_MAX = (1 << 24) - 1 };
+/* CHAIN_UNSURE: the last tokens of a block, which may be others when more bytes follow. CHAIN_TRIES: how often a byte
+   may be merged, before merge_long takes over. */
+enum { CHAIN_UNSURE = 4, CHAIN_TRIES = 4 };
 
 /* ---------------------------------------------------------------------------------------------------
 Which tokens go together
@@ -56,10 +58,11 @@ static bool chain_together(const chain_table *c, const merge_table *t, uint32_t 
 /* Finds which tokens the merges make, in rank order. False if the merges are not in order. */
 static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_table *t, uint8_t *joined) {
     for (size_t id = 0; id < c->count; id++) {
-        c->tokens[id] = (chain_token){.made = CHAIN_NEVER, .shorter = CHAIN_NONE};
+        c->tokens[id] = (chain_token){.made = CHAIN_NEVER, .length = (uint32_t)vocab_token_length(v, id)};
     }
+    c->tokens[t->outside] = (chain_token){.made = CHAIN_NEVER};
     for (unsigned byte = 0; byte < 256; byte++) {
-        c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1, .shorter = CHAIN_NONE};
+        c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1};
     }
     for (uint32_t rank = 0; rank < v->merges_count; rank++) {
         uint32_t left = v->merges[2 * (size_t)rank];
@@ -76,131 +79,33 @@ static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_
         if (joined[id]) {
             return false;
         }
-        c->tokens[id] = (chain_token){left, right, rank + 1, x->length + y->length, CHAIN_NONE};
+        c->tokens[id] = (chain_token){left, right, rank + 1, x->length + y->length};
     }
     return true;
 }
 
 /* ---------------------------------------------------------------------------------------------------
-The tree of prefixes
+The table
 */
 
-static inline uint64_t chain_edge_key(uint32_t node, uint8_t byte) { return ((uint64_t)node << 8 | byte) + 1; }
-
-/* The slot of an edge, or the empty one where it belongs. */
-static inline uint64_t *chain_edge(const chain_table *c, uint64_t key) {
-    const uint64_t mask = UINT64_MAX >> c->edges_shift;
-    uint64_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> c->edges_shift;
-    while (c->edges[i] != 0 && c->edges[i] >> 32 != key) {
-        i = (i + 1) & mask;
-    }
-    return &c->edges[i];
-}
-
-static bool chain_edges_grow(chain_table *c, const pybpe_allocator *mem) {
-    chain_table more = *c;
-    more.edges_shift = c->edges == NULL ? 64 - CHAIN_EDGES_MIN : c->edges_shift - 1;
-    more.edges = mem_alloc_zeroed(mem, (size_t)1 << (64 - more.edges_shift), sizeof *more.edges);
-    if (more.edges == NULL) {
-        return false;
-    }
-    for (size_t i = 0; c->edges != NULL && i < (size_t)1 << (64 - c->edges_shift); i++) {
-        if (c->edges[i] != 0) {
-            *chain_edge(&more, c->edges[i] >> 32) = c->edges[i];
-        }
-    }
-    mem_free(mem, c->edges);
-    c->edges = more.edges;
-    c->edges_shift = more.edges_shift;
-    return true;
-}
-
-/* The node behind an edge, added if it is new; CHAIN_NONE if memory is out. */
-static uint32_t chain_add_edge(chain_table *c, uint32_t node, uint8_t byte, const pybpe_allocator *mem) {
-    uint64_t key = chain_edge_key(node, byte);
-    uint64_t *edge = chain_edge(c, key);
-    if (*edge != 0) {
-        return (uint32_t)*edge;
-    }
-    if (c->nodes == c->nodes_cap) {
-        size_t cap = 2 * c->nodes_cap;
-        uint32_t *more = cap > CHAIN_NODES_MAX ? NULL : mem_resize_array(mem, c->ends, cap, sizeof *more);
-        if (more == NULL) {
-            return CHAIN_NONE;
-        }
-        c->ends = more;
-        c->nodes_cap = cap;
-    }
-    if (2 * c->nodes >= (size_t)1 << (64 - c->edges_shift)) {
-        if (!chain_edges_grow(c, mem)) {
-            return CHAIN_NONE;
-        }
-        edge = chain_edge(c, key);
-    }
-    uint32_t child = (uint32_t)c->nodes++;
-    c->ends[child] = CHAIN_NONE;
-    *edge = key << 32 | child;
-    return child;
-}
-
-static bool chain_add_token(chain_table *c, const uint8_t *bytes, size_t n, uint32_t id, const pybpe_allocator *mem) {
-    uint32_t node = bytes[0];
-    for (size_t i = 1; i < n && node != CHAIN_NONE; i++) {
-        node = chain_add_edge(c, node, bytes[i], mem);
-    }
-    if (node != CHAIN_NONE) {
-        c->ends[node] = id;
-    }
-    return node != CHAIN_NONE;
-}
-
-/* The longest token at the start of w[0..n), n > 0; of the token itself, only what is shorter. */
-static uint32_t chain_longest(const chain_table *c, const uint8_t *w, size_t n, size_t *looked_at) {
-    uint32_t node = w[0];
-    uint32_t best = c->ends[node];
-    size_t i = 1;
-    for (; i < n; i++) {
-        uint64_t edge = *chain_edge(c, chain_edge_key(node, w[i]));
-        if (edge == 0) {
-            break;
-        }
-        node = (uint32_t)edge;
-        best = c->ends[node] != CHAIN_NONE ? c->ends[node] : best;
-    }
-    *looked_at += i;
-    return best;
-}
-
-static bool chain_fill_tree(chain_table *c, const pybpe_vocab *v, const merge_table *t, const pybpe_allocator *mem) {
-    c->nodes_cap = 512;
-    c->nodes = 256;
-    c->ends = mem_alloc_array(mem, c->nodes_cap, sizeof *c->ends);
-    if (c->ends == NULL || !chain_edges_grow(c, mem)) {
-        return false;
-    }
-    memcpy(c->ends, t->byte_ids, sizeof t->byte_ids);
-    for (uint32_t id = 0; id < c->count; id++) {
-        size_t n = c->tokens[id].length;
-        if (n > 1 && !chain_add_token(c, vocab_token(v, id), n, id, mem)) {
-            return false;
-        }
-    }
-    size_t looked_at = 0;
-    for (uint32_t id = 0; id < c->count; id++) {
-        if (c->tokens[id].length > 1) {
-            c->tokens[id].shorter = chain_longest(c, vocab_token(v, id), c->tokens[id].length - 1, &looked_at);
-        }
-    }
-    return true;
+static bool chain_block_new(chain_block *b, size_t ranks, const pybpe_allocator *mem) {
+    b->ranks = ranks;
+    b->ids = mem_alloc_array(mem, CHAIN_BLOCK + 2, sizeof *b->ids);
+    b->places = mem_alloc_array(mem, CHAIN_PLACES + 1, sizeof *b->places);
+    b->starts = mem_alloc_array(mem, CHAIN_BLOCK / 64 + 1, sizeof *b->starts);
+    b->joined = mem_alloc_array(mem, CHAIN_BLOCK + 1, sizeof *b->joined);
+    b->lists = mem_alloc_zeroed(mem, ranks + 1, sizeof *b->lists);
+    b->waiting = mem_alloc_zeroed(mem, ranks / 64 + 1, sizeof *b->waiting);
+    return b->ids != NULL && b->places != NULL && b->starts != NULL && b->joined != NULL && b->lists != NULL &&
+           b->waiting != NULL;
 }
 
 void chain_fill(chain_table *c, const pybpe_vocab *v, const merge_table *t, const pybpe_allocator *mem) {
-    *c = (chain_table){.tried = true, .count = v->count};
+    *c = (chain_table){.tried = true, .count = v->count, .merges = v->merges, .block_bytes = CHAIN_BLOCK};
     uint8_t *joined = mem_alloc_zeroed(mem, v->count, 1);
-    c->tokens = mem_alloc_array(mem, v->count, sizeof *c->tokens);
-    c->known = mem_alloc_zeroed(mem, (size_t)1 << CHAIN_LOG2_KNOWN, sizeof *c->known);
-    c->usable = joined != NULL && c->tokens != NULL && c->known != NULL && chain_find_tokens(c, v, t, joined) &&
-                chain_fill_tree(c, v, t, mem);
+    c->tokens = mem_alloc_array(mem, v->count + 1, sizeof *c->tokens);
+    c->usable = joined != NULL && c->tokens != NULL && chain_find_tokens(c, v, t, joined) &&
+                chain_block_new(&c->block, v->merges_count, mem);
     mem_free(mem, joined);
     if (!c->usable) {
         chain_free(c, mem);
@@ -210,97 +115,172 @@ void chain_fill(chain_table *c, const pybpe_vocab *v, const merge_table *t, cons
 
 void chain_free(chain_table *c, const pybpe_allocator *mem) {
     mem_free(mem, c->tokens);
-    mem_free(mem, c->ends);
-    mem_free(mem, c->edges);
-    mem_free(mem, c->known);
+    mem_free(mem, c->block.ids);
+    mem_free(mem, c->block.places);
+    mem_free(mem, c->block.starts);
+    mem_free(mem, c->block.joined);
+    mem_free(mem, c->block.lists);
+    mem_free(mem, c->block.waiting);
     mem_free(mem, c->ids);
-    mem_free(mem, c->dead);
     *c = (chain_table){0};
+}
+
+void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem) {
+    if (c->room >= most) {
+        mem_free(mem, c->ids);
+        c->ids = NULL;
+        c->room = 0;
+    }
+}
+
+/* Room for a token a byte. Pages that stay untouched cost nothing. */
+static bool chain_make_room(chain_table *c, size_t n, const pybpe_allocator *mem) {
+    if (n > c->room) {
+        chain_trim(c, 0, mem);
+        c->ids = mem_alloc_array(mem, n, sizeof *c->ids);
+        c->room = c->ids != NULL ? n : 0;
+    }
+    return c->room > 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+One block
+
+What is found differs from place to place, and a branch on it would often be mispredicted. So a pair that does not merge
+is put on a list too, one that is never read, and what is no place of a pair any more is overwritten by the next.
+*/
+
+/* Puts the place of a pair on the list of its rank. */
+static inline void block_add(chain_block *b, uint32_t rank, size_t at) {
+    size_t place = b->places_used;
+    size_t list = rank < b->ranks ? rank : b->ranks;
+    b->places[place] = (chain_place){(uint16_t)at, b->lists[list]};
+    b->places_used = place + (rank < b->ranks);
+    b->lists[list] = (uint16_t)place;
+    b->waiting[list / 64] |= UINT64_C(1) << (list % 64);
+}
+
+/* Lays out the bytes, at positions from 1 on. */
+static void block_start(chain_block *b, const merge_table *t, const uint8_t *w, size_t n) {
+    b->places_used = 1;
+    memset(b->starts, 0xFF, (n / 64 + 1) * sizeof *b->starts);
+    b->starts[0] &= ~UINT64_C(1);
+    b->starts[n / 64] &= (UINT64_C(2) << (n % 64)) - 1;
+    b->ids[0] = t->outside;
+    b->ids[n + 1] = t->outside;
+    b->ids[1] = t->byte_ids[w[0]];
+    for (size_t i = 1; i < n; i++) {
+        b->ids[i + 1] = t->byte_ids[w[i]];
+        block_add(b, t->byte_ranks[w[i - 1] << 8 | w[i]], i);
+    }
+}
+
+/* What the pairs of one rank are, and what they become. */
+typedef struct chain_step {
+    uint32_t left, right, merged;
+    size_t left_length, length;
+} chain_step;
+
+static inline bool block_has(const chain_block *b, const chain_step *s, size_t at) {
+    return ((b->ids[at] ^ s->left) | (b->ids[at + s->left_length] ^ s->right)) == 0;
+}
+
+static inline void block_join(chain_block *b, const chain_step *s, size_t at, uint32_t outside) {
+    size_t gone = at + s->left_length; /* no token starts here any more */
+    b->starts[gone / 64] &= ~(UINT64_C(1) << (gone % 64));
+    b->ids[gone] = outside;
+    b->ids[at] = s->merged;
+    b->ids[at + s->length - 1] = s->merged;
+}
+
+/* Merges the places of a list of pairs that cannot overlap: how many, at b->joined. */
+static size_t block_join_list(chain_block *b, const chain_step *s, uint16_t list, uint32_t outside) {
+    size_t count = 0;
+    for (; list != 0; list = b->places[list].next) {
+        b->joined[count] = b->places[list].at;
+        count += block_has(b, s, b->places[list].at);
+    }
+    for (size_t i = 0; i < count; i++) {
+        block_join(b, s, b->joined[i], outside);
+    }
+    return count;
+}
+
+/* The same for pairs of two equal tokens, from left to right. */
+static size_t block_join_ascending(chain_block *b, const chain_step *s, uint16_t list, uint32_t outside) {
+    uint64_t places[CHAIN_BLOCK / 64 + 1] = {0};
+    size_t count = 0;
+    for (; list != 0; list = b->places[list].next) {
+        places[b->places[list].at / 64] |= UINT64_C(1) << (b->places[list].at % 64);
+    }
+    for (size_t i = 0; i < CHAIN_BLOCK / 64 + 1; i++) {
+        for (; places[i] != 0; places[i] &= places[i] - 1) {
+            size_t at = 64 * i + (size_t)__builtin_ctzll(places[i]);
+            if (block_has(b, s, at)) {
+                block_join(b, s, at, outside);
+                b->joined[count++] = (uint16_t)at;
+            }
+        }
+    }
+    return count;
+}
+
+/* Merges the pairs of one rank, and lists the pairs that the new tokens are in. */
+static void block_merge_rank(chain_table *c, const merge_table *t, uint32_t rank) {
+    chain_block b = c->block; /* a copy, so that the compiler sees what its stores cannot change */
+    uint32_t left = c->merges[2 * (size_t)rank];
+    uint32_t right = c->merges[2 * (size_t)rank + 1];
+    const chain_step s = {left, right, t->merged[rank], c->tokens[left].length,
+                          c->tokens[left].length + c->tokens[right].length};
+    uint16_t list = b.lists[rank];
+    b.lists[rank] = 0;
+    size_t count =
+        left == right ? block_join_ascending(&b, &s, list, t->outside) : block_join_list(&b, &s, list, t->outside);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = b.joined[i];
+        uint32_t before = b.ids[at - 1];
+        block_add(&b, merge_rank(t, before, s.merged), at - c->tokens[before].length);
+        block_add(&b, merge_rank(t, s.merged, b.ids[at + s.length]), at);
+    }
+    c->block.places_used = b.places_used;
+}
+
+static void block_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n) {
+    const chain_block *b = &c->block;
+    block_start(&c->block, t, w, n);
+    for (size_t i = 0; i <= b->ranks / 64; i++) {
+        while (b->waiting[i] != 0) {
+            uint32_t rank = (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(b->waiting[i]);
+            b->waiting[i] &= b->waiting[i] - 1;
+            if (rank < b->ranks) {
+                block_merge_rank(c, t, rank);
+            }
+        }
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------
 The word
 */
 
-void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem) {
-    if (c->room >= most) {
-        mem_free(mem, c->ids);
-        mem_free(mem, c->dead);
-        c->ids = NULL;
-        c->dead = NULL;
-        c->room = 0;
-    }
-}
-
-/* Room for a token and a dead position a byte. Pages that stay untouched cost nothing. */
-static bool chain_make_room(chain_table *c, size_t n, const pybpe_allocator *mem) {
-    if (n > c->room) {
-        chain_trim(c, 0, mem);
-        c->ids = mem_alloc_array(mem, n, sizeof *c->ids);
-        c->dead = mem_alloc_array(mem, n / 64 + 1, sizeof *c->dead);
-        c->room = c->ids != NULL && c->dead != NULL ? n : 0;
-    }
-    if (c->room > 0) {
-        memset(c->dead, 0, (n / 64 + 1) * sizeof *c->dead);
-    }
-    return c->room > 0;
-}
-
-/* The row that is being built. */
-typedef struct chain_row {
-    chain_table *c;
-    const merge_table *t;
-    const uint8_t *w;
-    size_t n;     /* bytes of the word */
-    size_t count; /* of tokens, at c->ids */
-    size_t pos;   /* where they end */
-    size_t tries;
-} chain_row;
-
-/* Whether a, then b, stay two tokens through all merges. What is found is remembered. */
-static inline bool chain_pair(chain_table *c, const merge_table *t, uint32_t a, uint32_t b) {
-    uint64_t key = ((uint64_t)a << 32 | b) << 1 | UINT64_C(1) << 63;
-    uint64_t *known = &c->known[key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - CHAIN_LOG2_KNOWN)];
-    if (*known >> 1 != key >> 1) {
-        *known = key | chain_together(c, t, a, b, MERGE_NONE);
-    }
-    return (*known & 1) != 0;
-}
-
-static inline bool chain_can_follow(const chain_row *r, uint32_t id, size_t end) {
-    chain_table *c = r->c;
-    return (c->dead[end / 64] >> (end % 64) & 1) == 0 &&
-           (r->count == 0 || chain_pair(c, r->t, c->ids[r->count - 1], id));
-}
-
-static inline void chain_push(chain_row *r, uint32_t id, size_t end) {
-    r->c->ids[r->count++] = id;
-    r->pos = end;
-}
-
-/* Adds one token: `id`, or the longest shorter one that can follow. False if none can. */
-static bool chain_try(chain_row *r, uint32_t id) {
-    for (; id != CHAIN_NONE; id = r->c->tokens[id].shorter) {
-        size_t end = r->pos + r->c->tokens[id].length;
-        r->tries += 1;
-        if (chain_can_follow(r, id, end)) {
-            chain_push(r, id, end);
-            return true;
+/* Writes the tokens of the block of n bytes to `to`, and returns their number. */
+static size_t block_read(const chain_block *b, size_t n, uint32_t *to) {
+    size_t count = 0;
+    for (size_t i = 0; i <= n / 64; i++) {
+        for (uint64_t starts = b->starts[i]; starts != 0; starts &= starts - 1) {
+            to[count++] = b->ids[64 * i + (size_t)__builtin_ctzll(starts)];
         }
     }
-    return false;
+    return count;
 }
 
-/* Takes back the last token, which leads nowhere, until a shorter one can be put in its place. */
-static bool chain_back(chain_row *r) {
-    bool found = false;
-    while (!found && r->count > 0) {
-        r->c->dead[r->pos / 64] |= UINT64_C(1) << r->pos % 64;
-        uint32_t id = r->c->ids[--r->count];
-        r->pos -= r->c->tokens[id].length;
-        found = chain_try(r, r->c->tokens[id].shorter);
+/* Shortens the row by the last `tokens` of its tokens, and returns how many bytes these were. */
+static size_t row_shorten(const chain_table *c, size_t *count, size_t tokens) {
+    size_t bytes = 0;
+    for (; tokens > 0 && *count > 0; tokens--) {
+        bytes += c->tokens[c->ids[--*count]].length;
     }
-    return found;
+    return bytes;
 }
 
 bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
@@ -308,11 +288,33 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
     if (!chain_make_room(c, n, mem)) {
         return false;
     }
-    chain_row r = {.c = c, .t = t, .w = w, .n = n};
-    bool found = true; /* as there always is one: no word is without tokens */
-    while (found && r.pos < n && r.tries <= n * CHAIN_TRIES) {
-        found = chain_try(&r, chain_longest(c, w + r.pos, n - r.pos, &r.tries)) || chain_back(&r);
+    size_t row = 0;
+    size_t pos = 0;  /* where the row ends */
+    size_t back = 1; /* how many tokens to take back next */
+    size_t work = 0;
+    const uint8_t *merged = w; /* the block that was merged last, and its size */
+    size_t merged_bytes = 0;
+    while (pos < n && work / CHAIN_TRIES <= n) {
+        size_t bytes = n - pos < c->block_bytes ? n - pos : c->block_bytes;
+        work += bytes;
+        if (bytes != merged_bytes || memcmp(w + pos, merged, bytes) != 0) { /* they are often equal in such texts */
+            block_merge(c, t, w + pos, bytes);
+            merged = w + pos;
+            merged_bytes = bytes;
+        }
+        if (row > 0 && !chain_together(c, t, c->ids[row - 1], c->block.ids[1], MERGE_NONE)) {
+            pos -= row_shorten(c, &row, back);
+            back *= 2;
+            continue;
+        }
+        back = 1;
+        size_t added = block_read(&c->block, bytes, c->ids + row);
+        row += added;
+        pos += bytes;
+        if (pos < n) {
+            pos -= row_shorten(c, &row, added <= CHAIN_UNSURE ? added - 1 : CHAIN_UNSURE);
+        }
     }
-    *count = r.count;
-    return r.pos == n;
+    *count = row;
+    return pos == n;
 }

@@ -1,5 +1,5 @@
 /*
-Merging a long word from left to right, as a chain of tokens that go together. Internal. See chain.c.
+Merging a long word block by block. Internal. See chain.c.
 */
 #ifndef PYBPE_CHAIN_H
 #define PYBPE_CHAIN_H
@@ -7,31 +7,47 @@ Merging a long word from left to right, as a chain of tokens that go together. I
 #include "merge.h"
 #include "vocab.h"
 
-/* A token that merges can make. */
+/* A token, and the merge that makes it. */
 typedef struct chain_token {
-    uint32_t left, right; /* what the merge that makes it joins */
-    uint32_t made;        /* rank of that merge + 1; 0 for a single byte; CHAIN_NEVER if merges never make it */
+    uint32_t left, right; /* what that merge joins */
+    uint32_t made;        /* its rank + 1; 0 for a single byte; CHAIN_NEVER if merges never make the token */
     uint32_t length;      /* in bytes */
-    uint32_t shorter;     /* the longest token that is a proper prefix of it, or CHAIN_NONE */
 } chain_token;
 
-#define CHAIN_NONE UINT32_MAX
 #define CHAIN_NEVER UINT32_MAX
 
-/* The tokens of a vocabulary, and their prefixes as a tree. Zero it to start. */
+/* Bytes of a block, and the most places of pairs in it: one each byte, and two each merge; the first is not used. */
+enum { CHAIN_BLOCK = 8192, CHAIN_PLACES = 3 * CHAIN_BLOCK + 1 };
+_Static_assert(CHAIN_PLACES <= UINT16_MAX, "a place is numbered with 16 bits");
+
+/* A position where a pair starts, and the next place of the same rank, or 0. */
+typedef struct chain_place {
+    uint16_t at, next;
+} chain_place;
+
+/* A block while it is merged. */
+typedef struct chain_block {
+    size_t ranks;
+    uint32_t *ids; /* at the first and the last position of each token */
+    chain_place *places;
+    size_t places_used;
+    uint64_t *starts;  /* a bit for each position where a token starts */
+    uint16_t *joined;  /* where pairs of the current rank were */
+    uint16_t *lists;   /* rank -> its first place, or 0; and one for pairs that do not merge */
+    uint64_t *waiting; /* a bit for each list that has places */
+} chain_block;
+
+/* What is known of a vocabulary's tokens. Zero it to start. */
 typedef struct chain_table {
     bool tried;  /* to fill it */
     bool usable; /* and it worked */
     chain_token *tokens;
     size_t count;
-    uint32_t *ends; /* node -> the token that ends there, or CHAIN_NONE. Nodes 0 to 255 are the single bytes. */
-    size_t nodes, nodes_cap;
-    uint64_t *edges; /* (node, byte) -> node: (node << 8 | byte) + 1 in the high half, 0 is empty; at most half full */
-    unsigned edges_shift; /* 64 - log2(size) */
-    uint64_t *known;      /* which tokens go together, of pairs that were looked at lately */
-    uint32_t *ids;        /* the result */
-    uint64_t *dead;       /* a bit for each position */
-    size_t room;          /* bytes of a word for which there is room in both */
+    const uint32_t *merges; /* the vocabulary's */
+    chain_block block;
+    size_t block_bytes; /* up to CHAIN_BLOCK; fewer in tests */
+    uint32_t *ids;      /* the result */
+    size_t room;        /* bytes of a word for which there is room in it */
 } chain_table;
 
 /* Fills the table, if the merges allow it. Out of memory, it stays unusable. */

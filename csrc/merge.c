@@ -33,6 +33,7 @@ static unsigned bits_needed(size_t x) {
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err) {
     *t = (merge_table){.id_bits = bits_needed(ids), .rank_bits = bits_needed(capacity), .capacity = capacity};
+    t->rank_mask = (UINT64_C(1) << t->rank_bits) - 1;
     t->outside = (uint32_t)ids; /* it fits id_bits */
     if (2 * t->id_bits + t->rank_bits > 63) {
         return error_set(err, PYBPE_ERR_LIMIT, 0,
@@ -40,12 +41,14 @@ int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t 
                          "2,097,151",
                          ids, capacity);
     }
-    unsigned log2_buckets = 1 + bits_needed(capacity / 4);
-    size_t slots = ((size_t)1 << log2_buckets) * MERGE_BUCKET;
+    unsigned log2_buckets = 1 + bits_needed(capacity / 8);
+    size_t buckets = (size_t)1 << log2_buckets;
+    size_t slots = buckets * MERGE_BUCKET;
     t->shift = 64 - log2_buckets;
     t->factor = hash_seed_draw().a | 1;
-    if (mem_table_alloc(&t->block, mem, slots, sizeof *t->slots)) {
+    if (mem_table_alloc(&t->block, mem, slots + buckets, sizeof *t->slots)) {
         t->slots = t->block.data;
+        t->tags = t->slots + slots;
     }
     t->merged = mem_alloc_array(mem, capacity + 1, sizeof *t->merged);
     t->byte_ranks = mem_alloc_array(mem, 65536, sizeof *t->byte_ranks);
@@ -54,6 +57,7 @@ int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t 
         return error_set_memory(err, "the table of merges", slots * sizeof *t->slots);
     }
     memset(t->slots, 0xFF, slots * sizeof *t->slots);
+    memset(t->tags, 0, buckets * sizeof *t->tags);
     memset(t->byte_ranks, 0xFF, 65536 * sizeof *t->byte_ranks);
     memcpy(t->byte_ids, byte_ids, sizeof t->byte_ids);
     return PYBPE_OK;
@@ -66,19 +70,39 @@ void merge_table_free(merge_table *t, const pybpe_allocator *mem) {
     *t = (merge_table){0};
 }
 
+/* The bucket after i; after the last comes the first. */
+static size_t merge_bucket_next(const merge_table *t, size_t i) { return (i + 1) & (size_t)(UINT64_MAX >> t->shift); }
+
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
     t->merged[rank] = merged;
     if (merge_rank(t, left, right) != MERGE_NONE) {
         return;
     }
     uint64_t key = (uint64_t)left << t->id_bits | right;
-    for (size_t i = merge_bucket(t, key);; i = merge_bucket_next(t, i)) {
-        uint64_t *slots = t->slots + MERGE_BUCKET * i;
-        for (size_t j = 0; j < MERGE_BUCKET; j++) {
-            if (slots[j] == UINT64_MAX) {
-                slots[j] = key << t->rank_bits | rank;
-                return;
+    uint64_t hash = key * t->factor;
+    size_t bucket = merge_bucket(t, hash);
+    while (t->slots[MERGE_BUCKET * bucket + MERGE_BUCKET_USED - 1] != UINT64_MAX) {
+        t->tags[bucket] |= UINT64_C(1) << 56;
+        bucket = merge_bucket_next(t, bucket);
+    }
+    size_t place = 0;
+    while (t->slots[MERGE_BUCKET * bucket + place] != UINT64_MAX) {
+        place += 1;
+    }
+    t->slots[MERGE_BUCKET * bucket + place] = key << t->rank_bits | rank;
+    t->tags[bucket] |= merge_tag(t, hash) << (8 * place);
+}
+
+uint32_t merge_rank_search(const merge_table *t, uint64_t key) {
+    for (size_t bucket = merge_bucket(t, key * t->factor);; bucket = merge_bucket_next(t, bucket)) {
+        for (size_t place = 0; place < MERGE_BUCKET_USED; place++) {
+            uint64_t slot = t->slots[MERGE_BUCKET * bucket + place];
+            if (slot >> t->rank_bits == key) {
+                return (uint32_t)(slot & t->rank_mask);
             }
+        }
+        if (t->tags[bucket] >> 56 == 0) {
+            return MERGE_NONE;
         }
     }
 }
@@ -88,7 +112,7 @@ Short words
 */
 
 /* Positions run from 1 to n; 0 and n + 1 are outside. The masks have a bit a position. */
-enum { POSITIONS = 64 };
+enum { POSITIONS = 64, GROUP = 4 };
 _Static_assert(MERGE_SHORT_MAX + 2 <= POSITIONS, "a position of a short word is a bit of 64");
 
 static inline unsigned position_after(uint64_t alive, unsigned i) {
@@ -101,43 +125,37 @@ static inline unsigned position_before(uint64_t alive, unsigned i) {
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* The least of pairs[0..n), where n is a multiple of 4: four chains that the processor follows side by side. */
-static inline uint64_t least_pair(const uint64_t *pairs, size_t n) {
-    /* NOLINTBEGIN(clang-analyzer-core.uninitialized.Assign): for words of 2^64 - 4 bytes; here at most 60 or so */
-    uint64_t a = pairs[0];
-    uint64_t b = pairs[1];
-    uint64_t c = pairs[2];
-    uint64_t d = pairs[3];
-    /* NOLINTEND(clang-analyzer-core.uninitialized.Assign) */
-    for (size_t i = 4; i < n; i += 4) {
-        a = min_u64(a, pairs[i]);
-        b = min_u64(b, pairs[i + 1]);
-        c = min_u64(c, pairs[i + 2]);
-        d = min_u64(d, pairs[i + 3]);
-    }
-    return min_u64(min_u64(a, b), min_u64(c, d));
-}
+static inline uint64_t least_of_group(const uint64_t *x) { return min_u64(min_u64(x[0], x[1]), min_u64(x[2], x[3])); }
 
 static inline uint64_t pair_of(uint32_t rank, unsigned position) { return (uint64_t)rank << 32 | position; }
 
 size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *out) {
     uint32_t ids[POSITIONS];
-    uint64_t pairs[POSITIONS]; /* rank << 32 | position, so that the least is the one to merge */
-    size_t rounded = (n + 4) & ~(size_t)3;
-    for (size_t i = n; i < rounded; i++) {
-        pairs[i] = UINT64_MAX;
-    }
-    pairs[0] = UINT64_MAX;
+    uint64_t pairs[POSITIONS];         /* rank << 32 | position, so that the least is the one to merge */
+    uint64_t least[POSITIONS / GROUP]; /* of each group of pairs */
     ids[0] = t->outside;
     ids[n + 1] = t->outside;
+    pairs[0] = UINT64_MAX;
+    unsigned two = w[0]; /* bytes, kept between rounds: of a loop that loads both, gcc makes slow vector code */
+    ids[1] = t->byte_ids[two];
     for (unsigned i = 1; i < n; i++) {
-        ids[i] = t->byte_ids[w[i - 1]];
-        pairs[i] = pair_of(t->byte_ranks[w[i - 1] << 8 | w[i]], i);
+        two = (two & 0xFF) << 8 | w[i];
+        ids[i + 1] = t->byte_ids[two & 0xFF];
+        pairs[i] = pair_of(t->byte_ranks[two], i);
     }
-    ids[n] = t->byte_ids[w[n - 1]];
+    size_t groups = (n / GROUP + GROUP) / GROUP * GROUP; /* at least n / GROUP + 1, and a multiple of GROUP too */
+    for (size_t i = n; i < GROUP * groups; i++) {
+        pairs[i] = UINT64_MAX;
+    }
+    for (size_t g = 0; g < groups; g++) {
+        least[g] = least_of_group(pairs + GROUP * g);
+    }
     uint64_t alive = (UINT64_C(4) << n) - 1;
+    uint64_t best = least_of_group(least);
+    for (size_t g = GROUP; g < groups; g += GROUP) {
+        best = min_u64(best, least_of_group(least + g));
+    }
     for (;;) {
-        uint64_t best = least_pair(pairs, rounded);
         uint32_t rank = (uint32_t)(best >> 32);
         if (rank == MERGE_NONE) {
             break;
@@ -149,8 +167,27 @@ size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *o
         unsigned before = position_before(alive, at);
         ids[at] = t->merged[rank];
         pairs[gone] = UINT64_MAX;
-        pairs[at] = pair_of(merge_rank(t, ids[at], ids[after]), at);
-        pairs[before] = pair_of(merge_rank(t, ids[before], ids[at]), before);
+        pairs[at] = UINT64_MAX;
+        pairs[before] = UINT64_MAX;
+        least[gone / GROUP] = least_of_group(pairs + gone / GROUP * GROUP);
+        least[at / GROUP] = least_of_group(pairs + at / GROUP * GROUP);
+        least[before / GROUP] = least_of_group(pairs + before / GROUP * GROUP);
+        best = least_of_group(least);
+        for (size_t g = GROUP; g < groups; g += GROUP) {
+            best = min_u64(best, least_of_group(least + g));
+        }
+        uint32_t right = merge_rank(t, ids[at], ids[after]);
+        if (right != MERGE_NONE) {
+            pairs[at] = pair_of(right, at);
+            least[at / GROUP] = min_u64(least[at / GROUP], pairs[at]);
+            best = min_u64(best, pairs[at]);
+        }
+        uint32_t left = merge_rank(t, ids[before], ids[at]);
+        if (left != MERGE_NONE) {
+            pairs[before] = pair_of(left, before);
+            least[before / GROUP] = min_u64(least[before / GROUP], pairs[before]);
+            best = min_u64(best, pairs[before]);
+        }
     }
     size_t count = 0;
     for (alive &= (UINT64_C(2) << n) - 2; alive != 0; alive &= alive - 1) {

@@ -279,8 +279,11 @@ static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, 
     }
 }
 
+static size_t joined = 0; /* words that were merged in more than one block */
+
 /* Encodes words of lengths on both sides of every limit (15 inline, 62 short, 1024 remembered), each twice; and
-   merges them as chains, if the vocabulary allows it. Returns how many of these gave up, which they may. */
+   merges them as chains, in one block and in small ones, if the vocabulary allows it. Returns how many of one block
+   gave up. */
 static size_t compare_words(subject *s, const small_vocab *v, const chain_table *ready, uint64_t *state,
                             const char *alphabet, size_t words) {
     chain_table chain = *ready;
@@ -305,11 +308,13 @@ static size_t compare_words(subject *s, const small_vocab *v, const chain_table 
             CHECK_EQ(pybpe_encode_words(s->e, s->c, w, &n, 1, ids, 4, n, &got, NULL), PYBPE_OK);
             CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
         }
-        if (chain.usable) {
+        for (int small = 0; small < 2 && chain.usable; small++) {
             size_t got = 0;
+            chain.block_bytes = small ? 1 + random_below(state, 60) : CHAIN_BLOCK;
             bool done = chain_merge(&chain, &s->e->table, w, n, &got, NULL);
             CHECK(!done || (got == count && memcmp(chain.ids, want, 4 * count) == 0));
-            gave_up += !done;
+            gave_up += !done && !small;
+            joined += done && small && n > chain.block_bytes;
         }
         free(w);
     }
@@ -347,6 +352,48 @@ static void test_random_words(void) {
     }
     CHECK(usable[0] > 30 && usable[1] > 0 && usable[1] < 16);
     CHECK_EQ(gave_up, 0);
+    CHECK(joined > 1000);
+}
+
+/* Words of many blocks as chains, against merge_long. */
+static void test_long_chains(void) {
+    const char *alphabets[] = {"a", "ab", "abc", "abcdefgh", "\xE4\xB8\xAD\xE6\x96\x87"};
+    enum { LONGEST = 40000 };
+    uint64_t state = 7;
+    uint8_t *w = malloc(LONGEST);
+    size_t tried[2] = {0, 0};
+    size_t done[2] = {0, 0};
+    for (size_t round = 0; round < 60; round++) {
+        const char *alphabet = alphabets[round % 5];
+        static small_vocab v;
+        random_vocab(&v, &state, alphabet, 4 + random_below(&state, 60), false);
+        pybpe_vocab_spec spec = small_spec(&v);
+        subject s = subject_new(&spec);
+        chain_table chain = {0};
+        merge_scratch scratch = {0};
+        chain_fill(&chain, s.v, &s.e->table, NULL);
+        size_t n = LONGEST - random_below(&state, 2 * CHAIN_BLOCK);
+        size_t period = round % 2 ? n : 1 + random_below(&state, 200);
+        for (size_t i = 0; i < n; i++) {
+            w[i] = i < period ? (uint8_t)alphabet[random_below(&state, strlen(alphabet))] : w[i - period];
+        }
+        size_t want;
+        size_t got;
+        CHECK_EQ(merge_long(&s.e->table, &scratch, w, n, &want, NULL, NULL), PYBPE_OK);
+        for (int small = 0; small < 2 && chain.usable; small++) {
+            chain.block_bytes = small ? 50 + random_below(&state, 1000) : CHAIN_BLOCK;
+            tried[small] += 1;
+            if (chain_merge(&chain, &s.e->table, w, n, &got, NULL)) {
+                CHECK(got == want && memcmp(chain.ids, scratch.ids, 4 * want) == 0);
+                done[small] += 1;
+            }
+        }
+        merge_scratch_free(&scratch, NULL);
+        chain_free(&chain, NULL);
+        subject_free(&s);
+    }
+    CHECK(tried[0] > 40 && done[0] == tried[0] && done[1] > 40);
+    free(w);
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -629,6 +676,7 @@ int main(void) {
     test_random_words();
     test_random_texts();
     test_long_words();
+    test_long_chains();
     test_full_cache();
     test_failing_memory();
     test_failing_memory_of_chains();
