@@ -110,6 +110,10 @@ int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const 
     return code;
 }
 
+int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err) {
+    return count_table_reserve(c, words > c->words ? words - c->words : 0, err);
+}
+
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c) {
     return (pybpe_counter_stats){.words = c->words, .bytes = c->bytes, .total = c->total, .memory = c->memory};
 }

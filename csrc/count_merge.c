@@ -10,7 +10,7 @@ Tables with different seeds are read in batches, like text.
 */
 #include "count_table.h"
 
-enum { MERGE_BATCH = 64 };
+enum { MERGE_BATCH = 64, MOVE_AHEAD = 16 };
 
 static bool seeds_equal(const pybpe_counter *x, const pybpe_counter *y) {
     return x->seed.a == y->seed.a && x->seed.b == y->seed.b;
@@ -85,10 +85,15 @@ static bool slots_equal(const count_slot *x, const count_slot *y) {
     return a->length == b->length && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
 }
 
+/* Where the search for a word of a table with the same seed starts. */
+static inline size_t slot_start(const pybpe_counter *dst, const count_slot *from) {
+    uint64_t hash = slot_is_long(from) ? from->key.lo : word_key_hash(from->key, dst->seed);
+    return (size_t)hash & dst->mask;
+}
+
 /* Moves a word to dst, which has room for it. */
 static int slot_move(pybpe_counter *dst, count_slot *from, pybpe_error *err) {
-    uint64_t hash = slot_is_long(from) ? from->key.lo : word_key_hash(from->key, dst->seed);
-    size_t i = (size_t)hash & dst->mask;
+    size_t i = slot_start(dst, from);
     while (dst->slots[i].key.hi != 0 && !slots_equal(&dst->slots[i], from)) {
         i = (i + 1) & dst->mask;
     }
@@ -133,6 +138,7 @@ static int table_move(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err) 
     dst->total += src->total;
     arena_move(dst, src);
     for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i++) {
+        PYBPE_PREFETCH(&dst->slots[slot_start(dst, &src->slots[i + MOVE_AHEAD <= src->mask ? i + MOVE_AHEAD : i])]);
         code = src->slots[i].key.hi != 0 ? slot_move(dst, &src->slots[i], err) : PYBPE_OK;
     }
     return code;

@@ -45,8 +45,11 @@ void count_table_free(pybpe_counter *c) {
 
 /* Three quarters of the slots are the most that are taken. */
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
-    size_t slots = c->mask + 1;
-    while (slots - slots / 4 < c->words + more) {
+    size_t slots = c->mask + 1, words, bytes;
+    if (!size_add(c->words, more, &words) || !size_mul(words, 4 * sizeof(count_slot), &bytes)) {
+        return error_set_memory(err, "counting words", SIZE_MAX);
+    }
+    while (slots - slots / 4 < words) {
         slots *= 2;
     }
     if (slots == c->mask + 1) {

@@ -193,6 +193,9 @@ int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_erro
    the same allocator. After an error both may only be freed. */
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
 
+/* Makes room for `words` distinct words in all: the table need not grow on the way there. */
+int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err);
+
 typedef struct pybpe_counter_stats {
     uint64_t words;  /* distinct words */
     uint64_t bytes;  /* their total length */

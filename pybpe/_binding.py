@@ -303,6 +303,10 @@ class Counter:
         strings = _Strings(words)  # a name, since it must outlive the call
         _call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
+    def reserve(self, words: int) -> None:
+        """Makes room for so many distinct words in all."""
+        _call(lib.pybpe_counter_reserve, self.c, words)
+
     def absorb(self, other: Counter) -> None:
         """Moves all counts of another table to this one."""
         _call(lib.pybpe_counter_absorb, self.c, other.c)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from .progress import Progress
 
 LEAST_MEMORY = 1 << 24
 _OPEN_RUNS = 64  # runs that are merged at once
+_LARGE_TABLE = 1 << 17  # words: 6 MB
+_GROWTH_MAX = 4.0  # how far a table is made larger than it is known to become
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class WordCounter:
         self._table_limit = None if memory_limit is None else memory_limit // 4 // self._workers
         self._runs: tempfile.TemporaryDirectory[str] | None = None
         self._run_names: list[str] = []
+        self._total: _binding.Counter | None = None  # what the threads' tables were moved to when they became large
+        self._total_lock = threading.Lock()
+        self._total_room = 0  # words that the total has room for
+        self._bytes: int | None = None  # of the whole input, if that is known
+        self._bytes_done = 1
         # Tables that no thread has, with and without specials. pop and append are atomic: no lock needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None:
@@ -108,8 +116,10 @@ class WordCounter:
         self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), None, progress)
 
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
+        self._bytes, self._bytes_done = total, 1
         with Progress("counting", total, "B", progress) as bar:
             for size in map_ordered(self._add, pieces, self._workers):
+                self._bytes_done += size
                 bar.add(size)
 
     def _add(self, piece: Piece) -> int:
@@ -131,8 +141,22 @@ class WordCounter:
         if self._table_limit is not None and counter.stats.memory > self._table_limit:
             self._spill(counter)
         else:
+            if counter.stats.words > _LARGE_TABLE and self._table_limit is None and not self._pattern.is_custom:
+                self._gather(counter)
             free.append(counter)
         return len(piece.data) + sum(map(len, piece.texts))
+
+    def _gather(self, counter: _binding.Counter) -> None:
+        """Moves a thread's table to the common one: so it stays in the cache, and little is left to do at the end."""
+        with self._total_lock:
+            if self._total is None:
+                self._total = _binding.Counter(self._pattern.pretok, None)
+            words = self._total.stats.words + counter.stats.words
+            if words > self._total_room:  # no more room than the rest of the text will need, if it goes on like this
+                rest = self._bytes / self._bytes_done if self._bytes is not None else 1.0
+                self._total_room = int(words * min(max(rest, 1.0), _GROWTH_MAX))
+                self._total.reserve(self._total_room)
+            self._total.absorb(counter)
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
         """The texts of a piece, normalised. As in encoding, specials are found before."""
@@ -166,10 +190,10 @@ class WordCounter:
             self._runs.cleanup()
 
     def _merge_tables(self) -> _binding.Words:
-        tables = self._free[True] + self._free[False]
+        tables = self._free[True] + self._free[False] + ([self._total] if self._total is not None else [])
         if not tables:
             return _binding.Words.from_dict({})
-        self._free = {True: [], False: []}
+        self._free, self._total = {True: [], False: []}, None
         total = tables.pop()
         while tables:
             total.absorb(tables.pop())

@@ -1,12 +1,14 @@
 """Counting words against collections.Counter over what `regex` finds."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import regex
 from texts import chinese, english, mixed, random_bytes
 
-from pybpe import _binding
+import pybpe
+from pybpe import _binding, counting
 from pybpe.pattern import NAMES, Pattern
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
@@ -53,6 +55,19 @@ def test_counters_merge() -> None:
         want += expected(part, pattern)
     assert total.export().to_dict() == want
     assert total.stats.total == sum(want.values()) and total.stats.words == len(want)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("pattern", ["gpt2", r"\w+|\W"])
+def test_large_tables_are_gathered(workers: int, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that move their tables to the common one all the time count what a single table counts."""
+    text = english()[:100_000] + chinese() + mixed()
+    path = tmp_path / "text.txt"
+    path.write_text(text * 4, encoding="utf-8")  # several pieces
+    whole = pybpe.count_words(iter([text * 4]), pattern=pattern, workers=1)
+    monkeypatch.setattr(counting, "_LARGE_TABLE", 50)
+    assert pybpe.count_words(path, pattern=pattern, workers=workers) == whole
+    assert pybpe.count_words(iter([text * 4]), pattern=pattern, workers=workers) == whole
 
 
 def test_word_counts_round_trip() -> None:
