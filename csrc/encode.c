@@ -118,7 +118,7 @@ The output
 typedef struct id_sink {
     void *ids; /* NULL only counts */
     int id_bytes;
-    size_t cap;
+    size_t roomy; /* while `count` is below it, there is room for all ids that a slot can hold */
     size_t count;
     uint32_t too_large; /* an id that did not fit 16 bits, or 0 */
 } id_sink;
@@ -142,13 +142,12 @@ static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
 
 /* The ids of a slot, `count` in number. `narrow` and `id_bytes` are constants where this is inlined. */
 INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
-    const size_t most = narrow ? CACHE_NARROW_IDS : CACHE_WIDE_IDS;
-    size_t stored = PYBPE_LIKELY(sink->cap - sink->count >= most) ? most : count;
-    if (id_bytes == 2 && narrow && stored == most) {
+    const bool roomy = PYBPE_LIKELY(sink->count < sink->roomy);
+    if (id_bytes == 2 && narrow && roomy) {
         memcpy((uint16_t *)sink->ids + sink->count, s->ids.narrow, sizeof s->ids.narrow);
-    } else if (id_bytes == 4 && !narrow && stored == most) {
+    } else if (id_bytes == 4 && !narrow && roomy) {
         memcpy((uint32_t *)sink->ids + sink->count, s->ids.wide, sizeof s->ids.wide);
-    } else if (id_bytes == 4 && narrow && stored == most) {
+    } else if (id_bytes == 4 && narrow && roomy) {
         uint32_t *to = (uint32_t *)sink->ids + sink->count;
         for (size_t i = 0; i < CACHE_NARROW_IDS; i++) {
             to[i] = s->ids.narrow[i];
@@ -302,7 +301,7 @@ static __attribute__((noinline)) void units_flush(encode_work *work) {
 
 /* The first stage for one unit: the batch must have room. */
 INLINE_ALWAYS void unit_put(encode_work *work, size_t at, word_key key, const pybpe_cache *c) {
-    cache_slot *set = cache_set(c, word_key_hash(key, c->seed));
+    cache_slot *set = cache_set(c, key);
     PYBPE_PREFETCH(set);
     work->los[at] = key.lo;
     work->his[at] = key.hi;
@@ -333,6 +332,9 @@ static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, siz
 /* Cuts a word into units at its hard boundaries. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
     size_t start = 0;
+    if (n == 0) {
+        return;
+    }
     for (size_t i = 1; i < n; i++) {
         if (!byte_is_continuation(w[i]) && word_is_hard_at(work->e, w, n, i)) {
             unit_add(work, w + start, i - start);
@@ -352,30 +354,31 @@ static bool key_is_ascii(word_key key) {
 INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
                              bool cut) {
     const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
-    const uint8_t *end = work->end;
+    const size_t readable = (size_t)(work->end - text);
+    const size_t fast = readable >= 16 ? readable - 15 : 0; /* words that start before it are read 16 bytes at a time */
+    if (work->count + words > BATCH_UNITS) {
+        units_flush(work);
+    }
     size_t count = work->count;
     for (size_t i = 0; i < words; i++) {
         const uint8_t *w = text + from;
         size_t n = ends[i] - from;
-        from = ends[i];
-        if (PYBPE_UNLIKELY(count == BATCH_UNITS)) {
-            work->count = count;
-            units_flush(work);
-            count = 0;
-        }
-        if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX)) {
-            word_key key = word_key_load(w, n, end);
+        if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX) && PYBPE_LIKELY(from < fast)) {
+            word_key key = word_key_fast(w, n);
             if (cut || PYBPE_LIKELY(key_is_ascii(key))) {
                 unit_put(work, count, key, &c);
                 count += 1;
+                from = ends[i];
                 continue;
             }
         }
-        if (n > 0) {
-            work->count = count;
-            word_cut(work, w, n);
-            count = work->count;
+        from = ends[i];
+        work->count = count;
+        word_cut(work, w, n);
+        if (work->count + (words - i) > BATCH_UNITS) {
+            units_flush(work);
         }
+        count = work->count;
     }
     work->count = count;
 }
@@ -462,7 +465,8 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     work->end = text + n;
     work->err = err;
     work->code = PYBPE_OK;
-    work->sink = (id_sink){.ids = ids, .id_bytes = id_bytes, .cap = cap};
+    const size_t most = CACHE_NARROW_IDS;
+    work->sink = (id_sink){.ids = ids, .id_bytes = id_bytes, .roomy = cap >= most ? cap - most + 1 : 0};
     work->count = 0;
     cache_fit(c, n);
     return PYBPE_OK;

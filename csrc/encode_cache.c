@@ -44,7 +44,7 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
         const cache_slot *from = (const cache_slot *)old.data + i;
         word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
         if (key.hi >> 56 != 0) {
-            cache_slot *set = cache_set(c, word_key_hash(key, c->seed));
+            cache_slot *set = cache_set(c, key);
             set[1] = set[0];
             set[0] = *from;
         }
@@ -64,6 +64,8 @@ int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_alloc
     }
     *c = (pybpe_cache){
         .mem = mem_of(mem), .encoder = e, .narrow = encoder_is_narrow(e), .seed = hash_seed_draw(), .generation = 1};
+    c->seed.a |= 1;
+    c->seed.b |= 1;
     c->arena = mem_alloc(mem, CACHE_ARENA_MIN);
     c->arena_size = CACHE_ARENA_MIN;
     if (c->arena == NULL || !cache_resize(c, CACHE_LOG2_SETS_MIN)) {

@@ -53,8 +53,8 @@ typedef struct cache_entry {
 struct pybpe_cache {
     pybpe_allocator mem;
     const pybpe_encoder *encoder;
-    bool narrow; /* all ids fit 16 bits */
-    hash_seed seed;
+    bool narrow;     /* all ids fit 16 bits */
+    hash_seed seed;  /* odd numbers */
     mem_table table; /* of cache_slot */
     size_t sets;     /* pairs of slots: a power of two */
     unsigned shift;  /* 64 - log2(sets) */
@@ -75,7 +75,9 @@ void cache_fit(pybpe_cache *c, size_t n);
 /* Frees scratch space that only an exceptionally long word needed. */
 void cache_trim(pybpe_cache *c);
 
-static inline cache_slot *cache_set(const pybpe_cache *c, uint64_t hash) {
+/* The set of a key. Only the top bits of the hash are used, so a sum of products will do. */
+static inline cache_slot *cache_set(const pybpe_cache *c, word_key key) {
+    uint64_t hash = key.lo * c->seed.a + key.hi * c->seed.b;
     return (cache_slot *)c->table.data + CACHE_WAYS * (size_t)(hash >> c->shift);
 }
 

@@ -47,20 +47,21 @@ typedef struct block {
     uint64_t apostrophe;            /* U+0027 */
     uint64_t high;                  /* bytes >= 0x80 */
     uint64_t inner;                 /* bytes of a character but its first */
+    uint64_t known;                 /* bytes >= 0x80 whose class is found */
     unsigned length;                /* in bytes, 1 to 64 */
 } block;
 
-/* Bytes by which blocks of Han letters are recognised. */
-typedef struct han_bytes {
-    uint64_t lead;         /* E4 to E9 */
-    uint64_t lead_e4;      /* E4 */
-    uint64_t continuation; /* 80 to BF */
-    uint64_t from_b8;      /* B8 to BF */
-} han_bytes;
+/* The first bytes of common characters of two and three bytes. */
+typedef struct common_chars {
+    uint64_t letters2;
+    uint64_t letters3;
+    uint64_t others3; /* punctuation */
+} common_chars;
 
 /* What differs between the kinds of machines. */
-typedef void classify_fn(block *b, const uint8_t *p); /* masks but `inner` of p[0..64), ASCII only */
-typedef han_bytes han_fn(const uint8_t *p);           /* of p[0..64) */
+typedef void classify_fn(block *b, const uint8_t *p);           /* masks but `inner` of p[0..64), ASCII only */
+typedef uint64_t range_fn(const uint8_t *p, int low, int high); /* those of p[0..64) that lie in low..high */
+typedef common_chars common_fn(const uint8_t *p);               /* those that lie in p[0..64) */
 typedef uint64_t hard_fn(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
 typedef size_t emit_fn(size_t *ends, size_t base, uint64_t starts); /* may overwrite ends[0..64) */
 
@@ -71,24 +72,57 @@ From masks to starts of words
 /* The bits below `count`, which is 1 to 64. */
 static inline uint64_t bits_below(unsigned count) { return ~UINT64_C(0) >> (BLOCK - count); }
 
-/* Most Han letters, U+4E00 to U+9FFF, all at once: they are the three bytes E4 B8 80 to E9 BF BF. */
-static inline void block_add_han(block *b, han_bytes h) {
-    uint64_t lead = h.lead & ~(h.lead_e4 & ~(h.from_b8 >> 1));
-    uint64_t first = lead & h.continuation >> 1 & h.continuation >> 2;
-    b->inner = first << 1 | first << 2;
-    b->letter |= first | b->inner;
+/* Most Han letters: U+4E00 to U+9FFF are E4 B8 80 to E9 BF BF. */
+__attribute__((always_inline)) static inline uint64_t common_han(const uint8_t *p, range_fn *in) {
+    uint64_t continuation = in(p, 0x80, 0xBF);
+    uint64_t lead = in(p, 0xE4, 0xE9) & ~(in(p, 0xE4, 0xE4) & ~(in(p, 0xB8, 0xBF) >> 1));
+    return lead & continuation >> 1 & continuation >> 2;
 }
 
-/* Then the other characters beyond ASCII, one by one. The block ends before one that it cuts. */
+/* Latin letters with accents, U+00C0 to U+00FF but for two signs (C3 97, C3 B7) and U+0100 to U+027F; Greek ones,
+   U+03A3 to U+03FF but for a sign (CF B6); Cyrillic ones, U+0400 to U+047F. */
+__attribute__((always_inline)) static inline uint64_t common_letters2(const uint8_t *p, range_fn *in) {
+    uint64_t continuation = in(p, 0x80, 0xBF) >> 1;
+    uint64_t signs = (in(p, 0x97, 0x97) | in(p, 0xB7, 0xB7)) >> 1;
+    uint64_t latin = (in(p, 0xC3, 0xC3) & ~signs) | in(p, 0xC4, 0xC9);
+    uint64_t greek = (in(p, 0xCE, 0xCE) & in(p, 0xA3, 0xBF) >> 1) | (in(p, 0xCF, 0xCF) & ~(in(p, 0xB6, 0xB6) >> 1));
+    return (latin | greek | in(p, 0xD0, 0xD1)) & continuation;
+}
+
+/* Dashes and quotation marks, U+2010 to U+2027; Chinese punctuation, U+3001 to U+3004 and U+3008 to U+3020; wide forms
+   of ASCII's, U+FF01 to U+FF0F and U+FF1A to U+FF20. */
+__attribute__((always_inline)) static inline uint64_t common_others3(const uint8_t *p, range_fn *in) {
+    uint64_t second_80 = in(p, 0x80, 0x80) >> 1;
+    uint64_t second_bc = in(p, 0xBC, 0xBC) >> 1;
+    uint64_t third = in(p, 0x81, 0xA0) >> 2;
+    uint64_t third_e2 = in(p, 0x90, 0xA7) >> 2;
+    uint64_t third_e3 = third & ~(in(p, 0x85, 0x87) >> 2);
+    uint64_t third_ef = third & ~(in(p, 0x90, 0x99) >> 2);
+    return (in(p, 0xE2, 0xE2) & second_80 & third_e2) | (in(p, 0xE3, 0xE3) & second_80 & third_e3) |
+           (in(p, 0xEF, 0xEF) & second_bc & third_ef);
+}
+
+/* Common characters beyond ASCII, all at once. */
+static inline void block_add_common(block *b, common_chars c) {
+    uint64_t inner2 = c.letters2 << 1;
+    uint64_t inner3 = c.letters3 << 1 | c.letters3 << 2;
+    uint64_t others = c.others3 << 1 | c.others3 << 2;
+    b->inner = inner2 | inner3 | others;
+    b->letter |= c.letters2 | inner2 | c.letters3 | inner3;
+    b->known = b->letter | b->inner | c.others3;
+}
+
+/* Ends a full block before its last character if that does not fit. A byte of 0xC0 or more begins a character. */
+static inline void block_fit(block *b, const uint8_t *p) {
+    b->length -= p[BLOCK - 1] >= 0xC0 ? 1 : p[BLOCK - 2] >= 0xE0 ? 2 : p[BLOCK - 3] >= 0xF0 ? 3 : 0;
+}
+
+/* Then the other characters beyond ASCII, one by one. */
 static inline void block_add_multibyte(block *b, const uint8_t *text, size_t n, size_t base) {
-    uint64_t rest = b->high & ~b->letter;
+    uint64_t rest = b->high & ~b->known & bits_below(b->length);
     while (rest != 0) {
         unsigned at = (unsigned)__builtin_ctzll(rest);
         unicode_char c = unicode_decode_multibyte(text + base + at, n - base - at);
-        if (at + c.length > BLOCK) {
-            b->length = at;
-            return;
-        }
         uint64_t bits = bits_below(c.length) << at;
         rest &= ~bits;
         b->inner |= bits & bits << 1;
@@ -164,14 +198,19 @@ static inline pretok_carry block_carry(const block *b) {
     };
 }
 
-static inline bool is_space_or_end(const uint8_t *text, size_t n, size_t pos) {
+/* Whether whitespace, or the end, is at text[pos], behind the block. That matters only if the block ends with
+   whitespace, so a character that takes long to look up is not looked up without need. */
+static inline bool whitespace_follows(const block *b, const uint8_t *text, size_t n, size_t pos) {
+    if (pos < n && !byte_is_ascii(text[pos]) && (b->space >> (b->length - 1) & 1) == 0) {
+        return false;
+    }
     unicode_char c = unicode_decode(text, n, pos);
     return c.length == 0 || (c.class & UNICODE_SPACE) != 0;
 }
 
 /* The masks of the block at text[base]. Behind the end of the text it sees zeros. */
 __attribute__((always_inline)) static inline block block_load(const uint8_t *text, size_t n, size_t base,
-                                                              classify_fn *classify, han_fn *han) {
+                                                              classify_fn *classify, common_fn *find) {
     uint8_t rest[BLOCK] = {0};
     const uint8_t *p = text + base;
     block b = {.length = BLOCK};
@@ -181,7 +220,10 @@ __attribute__((always_inline)) static inline block block_load(const uint8_t *tex
     }
     classify(&b, p);
     if (b.high != 0) {
-        block_add_han(&b, han(p));
+        if (PYBPE_LIKELY(b.length == BLOCK)) {
+            block_fit(&b, p);
+        }
+        block_add_common(&b, find(p));
         block_add_multibyte(&b, text, n, base);
     }
     return b;
@@ -211,14 +253,14 @@ __attribute__((always_inline)) static inline uint64_t places_hard(uint64_t place
 /* Cuts into words, or if t is not NULL, further. */
 __attribute__((always_inline)) static inline size_t cut_masked(pretok_place *place, const boundary_table *t,
                                                                const uint8_t *text, size_t n, size_t *ends, size_t cap,
-                                                               classify_fn *classify, han_fn *han, hard_fn *hard,
+                                                               classify_fn *classify, common_fn *find, hard_fn *hard,
                                                                emit_fn *emit, bool digits1) {
     pretok_carry c = place->carry;
     size_t base = place->base;
     size_t count = 0;
     while (base < n && cap - count >= BLOCK) {
-        block b = block_load(text, n, base, classify, han);
-        uint64_t starts = block_starts(&b, &c, is_space_or_end(text, n, base + b.length), digits1);
+        block b = block_load(text, n, base, classify, find);
+        uint64_t starts = block_starts(&b, &c, whitespace_follows(&b, text, n, base + b.length), digits1);
         c = block_carry(&b);
         if ((starts & b.apostrophe) != 0) {
             starts_add_contractions(&starts, &b, &c, text, n, base);
@@ -269,18 +311,17 @@ static void swar_classify(block *b, const uint8_t *p) {
     }
 }
 
-static han_bytes swar_han(const uint8_t *p) {
-    han_bytes h = {0};
+static uint64_t swar_in(const uint8_t *p, int low, int high) { /* of bytes beyond ASCII */
+    uint64_t mask = 0;
     for (unsigned i = 0; i < BLOCK; i += 8) {
         uint64_t x = load_u64(p + i);
-        uint64_t low = x & EACH_BYTE(0x7F);
-        h.lead |= gather(bytes_in(low, 0x64, 0x69) & x, i);
-        h.lead_e4 |= gather(bytes_in(low, 0x64, 0x64) & x, i);
-        h.continuation |= gather(~(low << 1) & x & EACH_BYTE(0x80), i);
-        h.from_b8 |= gather(bytes_in(low, 0x38, 0x3F) & x, i);
+        mask |= gather(bytes_in(x & EACH_BYTE(0x7F), (unsigned)low - 0x80, (unsigned)high - 0x80) & x, i);
     }
-    return h;
+    return mask;
 }
+
+/* Only Han letters: the others are faster one by one. */
+static common_chars swar_common(const uint8_t *p) { return (common_chars){.letters3 = common_han(p, swar_in)}; }
 
 static size_t swar_emit(size_t *ends, size_t base, uint64_t starts) {
     size_t count = 0;
@@ -324,15 +365,14 @@ AVX2 static void avx2_classify(block *b, const uint8_t *p) {
     b->apostrophe = avx2_mask_in(x, y, '\'', '\'');
 }
 
-AVX2 static han_bytes avx2_han(const uint8_t *p) {
+AVX2 static inline uint64_t avx2_range(const uint8_t *p, int low, int high) {
     __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
     __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(p + 32));
-    return (han_bytes){
-        .lead = avx2_mask_in(x, y, 0xE4, 0xE9),
-        .lead_e4 = avx2_mask_in(x, y, 0xE4, 0xE4),
-        .continuation = avx2_mask_in(x, y, 0x80, 0xBF),
-        .from_b8 = avx2_mask_in(x, y, 0xB8, 0xBF),
-    };
+    return avx2_mask_in(x, y, low, high);
+}
+
+AVX2 static common_chars avx2_common(const uint8_t *p) {
+    return (common_chars){common_letters2(p, avx2_range), common_han(p, avx2_range), common_others3(p, avx2_range)};
 }
 
 AVX2 static size_t avx2_emit(size_t *ends, size_t base, uint64_t starts) { return swar_emit(ends, base, starts); }
@@ -358,14 +398,13 @@ AVX512 static void avx512_classify(block *b, const uint8_t *p) {
     b->apostrophe = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8('\''));
 }
 
-AVX512 static han_bytes avx512_han(const uint8_t *p) {
-    __m512i x = _mm512_loadu_si512(p);
-    return (han_bytes){
-        .lead = avx512_in(x, 0xE4, 0xE9),
-        .lead_e4 = avx512_in(x, 0xE4, 0xE4),
-        .continuation = avx512_in(x, 0x80, 0xBF),
-        .from_b8 = avx512_in(x, 0xB8, 0xBF),
-    };
+AVX512 static inline uint64_t avx512_range(const uint8_t *p, int low, int high) {
+    return avx512_in(_mm512_loadu_si512(p), low, high);
+}
+
+AVX512 static common_chars avx512_common(const uint8_t *p) {
+    return (common_chars){common_letters2(p, avx512_range), common_han(p, avx512_range),
+                          common_others3(p, avx512_range)};
 }
 
 /* The numbers of the set bits are moved together, then widened eight by eight. */
@@ -402,11 +441,13 @@ Choice
     }                                                                                                                  \
     attribute static size_t simd##_cut(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n,    \
                                        size_t *ends, size_t cap) {                                                     \
-        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_han, simd##_hard, simd##_emit, false); \
+        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_common, simd##_hard, simd##_emit,      \
+                          false);                                                                                      \
     }                                                                                                                  \
     attribute static size_t simd##_cut_digits1(pretok_place *place, const boundary_table *t, const uint8_t *text,      \
                                                size_t n, size_t *ends, size_t cap) {                                   \
-        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_han, simd##_hard, simd##_emit, true);  \
+        return cut_masked(place, t, text, n, ends, cap, simd##_classify, simd##_common, simd##_hard, simd##_emit,      \
+                          true);                                                                                       \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
