@@ -25,7 +25,7 @@ The tables
 static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
     size_t sets = (size_t)1 << log2_sets;
     mem_table table;
-    if (!mem_table_alloc(&table, &c->mem, sets, CACHE_WAYS * sizeof(cache_slot))) {
+    if (!mem_table_alloc_zeroed(&table, &c->mem, sets, CACHE_WAYS * sizeof(cache_slot))) {
         return false;
     }
     cache_long_slot *long_slots = mem_alloc_zeroed(&c->mem, sets / CACHE_LONG_SHARE, sizeof *long_slots);
@@ -33,7 +33,6 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
         mem_table_free(&table, &c->mem);
         return false;
     }
-    memset(table.data, 0, sets * CACHE_WAYS * sizeof(cache_slot));
     mem_table old = c->table;
     size_t old_slots = c->sets * CACHE_WAYS;
     c->table = table;

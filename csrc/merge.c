@@ -75,6 +75,9 @@ static size_t merge_bucket_next(const merge_table *t, size_t i) { return (i + 1)
 
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
     t->merged[rank] = merged;
+    t->first_merged = rank == 0 ? merged : t->first_merged;
+    t->consecutive = rank == t->added && (rank == 0 || t->consecutive) && merged == t->first_merged + rank;
+    t->added += 1;
     if (merge_rank(t, left, right) != MERGE_NONE) {
         return;
     }
@@ -165,7 +168,7 @@ size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *o
         alive &= ~(UINT64_C(1) << gone);
         unsigned after = position_after(alive, at);
         unsigned before = position_before(alive, at);
-        ids[at] = t->merged[rank];
+        ids[at] = merge_result(t, rank);
         pairs[gone] = UINT64_MAX;
         pairs[at] = UINT64_MAX;
         pairs[before] = UINT64_MAX;

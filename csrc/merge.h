@@ -31,6 +31,9 @@ typedef struct merge_table {
     uint32_t outside;       /* an id that is in no pair */
     uint64_t factor;        /* secret and odd: hashes by multiplication */
     uint32_t *merged;       /* rank -> the id that the merge makes */
+    size_t added;           /* merges */
+    bool consecutive;       /* all so far were added in rank order, and merged[rank] is merged[0] + rank */
+    uint32_t first_merged;  /* merged[0] */
     uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
     uint32_t byte_ids[256]; /* byte -> id */
     size_t capacity;        /* merges that there is room for */
@@ -43,6 +46,11 @@ void merge_table_free(merge_table *t, const pybpe_allocator *mem);
 
 /* Adds left + right -> merged with the given rank < capacity. A pair that is there keeps its rank. */
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
+
+/* The id that a merge makes. Mostly it needs no look-up, for which the next step of merging would have to wait. */
+static inline uint32_t merge_result(const merge_table *t, uint32_t rank) {
+    return PYBPE_LIKELY(t->consecutive) ? t->first_merged + rank : t->merged[rank];
+}
 
 /* To be called for merges of two single bytes, after merge_table_add. */
 static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t right, uint32_t rank) {

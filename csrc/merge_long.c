@@ -282,7 +282,7 @@ static bool symbols_merge(merge_work *work, uint32_t a) {
     merge_symbol *symbols = work->symbols;
     merge_symbol *left = &symbols[a];
     merge_symbol *right = &symbols[left->next];
-    left->id = work->table->merged[left->rank];
+    left->id = merge_result(work->table, left->rank);
     left->next = right->next;
     left->rank = MERGE_NONE;
     right->rank = MERGE_NONE;
