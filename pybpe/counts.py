@@ -225,6 +225,10 @@ def count_inputs(
             raise FormatError(f"{path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
     if paths is None:
         instance("inputs", inputs, Iterable, "paths or an iterable of texts")
+        if isinstance(inputs, Mapping):
+            raise ArgumentError("inputs is a dictionary: pass word counts as counts=, texts as iter(texts.values())")
+        if isinstance(inputs, (set, frozenset)):
+            raise ArgumentError("inputs is a set: pass paths in a list, texts as iter(...)")
         if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
             raise ArgumentError("inputs has both str, which are paths in a list, and others: pass texts as iter([...])")
     if executor is not None:

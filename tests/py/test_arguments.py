@@ -52,6 +52,8 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"inputs": 5}, "inputs must be paths or an iterable of texts, not int"),
     ({"inputs": []}, "inputs is empty"),
     ({"inputs": ["corpus.txt", b"corpus.txt"]}, "inputs has both str, which are paths in a list, and others"),
+    ({"inputs": {"corpus.txt"}}, "inputs is a set: pass paths in a list"),
+    ({"inputs": {"word": 7}}, "inputs is a dictionary: pass word counts as counts="),
     ({"inputs": "a\0b"}, "a path cannot contain a NUL"),
     ({"inputs": None, "counts": [("a", 1)]}, "counts must be a Counts, or a dictionary"),
     ({"inputs": None, "counts": {"ab": None}}, "the count of 'ab' must be an integer"),
