@@ -88,7 +88,8 @@ Output files: the complete old file or the complete new one, never a torn one
 
 typedef struct pybpe_output pybpe_output;
 
-/* Opens a temporary file beside `path` for writing. Nothing named `path` changes before _commit. */
+/* Opens a temporary file beside `path` for writing. Nothing named `path` changes before _commit. If `path` is a link,
+   the file that it points to is what is written. Refused: folders, devices, and streams such as /dev/stdout. */
 int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
 /* Appends n bytes. After an error only _discard is left to call. */

@@ -422,7 +422,8 @@ class Tokenizer:
             ArgumentError: as `decode_bytes`.
         """
         if skip_special_tokens:
-            ids = [i for i in ids if i not in self._hidden_ids]
+            hidden = self._hidden_ids
+            ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
         chunks = list(id_chunks(ids, self.n_vocab))
         if len(chunks) <= 1:
             return self._decode(chunks).decode("utf-8", errors)
@@ -464,14 +465,19 @@ class Tokenizer:
             ArgumentError: as `decode_bytes`.
             UnicodeDecodeError: the bytes are not UTF-8.
         """
-        names = self._model.tokens
-        tokens: list[bytes] = []
+        tokens = [self._model.tokens[i] for known in self._known_ids(ids) for i in known]
+        return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
+
+    def _known_ids(self, ids: Iterable[int]) -> Iterator[list[int]]:
+        """The ids in lists, each of which is in the vocabulary: ArgumentError for the first that is not."""
+        tokens = self._model.tokens
+        position = 0
         for chunk in id_chunks(ids, self.n_vocab):
             numbers = chunk.ids.tolist()
-            if max(numbers) >= len(names) or not all(map(names.__getitem__, numbers)):
-                raise first_unknown(numbers, len(tokens), self.n_vocab, names)
-            tokens += map(names.__getitem__, numbers)
-        return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
+            if max(numbers) >= len(tokens) or not all(map(tokens.__getitem__, numbers)):
+                raise first_unknown(numbers, position, self.n_vocab, tokens)
+            position += len(numbers)
+            yield numbers
 
     def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:
         """The bytes of one id. `position` is what an error calls its place."""
