@@ -32,9 +32,6 @@ def add_binarize(commands: Any) -> None:
     _add_output_options(parser)
     parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for the others) or none")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
-    )
     parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
     add_common(parser)
     parser.set_defaults(run=_run_binarize)
@@ -87,23 +84,25 @@ def add_prepare(commands: Any) -> None:
 def _run_prepare(args: argparse.Namespace) -> None:
     from ..dataset import prepare
 
-    _, manifest = prepare(
-        args.files,
-        args.output,
-        vocab_size=args.vocab_size,
-        **training_arguments(args, CONTROL_TOKENS),
-        splits=parse_numbers("--splits", args.splits),
-        split_by=args.split_by,
-        name=args.name,
-        min_shard_tokens=args.min_shard_tokens,
-        shard_tokens=args.shard_tokens,
-        format=args.format,
-        documents=args.documents,
-        text_key=args.text_key,
-        sequence_length=args.sequence_length,
-        workers=args.workers,
-        progress=progress(args),
-    )
+    with dask_executor(args.dask) as executor:
+        _, manifest = prepare(
+            args.files,
+            args.output,
+            vocab_size=args.vocab_size,
+            **training_arguments(args, CONTROL_TOKENS),
+            splits=parse_numbers("--splits", args.splits),
+            split_by=args.split_by,
+            name=args.name,
+            min_shard_tokens=args.min_shard_tokens,
+            shard_tokens=args.shard_tokens,
+            format=args.format,
+            documents=args.documents,
+            text_key=args.text_key,
+            sequence_length=args.sequence_length,
+            workers=args.workers,
+            executor=executor,
+            progress=progress(args),
+        )
     _report_manifest(args, manifest)
 
 
@@ -121,6 +120,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         "--sequence-length", type=int, default=1024, metavar="N", help="tokens a row of parquet, webdataset (1024)"
     )
     parser.add_argument("--name", metavar="NAME", help="of the shards (default: the first file's)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers do it, e.g. tcp://node1:8786")
 
 
 def _report_manifest(args: argparse.Namespace, manifest: Manifest) -> None:

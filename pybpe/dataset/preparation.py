@@ -7,13 +7,12 @@ and the validation loss comes out a little too low.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from functools import partial
-from itertools import chain
 
 from .. import _binding
-from ..counting import CountSettings, WordCounter
-from ..counts import Counts
+from ..counting import CountSettings
 from ..folders import make_folder
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
@@ -21,12 +20,11 @@ from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_settings, name_of, run
-from .encoding import divide
-from .kinds import RECORDS, Kinds
+from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
-from .reading import blocks
 from .staging import stage
+from .train_words import TrainWords, count_train_split
 
 
 def prepare(
@@ -52,6 +50,7 @@ def prepare(
     text_key: str = "text",
     sequence_length: int = 1024,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: bool | None = None,
 ) -> tuple[Tokenizer, Manifest]:
     """From text files to everything that llm.c needs but the model.
@@ -61,6 +60,7 @@ def prepare(
     Args:
         inputs: a path or a list of paths.
         special_tokens: default: the nine control tokens of llm.c's profile, ids 0-8.
+        executor: counts the words and encodes; the files are the same.
         The other arguments are those of `train` and `binarize`.
 
     Returns:
@@ -106,49 +106,10 @@ def prepare(
     staged = stage(given, folder)
     cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials)
     plan = Plan(staged.paths, kinds, splits, split_by, cutting)
-    tok = merge(counts=_count(plan, kinds, splits, cutting, counting, workers, progress))
+    words = TrainWords(kinds, tuple(splits), counting)
+    tok = merge(counts=count_train_split(plan, words, workers, executor, progress))
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
     name = name or name_of(given, staged)
     settings = settings_for(tok.n_vocab)
-    return tok, run(tok, settings, staged, folder, name, workers, None, True, progress)
-
-
-def _count(
-    plan: Plan,
-    kinds: Kinds,
-    splits: Sequence[float],
-    cutting: Cutting,
-    settings: CountSettings,
-    workers: int | None,
-    progress: bool | None,
-) -> Counts:
-    """The words of the train split. The texts of records are counted for themselves, since special tokens in them are
-    plain text, in training as in encoding."""
-    counter = WordCounter(settings, workers)
-    try:
-        are_records = {kinds.kind(path) in RECORDS for path in plan.paths}
-        if False in are_records:
-            counter.add_texts(chain.from_iterable(_texts(plan, kinds, splits, cutting, records=False)), progress)
-        if True in are_records:
-            counter.add_records(_texts(plan, kinds, splits, cutting, records=True), progress)
-        return Counts(counter.finish(), settings)
-    finally:
-        counter.close()
-
-
-def _texts(
-    plan: Plan, kinds: Kinds, splits: Sequence[float], cutting: Cutting, records: bool
-) -> Iterator[Sequence[bytes]]:
-    """The texts of the train split, some at a time: those of records, or all others, joined by <|endoftext|>."""
-    for task in plan.tasks():
-        parts = [part for part in task if (kinds.kind(part.path) in RECORDS) == records]
-        for block in blocks(parts, kinds, cutting.cut):
-            if block.split not in (None, 0):
-                continue
-            if not block.divided:
-                yield [bytes(block.data)]  # type: ignore[arg-type]
-                continue
-            for split, documents in divide(block, kinds, splits):
-                if split == 0:
-                    yield [END_OF_TEXT.encode().join(documents)] if kinds.has_mark and not records else documents
+    return tok, run(tok, settings, staged, folder, name, workers, executor, True, progress)

@@ -1,6 +1,8 @@
 """prepare: it trains on the train split and nothing else, as `train` would; and what it refuses before it trains."""
 
 import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from texts import english
 
 import pybpe
-from pybpe.dataset import preparation
+from pybpe.dataset import planning, preparation
 from pybpe.dataset.splits import hash_split
 from pybpe.errors import Error
 from pybpe.model import CONTROL_TOKENS
@@ -44,6 +46,21 @@ def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, nor
     assert everything.merges != tok.merges
 
 
+def test_an_executor_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
+    (tmp_path / "in").mkdir()
+    texts = [english()[i : i + 200] for i in range(0, 40_000, 200)]
+    (tmp_path / "in" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (tmp_path / "in" / "b.txt").write_text("<|endoftext|>".join(texts[::-1]))
+    pybpe.prepare(tmp_path / "in", tmp_path / "local", vocab_size=500)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
+        pybpe.prepare(tmp_path / "in", tmp_path / "processes", vocab_size=500, executor=processes, workers=2)
+    alone, together = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("local", "processes")
+    )
+    assert alone == together and len(alone) == 6
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -69,7 +86,7 @@ def test_what_no_training_can_mend_is_refused_before_it(
     def count(*_: object, **__: object) -> None:
         raise AssertionError("counted for nothing")
 
-    monkeypatch.setattr(preparation, "_count", count)
+    monkeypatch.setattr(preparation, "count_train_split", count)
     with pytest.raises(Error, match=message):
         pybpe.prepare(corpus, tmp_path / "out", **{"vocab_size": 300, **settings})
     assert not (tmp_path / "out").exists()

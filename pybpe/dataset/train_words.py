@@ -1,0 +1,92 @@
+"""The words of the train split: what `prepare` trains on, counted here or by an executor's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+from .. import _binding
+from ..arguments import whole_number
+from ..counting import CountSettings, WordCounter
+from ..counts import Counts
+from ..model import END_OF_TEXT
+from ..parallel import map_by_executor
+from ..pretokenize import cutter
+from .encoding import divide
+from .kinds import RECORDS, Kinds
+from .planning import Plan, Task
+from .reading import blocks
+from .running import PENDING
+
+
+@dataclass(frozen=True)
+class TrainWords:
+    """What an executor sends to its workers.
+
+    Attributes:
+        kinds: how documents are told apart.
+        splits: the shares, for documents that are split by hash.
+        settings: how words are counted.
+    """
+
+    kinds: Kinds
+    splits: tuple[float, ...]
+    settings: CountSettings
+
+    def count(
+        self, paths: Iterable[str], tasks: Callable[[], Iterable[Task]], workers: int | None, progress: bool | None
+    ) -> Counts:
+        """Counts by threads. The texts of records are counted for themselves, since special tokens in them are plain
+        text, in training as in encoding.
+
+        Args:
+            paths: the files that the tasks read.
+            tasks: returns them.
+            workers, progress: as in `pybpe.train`.
+        """
+        are_records = {self.kinds.kind(path) in RECORDS for path in paths}
+        counter = WordCounter(self.settings, workers)
+        try:
+            if False in are_records:
+                counter.add_texts(chain.from_iterable(self._texts(tasks(), records=False)), progress)
+            if True in are_records:
+                counter.add_records(self._texts(tasks(), records=True), progress)
+            return Counts(counter.finish(), self.settings)
+        finally:
+            counter.close()
+
+    def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
+        """The texts of the train split, some at a time: those of records, or all others, joined by <|endoftext|>."""
+        specials = {text: i for i, text in enumerate(self.settings.specials)}
+        cut = cutter(self.settings.pattern, _binding.Specials(specials) if specials else None)
+        join = self.kinds.has_mark and not records
+        for task in tasks:
+            parts = [part for part in task if (self.kinds.kind(part.path) in RECORDS) == records]
+            for block in blocks(parts, self.kinds, cut):
+                if block.split not in (None, 0):
+                    continue
+                if not block.divided:
+                    yield [bytes(block.data)]  # type: ignore[arg-type]
+                    continue
+                for split, documents in divide(block, self.kinds, self.splits):
+                    if split == 0:
+                        yield [END_OF_TEXT.encode().join(documents)] if join else documents
+
+
+def count_train_split(
+    plan: Plan, words: TrainWords, workers: int | None, executor: Executor | None, progress: bool | None
+) -> Counts:
+    """The words of a corpus' train split, the same whoever counts. Arguments and errors are those of `binarize`."""
+    if executor is None:
+        return words.count(plan.paths, plan.tasks, workers, progress)
+    limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
+    nothing = Counts(_binding.Words.from_dict({}), words.settings)
+    return Counts.merge(chain([nothing], map_by_executor(partial(count_task, words), plan.tasks(), executor, limit)))
+
+
+def count_task(words: TrainWords, task: Task) -> Counts:
+    """What a worker does."""
+    return words.count([part.path for part in task], lambda: [task], 1, False)
