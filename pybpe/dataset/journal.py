@@ -25,6 +25,7 @@ from .split_writer import SplitState
 
 FOLDER = ".pybpe-unfinished"
 NAME = "journal.json"
+STAGED = "input-"  # how the names of what a run makes before its journal begin: inputs that were copied, a tokenizer
 
 
 class Journal:
@@ -75,10 +76,10 @@ class Journal:
             os.rmdir(self.folder)
 
     def _clean(self) -> None:
-        """Removes what a run left, except staged inputs, which are this run's."""
+        """Removes what a run left, except staged inputs and tokenizers, which are this run's."""
         if not os.path.isdir(self.folder):
             return
         with file_errors(self.folder, "cannot be cleaned"):
             for name in os.listdir(self.folder):
-                if not name.startswith("input-"):
+                if not name.startswith(STAGED):
                     os.unlink(os.path.join(self.folder, name))

@@ -6,12 +6,14 @@ and the validation loss comes out a little too low.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
 from .. import _binding
+from .._version import __version__
 from ..counting import CountSettings
 from ..folders import make_folder
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
@@ -20,6 +22,7 @@ from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_settings, name_of, run
+from .journal import FOLDER, STAGED
 from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
@@ -55,7 +58,8 @@ def prepare(
 ) -> tuple[Tokenizer, Manifest]:
     """From text files to everything that llm.c needs but the model.
 
-    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`.
+    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. A run that was killed
+    while it encoded goes on where it was when the same is called again; while it trained, begins anew.
 
     Args:
         inputs: a path or a list of paths.
@@ -95,7 +99,6 @@ def prepare(
         tie_break=tie_break,
         special_ids=special_ids,
         max_token_length=max_token_length,
-        progress=progress,
     )
     settings_for(vocab_size)  # refuses now what it would refuse after the training
     merge(counts={})  # and what it would refuse after the counting
@@ -107,9 +110,24 @@ def prepare(
     cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials)
     plan = Plan(staged.paths, kinds, splits, split_by, cutting)
     words = TrainWords(kinds, tuple(splits), counting)
-    tok = merge(counts=count_train_split(plan, words, workers, executor, progress))
+    count = partial(count_train_split, plan, words, workers, executor, progress)
+    identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)
+    tok = _trained(folder, identity, lambda: merge(counts=count(), progress=progress))
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
     name = name or name_of(given, staged)
     settings = settings_for(tok.n_vocab)
     return tok, run(tok, settings, staged, folder, name, workers, executor, True, progress)
+
+
+def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:
+    """The tokenizer of this run, or that of one that was killed when it had trained it. It lies beside staged inputs
+    (see staging.py), where the journal keeps it until the run is done. `identity` is all that it depends on."""
+    digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
+    path = os.path.join(folder, FOLDER, f"{STAGED}{digest}.json")
+    if os.path.exists(path):
+        return Tokenizer.from_file(path)
+    tok = train_now()
+    make_folder(os.path.dirname(path))
+    tok.save(path)
+    return tok

@@ -13,7 +13,7 @@ from ..errors import file_errors
 from ..folders import make_folder
 from ..inputs import input_files
 from ..pretokenize import BLOCK_BYTES, open_input
-from .journal import FOLDER
+from .journal import FOLDER, STAGED
 
 
 @dataclass
@@ -68,7 +68,7 @@ def _identity(path: str) -> tuple[object, ...]:
 
 def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
     """Copies a stream into a file; returns its path and a hash of what it holds."""
-    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"input-{number}")
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}")
     digest = hashlib.blake2b()
     source = sys.stdin.buffer if name == "-" else open_input(name)
     try:

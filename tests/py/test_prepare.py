@@ -10,8 +10,9 @@ import pytest
 from texts import english
 
 import pybpe
-from pybpe.dataset import planning, preparation
+from pybpe.dataset import conversion, planning, preparation
 from pybpe.dataset.splits import hash_split
+from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error
 from pybpe.model import CONTROL_TOKENS
 
@@ -59,6 +60,36 @@ def test_an_executor_makes_the_same_files(tmp_path: Path, monkeypatch: pytest.Mo
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("local", "processes")
     )
     assert alone == together and len(alone) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "trains"), [({}, False), ({"vocab_size": 401}, True), ({"pattern": "cl100k"}, True)]
+)
+def test_a_run_that_died_while_it_encoded_does_not_train_again(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], trains: bool
+) -> None:
+    counted = []
+
+    def died(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    def count(*args: Any) -> Any:
+        counted.append(args)
+        return count_train_split(*args)
+
+    def content(folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    settings = {"vocab_size": 400, **settings}
+    pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(conversion.Conversion, "run", died)
+        with pytest.raises(KeyboardInterrupt):
+            pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
+    monkeypatch.setattr(preparation, "count_train_split", count)
+    pybpe.prepare(corpus, tmp_path / "out", **settings)
+    assert bool(counted) == trains
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")  # the hidden folder is gone
 
 
 @pytest.mark.parametrize(
