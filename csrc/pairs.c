@@ -42,16 +42,6 @@ void pair_table_clear(pair_table *t) {
 The hash table
 */
 
-uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right) {
-    for (size_t i = pair_table_slot(t, left, right); t->slots[i] != 0; i = (i + 1) & t->mask) {
-        const pair *p = &t->pairs[t->slots[i] - 1];
-        if (p->left == left && p->right == right) {
-            return t->slots[i] - 1;
-        }
-    }
-    return PAIR_NONE;
-}
-
 static void slots_insert(pair_table *t, uint32_t index) {
     size_t i = pair_table_slot(t, t->pairs[index].left, t->pairs[index].right);
     while (t->slots[i] != 0) {

@@ -46,9 +46,6 @@ void pair_table_free(pair_table *t);
 /* Forgets all pairs and keeps the memory. */
 void pair_table_clear(pair_table *t);
 
-/* The index of a pair, or PAIR_NONE. */
-uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right);
-
 /* Asks the processor to fetch what finding a pair will need first. */
 static inline size_t pair_table_slot(const pair_table *t, uint32_t left, uint32_t right) {
     uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
@@ -62,6 +59,17 @@ static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint3
 static inline void pair_table_prefetch_pair(const pair_table *t, uint32_t left, uint32_t right) {
     uint32_t slot = t->slots[pair_table_slot(t, left, right)];
     PYBPE_PREFETCH(&t->pairs[slot > 0 ? slot - 1 : 0]);
+}
+
+/* The index of a pair, or PAIR_NONE. */
+static inline uint32_t pair_table_find(const pair_table *t, uint32_t left, uint32_t right) {
+    for (size_t i = pair_table_slot(t, left, right); t->slots[i] != 0; i = (i + 1) & t->mask) {
+        const pair *p = &t->pairs[t->slots[i] - 1];
+        if (p->left == left && p->right == right) {
+            return t->slots[i] - 1;
+        }
+    }
+    return PAIR_NONE;
 }
 
 /* The index of a pair, added with count 0 and no places if it is new. */

@@ -10,7 +10,7 @@ the processor to fetch them, then it works on them.
 */
 #include "train_scan.h"
 
-enum { FILTER_LOG2_MIN = 12, FILTER_LOG2_MAX = 22, FILTER_BATCH = 128 };
+enum { FILTER_LOG2_MIN = 12, FILTER_LOG2_MAX = 21, FILTER_BATCH = 128 };
 
 static inline uint32_t saturate(uint64_t x) { return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX; }
 
