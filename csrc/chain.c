@@ -161,18 +161,20 @@ static inline void block_add(chain_block *b, uint32_t rank, size_t at) {
 }
 
 /* Lays out the bytes, at positions from 1 on. */
-static void block_start(chain_block *b, const merge_table *t, const uint8_t *w, size_t n) {
-    b->places_used = 1;
-    memset(b->starts, 0xFF, (n / 64 + 1) * sizeof *b->starts);
-    b->starts[0] &= ~UINT64_C(1);
-    b->starts[n / 64] &= (UINT64_C(2) << (n % 64)) - 1;
-    b->ids[0] = t->outside;
-    b->ids[n + 1] = t->outside;
-    b->ids[1] = t->byte_ids[w[0]];
+static void block_start(chain_block *block, const merge_table *t, const uint8_t *w, size_t n) {
+    chain_block b = *block; /* a copy, so that the compiler sees what its stores cannot change */
+    memset(b.starts, 0xFF, (n / 64 + 1) * sizeof *b.starts);
+    b.starts[0] &= ~UINT64_C(1);
+    b.starts[n / 64] &= (UINT64_C(2) << (n % 64)) - 1;
+    b.ids[0] = t->outside;
+    b.ids[n + 1] = t->outside;
+    b.ids[1] = t->byte_ids[w[0]];
+    b.places_used = 1;
     for (size_t i = 1; i < n; i++) {
-        b->ids[i + 1] = t->byte_ids[w[i]];
-        block_add(b, t->byte_ranks[w[i - 1] << 8 | w[i]], i);
+        b.ids[i + 1] = t->byte_ids[w[i]];
+        block_add(&b, t->byte_ranks[w[i - 1] << 8 | w[i]], i);
     }
+    block->places_used = b.places_used;
 }
 
 /* What the pairs of one rank are, and what they become. */
@@ -227,7 +229,7 @@ static size_t block_join_ascending(chain_block *b, const chain_step *s, uint16_t
 
 /* Merges the pairs of one rank, and lists the pairs that the new tokens are in. */
 static void block_merge_rank(chain_table *c, const merge_table *t, uint32_t rank) {
-    chain_block b = c->block; /* a copy, so that the compiler sees what its stores cannot change */
+    chain_block b = c->block; /* a copy, as above */
     uint32_t left = c->merges[2 * (size_t)rank];
     uint32_t right = c->merges[2 * (size_t)rank + 1];
     const chain_step s = {left, right, t->merged[rank], c->tokens[left].length,

@@ -2,8 +2,11 @@
 Encoding against its definition: random vocabularies and texts. Each word has the ids of the naive encoder; the ids
 decode to the text; a text cut in two at any safe cut has the ids of the whole; a warm cache changes nothing.
 */
+#include "encode.h"
+#include "encode_cache.h"
 #include "fuzz.h"
 #include "naive_encode.h"
+#include "vocab.h"
 
 enum { MOST_TEXT = 512 };
 
@@ -48,6 +51,24 @@ static void check_words(const small_vocab *v, const pybpe_encoder *e, const uint
     REQUIRE(at == count);
 }
 
+/* The whole text as one word that is merged in blocks of any size, if the vocabulary allows it. */
+static void check_chain(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n, size_t block) {
+    static uint32_t want[MOST_TEXT];
+    chain_table chain = {0};
+    chain_fill(&chain, e->vocab, &e->table, NULL);
+    if (chain.usable && n > 0) {
+        size_t count = 0;
+        chain.block_bytes = block;
+        if (chain_merge(&chain, &e->table, text, n, &count, NULL)) {
+            size_t wanted = merge_naive(v, text, n, want);
+            REQUIRE(count == wanted && memcmp(want, chain.ids, 4 * count) == 0);
+        } else {
+            REQUIRE(block < n);
+        }
+    }
+    chain_free(&chain, NULL);
+}
+
 /* At the first safe cut behind a place. (All of them would take ten times as long as everything else.) */
 static void check_cut(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n, size_t place,
                       const uint32_t *ids, size_t count) {
@@ -83,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t count = encode(e, c, text, n, ids);
     naive_prepare(&v);
     check_words(&v, e, text, n, ids, count);
+    check_chain(&v, e, text, n, 1 + choice % 128 * 5);
     naive_forget(&v);
     REQUIRE(encode(e, c, text, n, again) == count && memcmp(ids, again, 4 * count) == 0);
     REQUIRE(pybpe_decode(vocab, ids, 4, count, back, MOST_TEXT, &length, &err) == PYBPE_OK);
