@@ -1,0 +1,196 @@
+"""What users get wrong, and are told: arguments and files that no other test gives."""
+
+import json
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import numpy
+import pytest
+from corpora import documents, small_tokenizer
+
+import pybpe
+import pybpe.corpus
+from llmc_compat.shards import DataLoader, write_shard
+from pybpe.cli import main
+from pybpe.dataset.verification import verify
+from pybpe.formats import counts_file
+
+EOT = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(iter(documents(8)), vocab_size=300, special_tokens=[EOT])
+
+
+# ------------------------------------------------------------------------------------------------------
+# llm.c's DataLoader
+
+
+def test_a_data_loader_counts_and_seeks(tmp_path: Path) -> None:
+    for i, count in enumerate((9, 15)):
+        write_shard(tmp_path / f"{i}.bin", numpy.arange(100 * i, 100 * i + count, dtype="u2"))
+    loader = DataLoader(tmp_path / "?.bin", 1, 2)
+    assert (loader.num_tokens, loader.num_shards, loader.batches_per_epoch) == (24, 2, 4 + 7)
+    batches = [loader.next_batch() for _ in range(12)]
+    assert [int(x[0, 0]) for x, _ in batches] == [0, 2, 4, 6, *range(100, 114, 2), 0]
+    assert all((y == x + 1).all() for x, y in batches)
+    loader.seek(5)
+    assert loader.next_batch()[0].tolist() == batches[5][0].tolist()
+    loader.reset()
+    assert loader.next_batch()[0].tolist() == batches[0][0].tolist()
+
+
+def test_shards_and_loaders_say_what_they_take(tmp_path: Path) -> None:
+    for ids in (numpy.arange(4.0), numpy.arange(4), numpy.zeros((2, 2), dtype="u2")):
+        with pytest.raises(pybpe.ArgumentError, match="uint16 or uint32 of one dimension"):
+            write_shard(tmp_path / "x.bin", ids)
+    write_shard(tmp_path / "x.bin", numpy.arange(9, dtype="u2"))
+    for B, T in ((0, 2), (2, -1)):
+        with pytest.raises(pybpe.ArgumentError, match="at least 1"):
+            DataLoader(tmp_path / "x.bin", B, T)
+    with pytest.raises(pybpe.ArgumentError, match="0 or more, not -1"):
+        DataLoader(tmp_path / "x.bin", 1, 2).seek(-1)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
+
+
+def test_a_path_with_a_nul_is_refused() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="NUL"):
+        pybpe.Tokenizer.from_file("tok\0.bin")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Folders of transformers
+
+
+def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="has neither tokenizer.json nor vocab.json"):
+        pybpe.Tokenizer.from_file(tmp_path)
+    plain = pybpe.Tokenizer(tok.vocab, tok.merges)
+    plain.export(tmp_path, "files")
+    assert pybpe.Tokenizer.from_file(tmp_path).encode("the text") == plain.encode("the text")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "expected one JSON object"),
+        ({"add_prefix_space": True}, "add_prefix_space"),
+        ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
+    ],
+)
+def test_a_configuration_that_changes_ids(change: object, message: str, tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    tok.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))  # type: ignore[dict-item]
+    with pytest.raises(pybpe.FormatError, match=message.replace("|", r"\|")) as caught:
+        pybpe.Tokenizer.from_file(tmp_path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_chat_template_in_a_file_of_its_own(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    tok.save_pretrained(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    found = pybpe.Tokenizer.from_file(tmp_path)
+    found.save_pretrained(tmp_path / "again")
+    assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
+    with pytest.raises(pybpe.ArgumentError, match="pad_token='<none>' is no special token"):
+        tok.save_pretrained(tmp_path / "refused", pad_token="<none>")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Word counts
+
+
+SOUND = json.dumps({"pattern": r"\w+", "special_tokens": [], "normalizer": None}).encode()
+
+
+def checked(data: bytes) -> bytes:
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+@pytest.mark.parametrize(
+    ("header", "words", "message"),
+    [
+        (b"[]", 0, "not a JSON object"),
+        (b"{", 0, "not a JSON object"),
+        (SOUND, 5, "number of words"),
+        (b"{}", 0, "right"),
+    ],
+)
+def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int, message: str, tmp_path: Path) -> None:
+    """As a program with a fault would write them; damage shows in the checksums."""
+    start = counts_file.MAGIC + struct.pack("<II", counts_file.VERSION, len(header)) + header
+    (tmp_path / "x.counts").write_bytes(checked(start) + checked(struct.pack("<IQ", 0, words)))
+    with pytest.raises(pybpe.FormatError, match=rf"x\.counts.*{message}"):
+        pybpe.Counts.load(tmp_path / "x.counts")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Folders of token files
+
+
+def test_verify_finds_ids_and_sums_that_are_not_the_tokenizers(tmp_path: Path) -> None:
+    """A manifest whose hashes are right, of files that are not."""
+    text = tmp_path / "t.txt"
+    text.write_text(" ".join(documents(40)))
+    pybpe.binarize(small_tokenizer(), text, tmp_path / "out", splits=(1,), progress=False)
+    small_tokenizer().save(tmp_path / "out" / "tokenizer.json")
+    assert verify(tmp_path / "out")[1] == []
+
+    def faults(**changes: object) -> str:
+        folder = tmp_path / "changed"
+        shutil.copytree(tmp_path / "out", folder, dirs_exist_ok=True)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (shards,) = (shards for shards in manifest["shards"].values() if shards)
+        shards[0].update(changes)
+        manifest["settings"]["format"] = changes.get("format", manifest["settings"]["format"])
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return "\n".join(map(str, verify(folder)[1]))
+
+    assert "the manifest says 7" in faults(tokens=7)
+    assert "bytes of text, the manifest says 7" in faults(text_bytes=7)
+    other = pybpe.train(iter(documents(3)), vocab_size=270, special_tokens=[EOT])
+    assert "another tokenizer made these files" in str(verify(tmp_path / "out", other)[1][0])
+
+
+# ------------------------------------------------------------------------------------------------------
+# Cleaning
+
+
+def test_clean_says_what_it_takes(tmp_path: Path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("a\nb\n")
+
+    def refused(message: str, inputs: object = text, **settings: object) -> None:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.corpus.clean(inputs, tmp_path / "o.jsonl", progress=False, **settings)  # type: ignore[arg-type]
+
+    refused("inputs is empty", [])
+    refused("must be a list such as", languages="en")
+    refused("min_confidence must lie in 0 to 1", min_confidence=2.0)
+    refused("define it at the top level", scorers=[("s", lambda text: 0.0, 1.0)], workers=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
+
+
+# ------------------------------------------------------------------------------------------------------
+# The command line
+
+
+def test_train_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text(" ".join(documents(8)))
+    arguments = ["train", str(text), "-o", str(tmp_path / "tok.bin"), "--quiet"]
+    for extra, message in [
+        (["--vocab-size", "300", "--plot", str(tmp_path / "p.svg")], "--plot draws the curve of --sizes"),
+        (["--sizes", "280,300", "--base", str(tmp_path / "x.json")], "--sizes does not go with --base"),
+        ([], "--vocab-size"),
+    ]:
+        assert main([*arguments, *extra]) == 2
+        assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
+    assert main([*arguments, "--vocab-size", "300"]) == 0
+    assert pybpe.Tokenizer.from_file(tmp_path / "tok.bin").n_vocab == 300
