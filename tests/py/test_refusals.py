@@ -172,7 +172,6 @@ def test_clean_says_what_it_takes(tmp_path: Path) -> None:
     refused("inputs is empty", [])
     refused("must be a list such as", languages="en")
     refused("min_confidence must lie in 0 to 1", min_confidence=2.0)
-    refused("define it at the top level", scorers=[("s", lambda text: 0.0, 1.0)], workers=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
 
 
