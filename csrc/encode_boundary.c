@@ -47,9 +47,8 @@ static uint64_t bytes_inside(size_t n, size_t i) {
     return inside;
 }
 
-static size_t enter_near(boundary_table *t, uint64_t around) {
-    uint64_t pair = boundary_near_index(around);
-    t->near[pair / 64] |= UINT64_C(1) << (pair % 64);
+static size_t enter_near(boundary_table *t, uint8_t left, uint8_t right) {
+    t->near[right * 4 + left / 64] |= UINT64_C(1) << left % 64;
     return 0;
 }
 
@@ -67,16 +66,20 @@ static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     const uint8_t *token = vocab_token(v, v->merged[m]);
     size_t n = vocab_token_length(v, v->merged[m]);
     size_t i = vocab_token_length(v, v->merges[2 * m]);
-    if (byte_is_continuation(token[i])) {
+    uint8_t left = token[i - 1];
+    uint8_t right = token[i];
+    if (byte_is_continuation(right)) {
         return 0;
     }
+    if (byte_is_ascii(left) && byte_is_ascii(right)) { /* most merges of most vocabularies */
+        return enter_near(t, left, right);
+    }
     uint64_t around = boundary_around_careful(token, n, i);
-    bool ascii = byte_is_ascii(token[i - 1]) && byte_is_ascii(token[i]);
-    bool unsure = i == 1 && byte_is_continuation(token[0]); /* how long the window is depends on the byte before */
     uint64_t missing = t->windows[boundary_shape(around)] & ~bytes_inside(n, i);
     uint64_t unit = missing & UINT64_C(0x0101010101010101); /* the lowest bit of each missing byte */
-    if (ascii || unsure || (unit & (unit - 1)) != 0) {
-        return enter_near(t, around);
+    bool unsure = i == 1 && byte_is_continuation(left);     /* how long the window is depends on the byte before */
+    if (unsure || (unit & (unit - 1)) != 0) {
+        return enter_near(t, left, right);
     }
     size_t windows = 0;
     for (unsigned byte = 0; byte < (missing == 0 ? 1 : 256); byte++) {
