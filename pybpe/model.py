@@ -181,7 +181,7 @@ def check_specials(specials: Iterable[str]) -> list[str]:
     no str."""
     if isinstance(specials, (str, bytes)):
         raise ArgumentError("special_tokens is a list of strings, not one string")
-    if isinstance(specials, Mapping) or not isinstance(specials, Iterable):
+    if not isinstance(specials, Iterable):
         raise ArgumentError(f"special_tokens is a list of strings, not {type(specials).__name__}")
     if isinstance(specials, (set, frozenset)):  # whose order differs from run to run
         specials = sorted(specials, key=str)

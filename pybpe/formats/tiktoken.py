@@ -81,7 +81,7 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
 
 def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern: Pattern, name: str) -> Model:
     """The model of ranks (token -> id) and special tokens (text -> id)."""
-    check_specials(list(specials))
+    check_specials(specials)
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")

@@ -45,7 +45,6 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"tie_break": ["huggingface"]}, "tie_break must be one of lexicographic, huggingface"),
     ({"special_ids": 1}, "special_ids must be one of first, after_bytes, last, not 1"),
     ({"special_tokens": None}, "special_tokens is a list of strings, not NoneType"),
-    ({"special_tokens": {"<s>": 7}}, "special_tokens is a list of strings, not dict"),
     ({"text_key": 5}, "text_key must be a str, not int"),
     ({"base": "tok.json"}, "base must be a Tokenizer, such as Tokenizer.from_file gives, not str"),
     ({"executor": 5}, "executor must be a concurrent.futures.Executor, not int"),
@@ -87,6 +86,12 @@ def test_special_tokens_of_a_set_have_the_same_ids_in_every_run() -> None:
     environments = [{"PYTHONHASHSEED": str(seed)} for seed in range(3)]
     outputs = {subprocess.check_output([sys.executable, "-c", code], env=env) for env in environments}
     assert outputs == {(str({text: i for i, text in enumerate("abcdefgh")}) + "\n").encode()}
+
+
+def test_the_parts_of_a_tokenizer_make_it_again(tok: pybpe.Tokenizer) -> None:
+    assert pybpe.Tokenizer(tok.vocab, tok.merges, tok.special_tokens) == tok
+    again = pybpe.train(iter([TEXT]), vocab_size=270, special_tokens=tok.special_tokens)  # type: ignore[arg-type]
+    assert again == tok
 
 
 def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
