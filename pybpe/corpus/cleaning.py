@@ -146,6 +146,7 @@ def clean(
 def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise ArgumentError(f"{what} must be a list such as [{names!r}], not a string")
+    instance(what, names, Iterable, "a list of strings")
     return tuple(names)
 
 
@@ -166,6 +167,7 @@ def _work(
     instance("filters", filters, Filters, "corpus.Filters, such as Filters.gopher()")
     if languages:
         check_languages(languages)
+    instance("min_confidence", min_confidence, (int, float), "a number from 0 to 1")
     if not 0 <= min_confidence <= 1:
         raise ArgumentError(f"min_confidence must lie in 0 to 1, not {min_confidence}")
     if min_confidence and not languages:
