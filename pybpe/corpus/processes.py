@@ -19,6 +19,8 @@ def process_pool(workers: int) -> Iterator[Executor]:
     """
     pool = ProcessPoolExecutor(workers, initializer=_begin)
     try:
+        with _interrupted_afterwards():
+            pool.submit(int)  # starts the processes
         yield pool
     finally:
         # Whoever waits for a worker that hangs, or was stopped, waits for ever. What they had to say has arrived.
@@ -26,6 +28,22 @@ def process_pool(workers: int) -> Iterator[Executor]:
         for process in list((pool._processes or {}).values()):
             process.kill()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """A Ctrl-C within the block comes behind it. Python drops one that comes while it forks."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    signals: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if signals:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _begin() -> None:

@@ -45,12 +45,27 @@ except KeyboardInterrupt:
 """
 
 
+FORKING = """
+import multiprocessing, os, signal
+from pybpe.corpus.processes import process_pool
+
+multiprocessing.set_start_method("fork")
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGINT))
+try:
+    with process_pool(2) as pool:
+        print("lost")
+except KeyboardInterrupt:
+    print("interrupted", 1 + len(multiprocessing.active_children()))
+"""
+
 # A process that is stopped does not hear SIGTERM.
 STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)")
 
 
 @pytest.mark.parametrize(
-    "program", [THREADS, PROCESSES.replace("STOP", ""), STOPPED], ids=["threads", "processes", "stopped"]
+    "program",
+    [THREADS, PROCESSES.replace("STOP", ""), STOPPED, FORKING],
+    ids=["threads", "processes", "stopped", "forking"],
 )
 def test_workers_end_with_the_call(program: str) -> None:
     """At once, and none is left."""
