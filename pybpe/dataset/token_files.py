@@ -31,6 +31,11 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 _NPY_MAGIC = b"\x93NUMPY"
 _NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
+# Other files of llm.c, which a pattern such as data/*.bin finds as well: they would pass for ids without a header.
+_OTHER_MAGICS = {
+    magic.to_bytes(4, "little"): what
+    for magic, what in ((20240326, "a checkpoint"), (20240328, "a tokenizer"), (20240522, "an eval file"))
+}
 
 
 class TokenStream:
@@ -143,6 +148,8 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     if start[:4] in _SHARD_MAGICS:
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
+    if start[:4] in _OTHER_MAGICS:
+        raise FormatError(f"{name}: is {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name the token files alone", 0)
     id_bytes = 4 if (dtype or _manifest_dtype(name)) == "uint32" else 2
     if size % id_bytes:
         raise FormatError(
