@@ -184,3 +184,9 @@ def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     assert broken.returncode == 1
     assert json.loads(broken.stdout)["problems"][0]["file"] == "corpus_val.idx"
     assert run("stats", tmp_path).returncode == 2
+
+
+def test_fingerprints_never_change() -> None:
+    """Those in manifests that exist would no longer be their tokenizer's, and `verify` would refuse sound folders."""
+    tok = pybpe.train(iter(["aa bb aa"]), vocab_size=259, special_tokens=["<|endoftext|>"], normalizer="NFC")
+    assert tok.model.fingerprint() == "2582b53f044b55c6bfcd8d075e6b39f713c52cda349b57119de241c82231b77b"
