@@ -80,25 +80,6 @@ int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-static bool slot_equals(const count_slot *slot, const pending *p) {
-    if (p->length <= WORD_INLINE_MAX) {
-        return word_key_equal(slot->key, p->key);
-    }
-    if (slot->key.lo != p->key.lo || !slot_is_long(slot)) {
-        return false;
-    }
-    const count_record *record = slot_record(slot);
-    return record->length == p->length && memcmp(record->bytes, p->word, p->length) == 0;
-}
-
-count_slot *count_table_find(const pybpe_counter *c, const pending *p) {
-    size_t i = (size_t)p->hash & c->mask;
-    while (c->slots[i].key.hi != 0 && !slot_equals(&c->slots[i], p)) {
-        i = (i + 1) & c->mask;
-    }
-    return &c->slots[i];
-}
-
 /* Copies a long word into the arena. */
 static int arena_add_word(pybpe_counter *c, const uint8_t *word, size_t length, count_record **record,
                           pybpe_error *err) {
@@ -121,22 +102,18 @@ static int arena_add_word(pybpe_counter *c, const uint8_t *word, size_t length, 
     return PYBPE_OK;
 }
 
-int count_table_add(pybpe_counter *c, const pending *p, uint64_t **count, pybpe_error *err) {
-    count_slot *slot = count_table_find(c, p);
-    if (PYBPE_UNLIKELY(slot->key.hi == 0)) {
-        word_key key = p->key;
-        if (p->length > WORD_INLINE_MAX) {
-            count_record *record = NULL;
-            int code = arena_add_word(c, p->word, p->length, &record, err);
-            if (code != PYBPE_OK) {
-                return code;
-            }
-            key.hi |= (uint64_t)(uintptr_t)record;
+int count_table_insert(pybpe_counter *c, count_slot *slot, const pending *p, pybpe_error *err) {
+    word_key key = p->key;
+    if (p->length > WORD_INLINE_MAX) {
+        count_record *record = NULL;
+        int code = arena_add_word(c, p->word, p->length, &record, err);
+        if (code != PYBPE_OK) {
+            return code;
         }
-        *slot = (count_slot){key, 0};
-        c->words += 1;
-        c->bytes += p->length;
+        key.hi |= (uint64_t)(uintptr_t)record;
     }
-    *count = slot_count(slot);
+    *slot = (count_slot){key, 0};
+    c->words += 1;
+    c->bytes += p->length;
     return PYBPE_OK;
 }

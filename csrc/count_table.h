@@ -104,10 +104,33 @@ void count_table_free(pybpe_counter *c);
 /* Makes the table so large that `more` words fit. */
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err);
 
-/* The slot of a word, or the empty one where it belongs. There must be room for it. */
-count_slot *count_table_find(const pybpe_counter *c, const pending *p);
+static inline bool slot_equals(const count_slot *slot, const pending *p) {
+    if (p->length <= WORD_INLINE_MAX) {
+        return word_key_equal(slot->key, p->key);
+    }
+    if (slot->key.lo != p->key.lo || !slot_is_long(slot)) {
+        return false;
+    }
+    const count_record *record = slot_record(slot);
+    return record->length == p->length && memcmp(record->bytes, p->word, p->length) == 0;
+}
+
+/* Puts a new word with count 0 into an empty slot. */
+int count_table_insert(pybpe_counter *c, count_slot *slot, const pending *p, pybpe_error *err);
 
 /* The count of a word, which is added with count 0 if it is new. There must be room for it. */
-int count_table_add(pybpe_counter *c, const pending *p, uint64_t **count, pybpe_error *err);
+static inline int count_table_add(pybpe_counter *c, const pending *p, uint64_t **count, pybpe_error *err) {
+    size_t i = (size_t)p->hash & c->mask;
+    while (c->slots[i].key.hi != 0 && !slot_equals(&c->slots[i], p)) {
+        i = (i + 1) & c->mask;
+    }
+    count_slot *slot = &c->slots[i];
+    int code = PYBPE_OK;
+    if (PYBPE_UNLIKELY(slot->key.hi == 0)) {
+        code = count_table_insert(c, slot, p, err);
+    }
+    *count = slot_count(slot);
+    return code;
+}
 
 #endif
