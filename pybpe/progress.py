@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,9 @@ class Progress(AbstractContextManager["Progress"]):
 
     def __init__(self, description: str, total: int | None, unit: str, shown: bool | None) -> None:
         self._bar: Any = None
-        if shown is None or shown:
+        if shown is None:
+            shown = sys.stderr is not None and sys.stderr.isatty()
+        if shown:
             from tqdm import tqdm
 
             self._bar = tqdm(
@@ -27,7 +30,6 @@ class Progress(AbstractContextManager["Progress"]):
                 total=total,
                 unit=unit,
                 unit_scale=unit == "B",
-                disable=None if shown is None else False,
                 leave=False,
             )
 

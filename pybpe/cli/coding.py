@@ -72,22 +72,20 @@ def _pieces(tokenizer: Tokenizer, path: str) -> Iterator[bytes]:
 
 
 def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
-    import io
+    import sys
 
-    import numpy
-
+    from ..formats import npy
     from ..parallel import map_ordered
 
-    encode = partial(tokenizer.encode_to_numpy, allowed_special=() if args.ordinary else "all")
+    encoder = tokenizer.encoder
+    specials = None if args.ordinary else encoder.specials
+    typecode, id_bytes = ("H", 2) if tokenizer.n_vocab <= 1 << 16 else ("I", 4)
+    encode = partial(encoder.compact, specials=specials, typecode=typecode)
     arrays = list(map_ordered(encode, _pieces(tokenizer, args.file), args.workers))
-    header = io.BytesIO()
-    numpy.lib.format.write_array_header_1_0(
-        header, {"descr": tokenizer.dtype.str, "fortran_order": False, "shape": (sum(map(len, arrays)),)}
-    )
     with Sink(args.output) as sink:
-        sink.write(header.getvalue())
+        sink.write(npy.header(sum(map(len, arrays)), id_bytes, sys.byteorder))
         for array in arrays:
-            sink.write(array.data)
+            sink.write(memoryview(array).cast("B"))
 
 
 def add_decode(commands: Any) -> None:
