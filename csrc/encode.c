@@ -164,7 +164,7 @@ INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t coun
 Units: pieces of words that are encoded on their own
 */
 
-enum { BATCH_WORDS = 256, BATCH_UNITS = 512 };
+enum { BATCH_WORDS = 256, BATCH_UNITS = 512, MANY_BYTES = 1 << 18 };
 
 /* A unit of up to 15 bytes is its key. A longer one is {address, length}: its length stays below 2^56, where a
    key has its own length, so it equals no key. */
@@ -180,16 +180,20 @@ typedef struct encode_work {
     cache_slot *sets[BATCH_UNITS];
 } encode_work;
 
-/* Merges a unit that is too long for merge_short. When there are many of those, a table that takes some milliseconds
-   to fill merges them several times faster. */
-static int unit_merge_long(encode_work *work, const uint8_t *w, size_t n, const uint32_t **ids, size_t *count) {
-    const size_t many = (size_t)1 << 18;
+/* Whether there is a table for n bytes that are merged in units too long for merge_short, and those before. It takes
+   some milliseconds to fill, and makes that several times faster, so it is made when there are many. */
+static bool work_has_chain(encode_work *work, size_t n) {
     pybpe_cache *c = work->c;
-    c->long_bytes += n;
-    if (c->long_bytes >= many && !c->chain.tried) {
+    if (c->long_bytes + n >= MANY_BYTES && !c->chain.tried) {
         chain_fill(&c->chain, work->e->vocab, &work->e->table, &c->mem);
     }
-    if (c->chain.usable && chain_merge(&c->chain, &work->e->table, w, n, count, &c->mem)) {
+    return c->chain.usable;
+}
+
+static int unit_merge_long(encode_work *work, const uint8_t *w, size_t n, const uint32_t **ids, size_t *count) {
+    pybpe_cache *c = work->c;
+    c->long_bytes += n;
+    if (work_has_chain(work, 0) && chain_merge(&c->chain, &work->e->table, w, n, count, &c->mem)) {
         *ids = c->chain.ids;
         return PYBPE_OK;
     }
@@ -329,16 +333,19 @@ static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, siz
     return !boundary_is_soft(&e->boundaries, around);
 }
 
-/* Cuts a word into units at its hard boundaries. */
+/* Cuts a word into units at its hard boundaries. A word of many bytes is no word of a text, whose pieces might be known,
+   and merging it as a whole costs less than looking them up: so it is cut just so that the memory for it is limited. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
+    const size_t least = n >= MANY_BYTES && work_has_chain(work, n) ? MANY_BYTES / 4 : 1;
     size_t start = 0;
     if (n == 0) {
         return;
     }
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = least; i < n; i++) {
         if (!byte_is_continuation(w[i]) && word_is_hard_at(work->e, w, n, i)) {
             unit_add(work, w + start, i - start);
             start = i;
+            i += least - 1;
         }
     }
     unit_add(work, w + start, n - start);
