@@ -75,7 +75,7 @@ typedef struct pybpe_strings {
 /* "0.1.0": the version of this library. Static. */
 const char *pybpe_version(void);
 
-/* "16.0.0": the version of the Unicode tables that the patterns use. Static. */
+/* "18.0.0": the version of the Unicode tables that the patterns use. Static. */
 const char *pybpe_unicode_version(void);
 
 /* What the patterns know of a code point, as a sum of: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32 white space,
