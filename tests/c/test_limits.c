@@ -164,6 +164,17 @@ static void test_counting_nothing(void) {
     pybpe_counter_free(c);
 }
 
+/* A table for more words than memory has addresses. */
+static void test_counting_everything(void) {
+    pybpe_counter *c = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_counter_new(&c, NULL, NULL, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_reserve(c, SIZE_MAX, &err), PYBPE_ERR_MEMORY);
+    CHECK(err.msg[0] != '\0');
+    CHECK_EQ(pybpe_counter_get_stats(c).words, 0);
+    pybpe_counter_free(c);
+}
+
 int main(void) {
     test_vocab_sizes();
     test_encoder_bits();
@@ -173,5 +184,6 @@ int main(void) {
     test_word_without_memory(1);
     test_training();
     test_counting_nothing();
+    test_counting_everything();
     return check_report("limits");
 }

@@ -209,8 +209,26 @@ static void test_failing_memory(void) {
     CHECK(grant > 8 && grant < 1000);
 }
 
+/* A vocabulary without merges; texts of specials so long that no memory could hold them. */
+static void test_extremes(void) {
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, MORE);
+    const uint64_t offsets[] = {0, SIZE_MAX - 1};
+    const pybpe_strings endless = {(const uint8_t *)"<|e|>", offsets, 1};
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(make(&v, text, n, "[ ]", NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_get_spec(v).merges_count, 0);
+    CHECK_EQ(pybpe_vocab_get_spec(v).tokens.count, 301);
+    pybpe_vocab_free(v);
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &endless, &SPEC, NULL, &err),
+             PYBPE_ERR_MEMORY);
+    CHECK(v == NULL);
+}
+
 int main(void) {
     test_both_forms();
+    test_extremes();
     test_refused();
     test_cuts();
     test_find();
