@@ -167,7 +167,6 @@ static void test_counting_nothing(void) {
 /* A table for more words than memory has addresses. */
 static void test_counting_everything(void) {
     pybpe_counter *c = NULL;
-    pybpe_error err;
     CHECK_EQ(pybpe_counter_new(&c, NULL, NULL, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_counter_reserve(c, SIZE_MAX, &err), PYBPE_ERR_MEMORY);
     CHECK(err.msg[0] != '\0');
