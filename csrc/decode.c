@@ -53,7 +53,7 @@ INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const 
 }
 
 /* What step_copy may write: each token that is missing moves the next by RECORD_NONE. */
-enum { STEP_ROOM = (STEP - 1) * RECORD_NONE + sizeof(token_record) };
+enum { STEP_ROOM = (STEP - 1) * (size_t)RECORD_NONE + sizeof(token_record) };
 
 INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, size_t *length,
                                 pybpe_error *err) {

@@ -88,6 +88,7 @@ static json_member *member_named(json_member *members, size_t count, const uint8
     return NULL;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the members that the caller asks for are nested */
 bool json_find(json *j, json_member *members, size_t count) {
     if (!json_take(j, '{')) {
         return false;

@@ -128,7 +128,13 @@ static inline unsigned position_before(uint64_t alive, unsigned i) {
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): merge_short fills whole groups, which the analyzer cannot follow */
 static inline uint64_t least_of_group(const uint64_t *x) { return min_u64(min_u64(x[0], x[1]), min_u64(x[2], x[3])); }
+
+/* The least of the group that a position is in. */
+static inline uint64_t least_beside(const uint64_t *pairs, size_t position) {
+    return least_of_group(&pairs[position / GROUP * GROUP]);
+}
 
 static inline uint64_t pair_of(uint32_t rank, unsigned position) { return (uint64_t)rank << 32 | position; }
 
@@ -172,9 +178,9 @@ size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *o
         pairs[gone] = UINT64_MAX;
         pairs[at] = UINT64_MAX;
         pairs[before] = UINT64_MAX;
-        least[gone / GROUP] = least_of_group(pairs + gone / GROUP * GROUP);
-        least[at / GROUP] = least_of_group(pairs + at / GROUP * GROUP);
-        least[before / GROUP] = least_of_group(pairs + before / GROUP * GROUP);
+        least[gone / GROUP] = least_beside(pairs, gone);
+        least[at / GROUP] = least_beside(pairs, at);
+        least[before / GROUP] = least_beside(pairs, before);
         best = least_of_group(least);
         for (size_t g = GROUP; g < groups; g += GROUP) {
             best = min_u64(best, least_of_group(least + g));

@@ -270,7 +270,7 @@ static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
     for (size_t i = 0; last != NULL && before != NULL && *differ && i < v->merges_count; i++) {
         before[i] = last[v->merged[i]];
         for (uint32_t other = before[i]; other != 0; other = before[other - 1]) {
-            *differ = *differ && v->merges[2 * (other - 1)] != v->merges[2 * i];
+            *differ = *differ && v->merges[2 * ((size_t)other - 1)] != v->merges[2 * i];
         }
         last[v->merged[i]] = (uint32_t)i + 1;
     }
@@ -311,7 +311,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
         return refuse(err, "vocabulary");
     }
     copy_tokens(r, v);
-    if (sizes.has_custom) {
+    if (r->spec->custom != NULL) {
         memcpy(v->custom, r->spec->custom, sizes.custom + 1);
     }
     v->eot_id = r->spec->eot_id;

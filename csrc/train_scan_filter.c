@@ -81,6 +81,7 @@ static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t 
     }
     batch->count = kept;
     for (size_t i = 0; i < kept; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): there are `kept` of them */
         pair_table_prefetch(&t->pairs, t->ids[batch->at[i]], t->ids[batch->at[i] + 1]);
     }
     for (size_t i = 0; i < kept; i++) {
