@@ -122,6 +122,7 @@ build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.
 # Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers. The
 # settings of a target are those of OSS-Fuzz: fuzz_NAME.options, which names the dictionary.
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+.PHONY: $(FUZZ_TARGETS:%=fuzz-%)
 FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -D_GNU_SOURCE \
                -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c -Illmc_compat/include
 # Traced comparisons take most of the time, and find what the dictionaries have.
@@ -136,7 +137,7 @@ build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extens
 # Only the library counts as covered: to trace the slow definitions in the targets would take all the time. The loader
 # of evals is a header.
 build/fuzz/fuzz_eval: COUNTED := $(FUZZ_COUNTED)
-build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/fuzz/libpybpe.a
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) build/fuzz/libpybpe.a
 	clang $(FUZZ_COMPILE) $(COUNTED) -fsanitize=address,undefined -c -o $@.o $<
 	clang -fsanitize=fuzzer,address,undefined -o $@ $@.o build/fuzz/libpybpe.a -lm -pthread
 
@@ -146,18 +147,18 @@ build/fuzz/obj/%.o: csrc/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	clang $(FUZZ_COMPILE) $(FUZZ_COUNTED) -fsanitize=address,undefined -c -o $@ $<
 
-build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c tests/fuzz/fuzz.h build/sanitize/libpybpe.a
+build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(wildcard tests/fuzz/*.h) build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) -D_GNU_SOURCE -o $@ $< tests/fuzz/replay.c build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
-fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%) build/fuzz/seeds.stamp
-	@for target in $(FUZZ_TARGETS); do \
-	    echo "fuzz $$target"; mkdir -p build/fuzz/corpus/$$target; \
-	    build/fuzz/fuzz_$$target -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$$target) -print_final_stats=1 \
-	        -artifact_prefix=build/fuzz/$$target- build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
-	        $$(find tests/fuzz/findings -mindepth 1 -name $$target 2>/dev/null) > build/fuzz/$$target.log 2>&1 || { tail -30 build/fuzz/$$target.log; exit 1; }; \
-	    grep -E "^stat::number_of_executed_units" build/fuzz/$$target.log; \
-	done
+# make -j2 fuzz runs two at once; make fuzz-vocab just that one.
+fuzz: $(FUZZ_TARGETS:%=fuzz-%)
+$(FUZZ_TARGETS:%=fuzz-%): fuzz-%: build/fuzz/fuzz_% build/fuzz/seeds.stamp
+	@mkdir -p build/fuzz/corpus/$*
+	@build/fuzz/fuzz_$* -seed=1 -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$*) -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/$*- build/fuzz/corpus/$* build/fuzz/seeds/$* \
+	    $(wildcard tests/fuzz/findings/$*) > build/fuzz/$*.log 2>&1 || { tail -30 build/fuzz/$*.log; exit 1; }
+	@echo "fuzz $*: $$(sed -n 's/^stat::number_of_executed_units: *//p' build/fuzz/$*.log) executions, 0 findings"
 
 fuzz-python: build/fuzz/seeds.stamp
 	$(VENV)/python -m pip install --quiet atheris==3.0.0

@@ -5,6 +5,7 @@ What holds for every vocabulary that a loader accepts: it decodes, encodes any t
 #define CHECK_VOCAB_H
 
 #include "fuzz.h"
+#include "fuzz_memory.h"
 
 static inline void decode_all(const pybpe_vocab *v) {
     pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
@@ -26,10 +27,11 @@ static inline void round_trip(const pybpe_vocab *v, const uint8_t *text, size_t 
     pybpe_encoder *e;
     pybpe_cache *c;
     pybpe_error err;
-    if (pybpe_vocab_get_spec(v).pattern == PYBPE_PATTERN_CUSTOM || pybpe_encoder_new(&e, v, NULL, &err) != PYBPE_OK) {
+    if (pybpe_vocab_get_spec(v).pattern == PYBPE_PATTERN_CUSTOM ||
+        pybpe_encoder_new(&e, v, &fuzz_memory, &err) != PYBPE_OK) {
         return;
     }
-    REQUIRE(pybpe_cache_new(&c, e, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
     uint32_t *ids = malloc(4 * n + 4);
     uint8_t *back = malloc(n + 1);
     size_t count = 0, length = 0;
@@ -47,7 +49,7 @@ static inline void lay_out_again(const pybpe_vocab *v) {
     pybpe_vocab *again = NULL;
     pybpe_error err;
     pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
-    REQUIRE(pybpe_vocab_new(&again, &spec, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_vocab_new(&again, &spec, &fuzz_memory, &err) == PYBPE_OK);
     pybpe_vocab_free(again);
 }
 

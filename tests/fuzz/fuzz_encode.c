@@ -5,6 +5,7 @@ decode to the text; a text cut in two at any safe cut has the ids of the whole; 
 #include "encode.h"
 #include "encode_cache.h"
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "naive_encode.h"
 #include "vocab.h"
 
@@ -55,18 +56,18 @@ static void check_words(const small_vocab *v, const pybpe_encoder *e, const uint
 static void check_chain(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n, size_t block) {
     static uint32_t want[MOST_TEXT];
     chain_table chain = {0};
-    chain_fill(&chain, e->vocab, &e->table, NULL);
+    chain_fill(&chain, e->vocab, &e->table, &fuzz_memory);
     if (chain.usable && n > 0) {
         size_t count = 0;
         chain.block_bytes = block;
-        if (chain_merge(&chain, &e->table, text, n, &count, NULL)) {
+        if (chain_merge(&chain, &e->table, text, n, &count, &fuzz_memory)) {
             size_t wanted = merge_naive(v, text, n, want);
             REQUIRE(count == wanted && memcmp(want, chain.ids, 4 * count) == 0);
         } else {
             REQUIRE(block < n);
         }
     }
-    chain_free(&chain, NULL);
+    chain_free(&chain, &fuzz_memory);
 }
 
 /* At the first safe cut behind a place. (All of them would take ten times as long as everything else.) */
@@ -95,9 +96,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     make_vocab(&v, &in);
     pybpe_vocab_spec spec = small_spec(&v);
     spec.pattern = patterns[choice % 5] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
-    REQUIRE(pybpe_vocab_new(&vocab, &spec, NULL, &err) == PYBPE_OK);
-    REQUIRE(pybpe_encoder_new(&e, vocab, NULL, &err) == PYBPE_OK);
-    REQUIRE(pybpe_cache_new(&c, e, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_encoder_new(&e, vocab, &fuzz_memory, &err) == PYBPE_OK);
+    REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
 
     size_t n, length = 0;
     uint8_t *text = fuzz_bytes(&in, MOST_TEXT, &n);

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (pybpe_tokenizer_json_find(text, n, at)) {
         REQUIRE(at[0] < at[1] && at[1] <= n && at[2] < at[3] && at[3] <= n && (at[1] <= at[2] || at[3] <= at[0]));
         int code = pybpe_vocab_new_json(&v, text + at[0], at[1] - at[0], text + at[2], at[3] - at[2], &texts, &spec,
-                                        NULL, &err);
+                                        &fuzz_memory, &err);
         if (code == PYBPE_OK) {
             check_vocab(v, text, n < 2048 ? n : 2048);
             pybpe_vocab_free(v);

@@ -2,6 +2,7 @@
 Training against its definition: random words and counts; the same merges in the same order, whatever the steps.
 */
 #include "fuzz.h"
+#include "fuzz_memory.h"
 #include "naive_train.h"
 
 static void make_corpus(corpus *c, fuzz_input *in) {
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_error err;
     const uint32_t *merges;
     int done = 0;
-    REQUIRE(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, &err) == PYBPE_OK);
+    REQUIRE(pybpe_trainer_new(&t, &c.strings, c.counts, &config, &fuzz_memory, &err) == PYBPE_OK);
     while (!done) {
         REQUIRE(pybpe_trainer_step(t, budget, &done, &err) == PYBPE_OK);
     }

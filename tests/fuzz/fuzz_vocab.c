@@ -7,7 +7,7 @@ Each file is tried as it is and with the checksum that it should have, which no 
 static void load(const uint8_t *data, size_t size) {
     pybpe_vocab *v = NULL;
     pybpe_error err;
-    int code = pybpe_vocab_load_mem(&v, data, size, NULL, &err);
+    int code = pybpe_vocab_load_mem(&v, data, size, &fuzz_memory, &err);
     if (code != PYBPE_OK) {
         REQUIRE(v == NULL);
         fuzz_expect_error(code, &err);
