@@ -151,20 +151,23 @@ build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(wildcard tests/fu
 	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) -D_GNU_SOURCE -o $@ $< tests/fuzz/replay.c build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
+# A target and its program, for a while; what it finds lies in build/fuzz, and the kept findings are its first inputs.
+define FUZZ_RUN
+	@mkdir -p build/fuzz/corpus/$(1)
+	@$(2) -seed=1 -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$(1)) -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/$(1)- build/fuzz/corpus/$(1) build/fuzz/seeds/$(1) \
+	    $(wildcard tests/fuzz/findings/$(1)) > build/fuzz/$(1).log 2>&1 || { tail -30 build/fuzz/$(1).log; exit 1; }
+	@echo "fuzz $(1): $$(sed -n 's/^stat::number_of_executed_units: *//p' build/fuzz/$(1).log) executions, 0 findings"
+endef
+
 # make -j2 fuzz runs two at once; make fuzz-vocab just that one.
 fuzz: $(FUZZ_TARGETS:%=fuzz-%)
 $(FUZZ_TARGETS:%=fuzz-%): fuzz-%: build/fuzz/fuzz_% build/fuzz/seeds.stamp
-	@mkdir -p build/fuzz/corpus/$*
-	@build/fuzz/fuzz_$* -seed=1 -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$*) -print_final_stats=1 \
-	    -artifact_prefix=build/fuzz/$*- build/fuzz/corpus/$* build/fuzz/seeds/$* \
-	    $(wildcard tests/fuzz/findings/$*) > build/fuzz/$*.log 2>&1 || { tail -30 build/fuzz/$*.log; exit 1; }
-	@echo "fuzz $*: $$(sed -n 's/^stat::number_of_executed_units: *//p' build/fuzz/$*.log) executions, 0 findings"
+	$(call FUZZ_RUN,$*,build/fuzz/fuzz_$*)
 
 fuzz-python: build/fuzz/seeds.stamp
 	$(VENV)/python -m pip install --quiet atheris==3.0.0
-	@mkdir -p build/fuzz/corpus/python
-	$(VENV)/python tests/fuzz/fuzz_python.py -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,python) \
-	    -artifact_prefix=build/fuzz/python- build/fuzz/corpus/python build/fuzz/seeds/python
+	$(call FUZZ_RUN,python,$(VENV)/python tests/fuzz/fuzz_python.py)
 
 replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 	@for target in $(FUZZ_TARGETS); do \

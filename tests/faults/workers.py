@@ -137,15 +137,18 @@ def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
 
 def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
     """One call with Dask, in a new cluster of two processes. It must succeed."""
+    import dask
     import distributed
 
+    # Else Dask tries for 30 s to reach a worker that is gone, if it has a result that is wanted.
+    dask.config.set({"distributed.comm.timeouts.connect": "0.5s"})
     logging.disable(logging.CRITICAL)  # Dask says much about workers that died
     with (
         distributed.LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         workers = list(client.run(os.getpid).values())
-        with killed_soon(workers, 1.0, rng) as when:
+        with killed_soon(workers, 0.5, rng) as when:
             try:
                 operation.run(client.get_executor())
             except Exception as error:
