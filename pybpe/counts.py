@@ -16,7 +16,7 @@ from .errors import ArgumentError, FormatError, WorkerError
 from .formats import counts_file
 from .inputs import Range, Sample, input_files
 from .model import check_specials
-from .parallel import outcome_of, run_interruptibly
+from .parallel import Arrived, outcome_of, run_interruptibly, submit
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list, total_bytes, utf8
 from .progress import Progress
@@ -256,11 +256,11 @@ def _count_by_executor(
     table = _Table(settings)
     with Progress("counting", total_bytes(paths), "B", progress) as bar:
         tasks = iter(list(WordCounter(settings, 1).source.ranges(paths, RANGE_BYTES)))
-        pending: dict[Future[Counts], Range] = {}
+        pending: dict[Future[Arrived], Range] = {}
         try:
             while True:
                 while len(pending) < _PENDING and (task := next(tasks, None)) is not None:
-                    pending[executor.submit(count_range, task, settings)] = task
+                    pending[submit(executor, count_range, task, settings)] = task
                 if not pending:
                     return table.counts()
                 for future in wait(pending, return_when=FIRST_COMPLETED).done:

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .arguments import whole_number
 from .errors import WorkerError
@@ -78,10 +78,10 @@ def map_by_executor(
     Raises:
         WorkerError: a worker died, and the executor cannot go on. What `function` raises is raised here.
     """
-    pending: deque[Future[Result]] = deque()
+    pending: deque[Future[Arrived]] = deque()
     try:
         for item in items:
-            pending.append(executor.submit(function, item))
+            pending.append(submit(executor, function, item))
             if len(pending) >= pending_items:
                 yield outcome_of(pending.popleft())
         while pending:
@@ -93,10 +93,36 @@ def map_by_executor(
             future.cancel()
 
 
-def outcome_of(future: Future[Result]) -> Result:
-    """An executor's result. Raises WorkerError if the executor gave the task up, and what the task raised."""
+class Arrived(Exception):
+    """What a task returned, on its way from an executor's worker.
+
+    If a Dask worker dies just after its task's result has come, Dask's executor takes the result for an error that it
+    has to raise, which it unpacks (distributed/cfexecutor.py). So this raises itself, and the result is not lost.
+    """
+
+    def __init__(self, result: Any) -> None:
+        super().__init__(result)
+        self.result = result
+
+    def __iter__(self) -> Iterator[Any]:
+        raise self
+
+
+def submit(executor: Executor, function: Callable[..., Result], *args: object) -> Future[Arrived]:
+    """function(*args), by one of an executor's workers. `outcome_of` has the result."""
+    return executor.submit(_arrive, function, *args)
+
+
+def _arrive(function: Callable[..., object], *args: object) -> Arrived:
+    return Arrived(function(*args))
+
+
+def outcome_of(future: Future[Arrived]) -> Any:
+    """The result of what was submitted. Raises what the task raised, and WorkerError if the executor gave it up."""
     try:
-        return future.result()
+        return future.result().result
+    except Arrived as arrived:
+        return arrived.result
     except CancelledError as error:
         raise WorkerError(f"the executor gave a task up: {error}") from None
     except Exception as error:

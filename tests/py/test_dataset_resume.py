@@ -4,6 +4,7 @@ import errno
 import gzip
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 from collections.abc import Callable
@@ -204,6 +205,29 @@ def test_any_executor_gives_the_same_bytes(
         with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
             pybpe.binarize(tok, corpus, tmp_path / "processes", executor=processes, **keywords)
         assert content(tmp_path / "processes") == expected
+
+
+class LostInTime(Executor):
+    """As Dask's, if workers die just after their results have come: each result is unpacked as an error."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        result = pickle.loads(pickle.dumps(function(*args)))
+        try:
+            _, error, traceback = result
+            raise error.with_traceback(traceback)
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_a_result_that_came_is_used_although_its_dask_worker_died(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path / "local")
+    pybpe.binarize(tok, corpus, tmp_path / "out", executor=LostInTime(), workers=2)
+    assert content(tmp_path / "out") == content(tmp_path / "local")
+    assert pybpe.count_words(corpus, executor=LostInTime()) == pybpe.count_words(corpus)
 
 
 class Dying(Executor):
