@@ -8,6 +8,7 @@ splitter must cut as the `regex` package does, and what C reads of a tokenizer.j
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import warnings
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
     import corrupt
+    import shim
 
     import pybpe
     from llmc_compat import check
@@ -29,13 +31,12 @@ with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
 
 import regex
 
-FOLDER = Path(tempfile.mkdtemp())
 PATTERNS = [Pattern(name, digits) for name in ("gpt2", "cl100k", "o200k", "llama3", "qwen2") for digits in (None, 1)]
 
 
-def as_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+def as_file(folder: str, name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
     """A reader of the input as a file of this name."""
-    path = Path(tempfile.mkdtemp(dir=FOLDER)) / name
+    path = Path(tempfile.mkdtemp(dir=folder)) / name
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
@@ -70,18 +71,18 @@ def both_json_readers(data: bytes) -> None:
     assert found.fingerprint() == expected.fingerprint()
 
 
-def targets() -> list[Callable[[bytes], None]]:
-    """In the order of seeds.py."""
-    with tempfile.TemporaryDirectory() as folder:
-        corrupt.make_samples(Path(folder))  # some readers need a sound file beside theirs
-    readers = [as_file(f"input{form.ending}".removeprefix("input/"), form.read) for form in corrupt.FORMATS.values()]
-    return [*readers, words, both_json_readers, as_file("any.bin", lambda path: check.check([path]))]
+def targets(folder: str) -> list[Callable[[bytes], None]]:
+    """In the order of seeds.py. Their files lie in the folder."""
+    corrupt.make_samples(Path(tempfile.mkdtemp(dir=folder)))  # some readers need a sound file beside theirs
+    formats = corrupt.FORMATS.values()
+    readers = [as_file(folder, f"input{form.ending}".removeprefix("input/"), form.read) for form in formats]
+    return [*readers, words, both_json_readers, as_file(folder, "any.bin", lambda path: check.check([path]))]
 
 
-def main() -> None:
-    """See the top."""
+def fuzz(folder: str) -> None:
+    """Does not return: libFuzzer ends the process."""
     warnings.simplefilter("ignore")
-    chosen = targets()
+    chosen = targets(folder)
 
     def one_input(data: bytes) -> None:
         if data:
@@ -91,5 +92,14 @@ def main() -> None:
     atheris.Fuzz()
 
 
+def main() -> int:
+    """See the top. A process of its own, since what libFuzzer ends cannot clear up."""
+    with tempfile.TemporaryDirectory(dir=shim.fast_folder()) as folder:
+        child = os.fork()
+        if child == 0:
+            fuzz(folder)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
