@@ -8,19 +8,21 @@ that was interrupted goes on at a task.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 from .._binding import Specials
-from ..inputs import find_cut, is_packed, open_text
+from ..inputs import Limited, find_cut, is_packed, open_text
 from ..pattern import Pattern
 from ..pretokenize import BLOCK_BYTES, Cut, cutter
 from .kinds import CONTEXT, Kinds, document_cut
 from .parquet_input import RowGroups
-from .splits import has_many_documents
+from .splits import has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
+_MOST_PACKED = 16  # a text is seldom packed closer
 
 
 class Part(NamedTuple):
@@ -156,38 +158,84 @@ class Plan:
         """A compressed file is one part, or one for each split."""
         size = os.path.getsize(path)
         if self.hashed or len(self._splits) == 1:
-            yield Part(path, 0, None, None if self.hashed else 0, True), size
+            yield Part(path, 0, None, self._packed_split(path, size) if self.hashed else 0, True), size
             return
         with open_text(path) as stream:
             length = _length(stream)
             for split, start, end in self._shares(length, stretch, lambda at: self._border(path, stream, at, length)):
                 yield Part(path, start, end, split, True), size * (end - start) // max(1, length)
 
+    def _packed_split(self, path: str, size: int) -> int | None:
+        """The split of a large compressed file that is one document; None for other files."""
+        kind = self._kinds.kind(path)
+        if size <= TASK_BYTES // _MOST_PACKED or kind not in ("special", "file"):
+            return None
+        with open_text(path) as stream:
+            if kind == "special":
+                end, following = next(marks(stream))
+                if following > end:
+                    return None
+            return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
+
     def _byte_parts(self, path: str, stream: BinaryIO, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         size = os.fstat(stream.fileno()).st_size
-        cut = self._inner_cut(path)
+        if self.hashed and not self._kinds.is_divided(path):
+            yield from self._hashed_parts(path, stream, size)
+            return
         for split, start, end in self._shares(size, stretch, lambda at: self._border(path, stream, at, size)):
-            while start < end:
-                stop = end
-                if cut is not None and end - start > TASK_BYTES:
-                    stop = min(end, find_cut(stream, start + TASK_BYTES, cut, self._context))
-                yield Part(path, start, stop, split, stop == end or self._kinds.is_divided(path)), stop - start
-                start = stop
+            yield from self._cut_parts(path, stream, start, end, split)
+
+    def _cut_parts(
+        self, path: str, stream: BinaryIO, start: int, end: int, split: int | None
+    ) -> Iterator[tuple[Part, int]]:
+        """What lies between two places of a file, of the size of a task each."""
+        cut = self._inner_cut(path)
+        while start < end:
+            stop = end
+            if cut is not None and end - start > TASK_BYTES:
+                stop = min(end, find_cut(stream, start + TASK_BYTES, cut, self._context))
+            yield Part(path, start, stop, split, stop == end or self._kinds.is_divided(path)), stop - start
+            start = stop
 
     def _inner_cut(self, path: str) -> Cut | None:
         """Where a split of a file can be cut into tasks."""
-        if self.hashed or self._kinds.is_divided(path):
-            kind = self._kinds.kind(path)
-            return None if kind == "file" else document_cut(kind)
+        if self._kinds.is_divided(path):
+            return document_cut(self._kinds.kind(path))
         return None if self._cutting.none else self._cutting.cut
+
+    def _hashed_parts(self, path: str, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
+        """The parts of a text whose documents are split by hash: some documents each, or a piece of one that is too
+        long to hold. Of such a one the hash is taken here.
+
+            start                          start + TASK_BYTES         stop
+            | documents <mark> ... <mark> | a long one          <mark> |
+                                        begin                  end
+        """
+        marked = self._kinds.kind(path) == "special"
+        start = 0
+        while start < size:
+            end, stop = _mark_behind(stream, min(start + TASK_BYTES, size)) if marked else (size, size)
+            if end - start <= 2 * TASK_BYTES:
+                yield Part(path, start, stop, None, True), stop - start
+            else:
+                begin = _last_mark_end(stream, start) if marked else start
+                if begin > start:
+                    yield Part(path, start, begin, None, True), begin - start
+                split = hash_split_of_range(stream, begin, end, self._splits)
+                yield from self._cut_parts(path, stream, begin, end, split)
+            start = stop
 
     def _border(self, path: str, stream: BinaryIO, at: int, size: int) -> int:
         """Where a split of a file of some size begins: at the first possible place at or behind a byte."""
         kind = self._kinds.kind(path)
         if not (self._between_documents or self._kinds.is_divided(path)):
             return find_cut(stream, at, self._cutting.cut, self._context)
+        if at == 0:
+            return 0
         if kind == "file":
-            return size if at else 0
+            return size
+        if kind == "special":
+            return _mark_behind(stream, at)[1]
         return find_cut(stream, at, document_cut(kind), self._context)
 
     def _shares(
@@ -205,6 +253,23 @@ class Plan:
             if end > start:
                 yield split, start, end
             start = end
+
+
+def _mark_behind(stream: BinaryIO, at: int) -> tuple[int, int]:
+    """Where the first <|endoftext|> that ends at or behind a place begins and ends; or the end of the file, twice."""
+    offset = max(0, at - CONTEXT)
+    stream.seek(offset)
+    return next(marks(stream, offset))
+
+
+def _last_mark_end(stream: BinaryIO, start: int) -> int:
+    """Where the last <|endoftext|> in the TASK_BYTES behind a place ends; that place if there is none."""
+    stream.seek(start)
+    last = start
+    for begin, end in marks(Limited(stream, TASK_BYTES), start):
+        if end > begin:  # else it is the end of these bytes
+            last = end
+    return last
 
 
 def _length(stream: BinaryIO) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
 
 from ..errors import ArgumentError
-from ..inputs import open_text
+from ..inputs import Limited, open_text
 from ..model import END_OF_TEXT
 from ..pretokenize import BLOCK_BYTES
 from .kinds import Kinds, find_mark
@@ -30,7 +31,22 @@ def hash_split(document: bytes, splits: Sequence[float]) -> int:
     The hash is a CRC-32, which costs next to nothing, times the golden ratio: like texts have checksums with
     much in common, and this spreads them.
     """
-    place = (zlib.crc32(document) * _GOLDEN % 2**64) / 2**64 * sum(splits)
+    return _split_of_checksum(zlib.crc32(document), splits)
+
+
+def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence[float]) -> int:
+    """The same of a document in a file, which may be longer than memory."""
+    stream.seek(start)
+    part = Limited(stream, end - start)
+    block = memoryview(bytearray(BLOCK_BYTES))
+    checksum = 0
+    while got := part.readinto(block):
+        checksum = zlib.crc32(block[:got], checksum)
+    return _split_of_checksum(checksum, splits)
+
+
+def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
+    place = (checksum * _GOLDEN % 2**64) / 2**64 * sum(splits)
     for split, share in enumerate(splits):
         place -= share
         if place < 0:
@@ -52,23 +68,30 @@ def has_many_documents(paths: Sequence[str], kinds: Kinds) -> bool:
 
 def _count_up_to_two(path: str, marked: bool) -> int:
     """How many documents a file has, 2 standing for more. Without marks it is one, unless it is empty."""
-    count = 0
-    filled = False
     with open_text(path) as stream:
-        keep = len(_MARK) - 1  # so many bytes of a block may begin a mark that ends in the next
-        block = bytearray(keep + BLOCK_BYTES)
-        held = 0
-        while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[attr-defined]
-            if not marked:
-                return 1
-            end = held + got
-            begin = 0
-            while (found := find_mark(memoryview(block)[:end], begin)) is not None:
-                count += filled or found[0] > begin
-                if count > 1:
-                    return count
-                filled, begin = False, found[1]
-            held = min(keep, end - begin)
-            filled = filled or end - begin > held
-            block[:held] = block[end - held : end]
-    return min(2, count + (filled or held > 0))
+        if not marked:
+            return len(stream.read(1))
+        count = begin = 0
+        for end, following in marks(stream):
+            count += end > begin
+            if count > 1:
+                break
+            begin = following
+        return count
+
+
+def marks(stream: BinaryIO | Limited, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each <|endoftext|> begins and ends, from `offset` on, at which the stream stands; and where the stream
+    ends, as a last one of no length. Holds one block."""
+    keep = len(_MARK) - 1  # so many bytes of a block may begin a mark that ends in the next
+    block = bytearray(keep + BLOCK_BYTES)
+    held = 0
+    while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
+        end, begin = held + got, 0
+        while (found := find_mark(memoryview(block)[:end], begin)) is not None:
+            yield offset + found[0], offset + found[1]
+            begin = found[1]
+        held = min(keep, end - begin)
+        block[:held] = block[end - held : end]
+        offset += end - held
+    yield offset + held, offset + held

@@ -184,8 +184,11 @@ def documents_of(text: bytes, kind: str) -> list[bytes]:
     st.integers(1, 9),
     st.integers(1, 20),
     st.sampled_from(["special", "file", "blank", "line"]),
+    st.booleans(),
 )
-def test_documents_are_found_whatever_the_blocks(pieces: list[str], block: int, task: int, kind: str) -> None:
+def test_documents_are_found_whatever_the_blocks(
+    pieces: list[str], block: int, task: int, kind: str, cuttable: bool
+) -> None:
     text = "".join(pieces).encode()
     kinds = Kinds(kind, "text", True)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
@@ -197,15 +200,20 @@ def test_documents_are_found_whatever_the_blocks(pieces: list[str], block: int, 
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([file.name], kinds) == many
-        plan = planning.Plan(
-            [file.name], kinds, (8, 1), "hash", planning.Cutting(lambda data, start: len(data), 1, True)
-        )
+        cutting = planning.Cutting(lambda data, start: start, 1, not cuttable)  # anywhere, or nowhere
+        plan = planning.Plan([file.name], kinds, (8, 1), "hash", cutting)
         found: list[list[bytes]] = [[], []]
+        long_one = b""
         for unit in plan.tasks():
             for piece in reading.blocks(unit, kinds, lambda data, start: len(data)):
                 if piece.divided:
                     for split, documents in divide(piece, kinds, (8, 1)):
                         found[split] += documents
+                elif many:
+                    long_one += bytes(piece.data)  # type: ignore[arg-type]
+                    if piece.ends_document:
+                        found[piece.split or 0].append(long_one)
+                        long_one = b""
         if many:
             assert found == [[d for d in expected if hash_split(d, (8, 1)) == split] for split in (0, 1)]
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unicodedata
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
-from pybpe.dataset import planning
+from pybpe import pretokenize
+from pybpe.dataset import planning, reading
+from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.dataset.splits import hash_split
 
 
@@ -96,6 +99,39 @@ def test_documents_of_text_files(
     )
     assert tokens_of(tmp_path / "one", "train") == streams(tok, expected, lambda _: 0, 1, "prepend")[0]
     assert everything.split_documents("train") == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["special", "file"])
+@pytest.mark.parametrize("eot", ["prepend", "append", "none"])
+def test_long_documents_are_not_held_as_a_whole(
+    tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
+) -> None:
+    small_tasks(monkeypatch)
+    monkeypatch.setattr(reading, "stream_pieces", partial(pretokenize.stream_pieces, block_bytes=5000))
+    monkeypatch.setattr(pretokenize, "_CUT_WINDOW", 500)
+    held = []
+    segments = TaskEncoder.segments
+
+    def spy(self: TaskEncoder, block: reading.Block) -> list[Segment]:
+        held.append(len(block.data))
+        return segments(self, block)
+
+    monkeypatch.setattr(TaskEncoder, "segments", spy)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    short, text = documents(60), english()
+    separator = EOT if kind == "special" else " "
+    (folder / "a.txt").write_text(text[:150_000])
+    (folder / "b.txt").write_text(separator.join([*short[:20], text[7:100_000], *short[20:40], text[90:190_000], ""]))
+    (folder / "c.txt.gz").write_bytes(gzip.compress(text[50:120_000].encode()))
+    (folder / "d.txt").write_text(separator.join([text[30:80_000], *short[40:]]))
+    expected = [(document, False) for path in sorted(folder.iterdir()) for document in documents_of(path, kind)]
+    out = tmp_path / "out"
+    manifest = pybpe.binarize(tok, folder, out, documents=kind, eot=eot, split_by="hash", min_shard_tokens=0)
+    assert read(out) == streams(tok, expected, hashed, 3, eot)
+    if eot != "none":
+        assert sum(manifest.split_documents(split) for split in SPLITS) == len(expected)
+    assert max(held) < 60_000
 
 
 def test_no_document_straddles_two_splits(
