@@ -13,7 +13,7 @@ from itertools import chain, islice
 from . import _binding
 from .arguments import instance, whole_number
 from .formats import counts_file
-from .inputs import Piece, Range, Sample, Source, is_packed, no_cut, record_texts
+from .inputs import Piece, Range, Sample, Source, is_packed, record_texts
 from .normalize import check_normalizer, normalize
 from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
@@ -64,7 +64,7 @@ class WordCounter:
         self._pattern = settings.pattern
         ids = {text: 0 for text in settings.specials}
         self._specials = _binding.Specials(ids) if ids else None
-        self._cut = cutter(self._pattern, self._specials)
+        self._cut = cutter(self._pattern, self._specials, settings.normalizer)
         self._workers = worker_count(workers)
         # Sorting a table takes about three times its memory, in Python objects.
         self._table_limit = None if memory_limit is None else memory_limit // 4 // self._workers
@@ -84,8 +84,7 @@ class WordCounter:
     def source(self) -> Source:
         """How files are read."""
         context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
-        whole = self._pattern.is_custom or self._settings.normalizer is not None
-        return Source(self._cut, whole, context)
+        return Source(self._cut, self._pattern.is_custom, context)
 
     def add_files(self, paths: Iterable[str], progress: bool | None = False, sample: Sample | None = None) -> None:
         """Counts files; each is a text of its own."""
@@ -106,8 +105,7 @@ class WordCounter:
         """Counts texts; each is one of its own."""
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
-        cut = self._cut if self._settings.normalizer is None else no_cut
-        pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), cut))
+        pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), self._cut))
         self._add_pieces(pieces, None, progress)
 
     def add_records(self, batches: Iterable[Sequence[bytes]], progress: bool | None = False) -> None:

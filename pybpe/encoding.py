@@ -42,24 +42,10 @@ class TextEncoder:
         self._model = model
         self._encoder = _binding.Encoder(vocab)
         self.specials = _binding.Specials(dict(model.specials)) if model.specials else None
-        self._any_cut = cutter(model.pattern, self.specials)
-        self._cut = self._any_cut if model.normalizer is None else self._normalizable_cut
+        self._cut = cutter(model.pattern, self.specials, model.normalizer)
         self._direct = model.normalizer is None and not model.pattern.is_custom
         self._growth = 1 if model.normalizer is None else _NORMALIZED_GROWTH
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
-
-    def _normalizable_cut(self, data: _binding.Data, start: int) -> int:
-        """A cut that normalising does not notice: all around it is ASCII, which stays as it is, and joins with
-        nothing before it."""
-        view = memoryview(data)
-        while (at := self._any_cut(data, start)) < len(view):
-            if at > 0 and max(view[at - 1 : at + 2]) < 0x80:
-                break
-            start = at + 1
-        return at
-
-    # ------------------------------------------------------------------------------------------------
-    # One text. `specials` are those that are found in it.
 
     def encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
         """The ids of a text."""

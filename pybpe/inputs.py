@@ -213,7 +213,7 @@ class Source:
 
     Args:
         cut: where plain text can be cut.
-        whole: plain text must not be read in ranges, since it is normalised or its pattern knows no cuts.
+        whole: plain text must not be read in ranges, since its pattern knows no cuts.
         context: bytes before a place that may decide whether it is a cut.
     """
 
@@ -241,8 +241,6 @@ class Source:
                 end = find_cut(stream, part.end, cut, self._context)
                 stream.seek(offset)
                 stream = Limited(stream, end - offset)  # type: ignore[assignment]
-            if self._whole and not records:
-                cut = no_cut
             for data in stream_pieces(stream, cut):
                 yield Piece(data, part.path, offset, records)
                 offset += len(data)
@@ -264,11 +262,6 @@ class Source:
                 yield piece._replace(data=taken)
                 if left.bytes <= 0 or (piece.records and left.none):
                     break
-
-
-def no_cut(data: _binding.Data, start: int) -> int:
-    """The cut of a text that must stay whole."""
-    return len(data)
 
 
 def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:

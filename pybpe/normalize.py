@@ -8,6 +8,8 @@ from typing import Literal, cast
 from ._binding import NORMALIZERS, Data
 from .errors import ArgumentError
 
+_Form = Literal["NFC", "NFKC"]
+
 
 def check_normalizer(normalizer: str | None) -> None:
     """ArgumentError unless it is None, "NFC" or "NFKC"."""
@@ -23,6 +25,11 @@ def normalize(data: Data, normalizer: str | None) -> Data:
     return normalize_text(text, normalizer).encode("utf-8", "surrogateescape")
 
 
+def is_normalized(text: str, normalizer: str) -> bool:
+    """Whether `normalize_text` leaves it as it is."""
+    return unicodedata.is_normalized(cast(_Form, normalizer), text)
+
+
 def normalize_text(text: str, normalizer: str | None) -> str:
     """The same for a str."""
-    return text if normalizer is None else unicodedata.normalize(cast(Literal["NFC", "NFKC"], normalizer), text)
+    return text if normalizer is None else unicodedata.normalize(cast(_Form, normalizer), text)

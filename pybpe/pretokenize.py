@@ -10,10 +10,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from . import _binding
 from .errors import ArgumentError, file_errors
+from .normalize import is_normalized
 from .pattern import Pattern
 
 if TYPE_CHECKING:
@@ -142,12 +144,32 @@ Cut = Callable[[_binding.Data, int], int]
 """cut(data, start) -> the first safe cut at or after start, or len(data)."""
 
 
-def cutter(pattern: Pattern, specials: _binding.Specials | None) -> Cut:
-    """How texts of a pattern are cut. A custom pattern promises nothing, so its texts are never cut."""
+def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
+    """How texts are cut that are normalised and then divided by a pattern. A custom pattern promises nothing, so its
+    texts are never cut."""
     if pattern.is_custom:
         return lambda data, start: len(data)
-    pretok = pattern.pretok
-    return lambda data, start: _binding.text_cut(pretok, specials, data, start)
+    cut: Cut = partial(_binding.text_cut, pattern.pretok, specials)
+    return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
+
+
+def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:
+    """A cut that normalising does not notice, since it changes neither of the characters beside it.
+
+    Behind a cut there is no mark. So nothing composes across it; and what composes with one of the two characters, on
+    its own side, leaves its class as it is: no composition of Unicode is of another class than what it begins with.
+    """
+    view = memoryview(data)
+    while (at := cut(data, start)) < len(view):
+        before, behind = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
+        if is_normalized(before[-1:], normalizer) and is_normalized(behind[:1], normalizer):
+            break
+        start = at + 1
+    return at
+
+
+def _characters(data: memoryview) -> str:
+    return bytes(data).decode("utf-8", "surrogateescape")
 
 
 def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:

@@ -60,15 +60,12 @@ def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[l
 
 
 def _pieces(tokenizer: Tokenizer, path: str) -> Iterator[bytes]:
-    """The input in pieces that can be encoded separately; whole if a normalizer must see it whole."""
+    """The input in pieces that can be encoded separately."""
     from ..pretokenize import cutter, stream_pieces
 
     with open_source(path) as stream:
-        if tokenizer.normalizer is not None:
-            yield stream.read()
-        else:
-            cut = cutter(tokenizer.pattern, tokenizer.specials_matcher)
-            yield from stream_pieces(stream, cut)  # type: ignore[misc]  # memoryviews serve as bytes
+        cut = cutter(tokenizer.pattern, tokenizer.specials_matcher, tokenizer.normalizer)
+        yield from stream_pieces(stream, cut)  # type: ignore[misc]  # memoryviews serve as bytes
 
 
 def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:

@@ -142,7 +142,7 @@ def run(
     SHA-256 of shards."""
     splits = tuple(settings["splits"])
     kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
-    cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens)
+    cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
     plan = planning.Plan(staged.paths, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
     layout = _layout(tok, settings, folder, name, staged, hashed)

@@ -59,7 +59,7 @@ class TaskEncoder:
 
     def task_blocks(self, task: Task) -> Iterator[Block]:
         """The blocks of a task, in order."""
-        return blocks(task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher))
+        return blocks(task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher, self.tok.normalizer))
 
     def segments(self, block: Block) -> list[Segment]:
         """The segments of a block.

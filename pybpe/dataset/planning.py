@@ -59,10 +59,10 @@ class Cutting(NamedTuple):
     none: bool
 
     @classmethod
-    def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str]) -> Cutting:
-        """For a pattern and special tokens."""
+    def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str], normalizer: str | None) -> Cutting:
+        """For a pattern, special tokens and a normalizer."""
         context = 16 + max((len(text.encode()) for text in specials), default=0)
-        return cls(cutter(pattern, matcher), context, pattern.is_custom)
+        return cls(cutter(pattern, matcher, normalizer), context, pattern.is_custom)
 
 
 class Stretch(NamedTuple):

@@ -107,7 +107,7 @@ def prepare(
     counting = CountSettings(cut, tuple(specials), normalizer)
     folder = make_folder(out)
     staged = stage(given, folder)
-    cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials)
+    cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
     plan = Plan(staged.paths, kinds, splits, split_by, cutting)
     words = TrainWords(kinds, tuple(splits), counting)
     count = partial(count_train_split, plan, words, workers, executor, progress)

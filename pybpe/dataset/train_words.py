@@ -61,7 +61,8 @@ class TrainWords:
     def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
         """The texts of the train split, some at a time: those of records, or all others, joined by <|endoftext|>."""
         specials = {text: i for i, text in enumerate(self.settings.specials)}
-        cut = cutter(self.settings.pattern, _binding.Specials(specials) if specials else None)
+        matcher = _binding.Specials(specials) if specials else None
+        cut = cutter(self.settings.pattern, matcher, self.settings.normalizer)
         join = self.kinds.has_mark and not records
         for task in tasks:
             parts = [part for part in task if (self.kinds.kind(part.path) in RECORDS) == records]

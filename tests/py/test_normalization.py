@@ -1,12 +1,18 @@
 """A tokenizer's normalizer goes with it: training, encoding and files cannot disagree about it."""
 
 import inspect
+import random
+import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
+import regex
+from corpora import tokens_of
 
 import pybpe
+from pybpe.pattern import Pattern
+from pybpe.pretokenize import cutter
 
 COMPOSED = "Caf\u00e9 au lait, d\u00e9j\u00e0 vu \u00fcber ﬁne ｆｕｌｌ <|endoftext|> na\u00efve "
 SPECIALS = ["<|endoftext|>"]
@@ -85,3 +91,51 @@ def test_the_c_library_says_what_it_needs() -> None:
     """pybpe_vocab_get_spec; that the drop-in header for llm.c refuses such texts is in test_llmc_headers.py."""
     for form in (None, "NFC", "NFKC"):
         assert train(COMPOSED, form).model.to_vocab().normalizer == form
+
+
+def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> None:
+    """The words of the two sides of each cut, each side normalised by itself, are those of the normalised text."""
+
+    def words(part: bytes) -> list[str]:
+        return regex.findall(pattern.regex, unicodedata.normalize(form, part.decode()))  # type: ignore[arg-type]
+
+    data, whole, cuts = text.encode(), words(text.encode()), set()
+    cut = cutter(pattern, None, form)
+    for start in range(1, len(data)):
+        at = cut(data, start)
+        if at not in cuts:
+            cuts.add(at)
+            assert words(data[:at]) + words(data[at:]) == whole, (form, pattern, at, ascii(text))
+    assert len(cuts) > at_least
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
+    """Random texts of what composes, decomposes and is reordered, and of all that becomes another kind of character."""
+    rng = random.Random(f"{form} {name}")
+    pattern = Pattern(name)
+    changed = [c for c in map(chr, range(0x80, sys.maxunicode + 1)) if not unicodedata.is_normalized("NFKC", c)]
+    rare = (
+        "\u0338\u0323\u0307\u0301\u3099\u1161\u11a8\u1100\ub098<>'\u2019\uff07\u2120"
+        "\u3392\u2026\u00b4\u00bd\u2003\u00a0\u2028\u1e9b\u30fd"
+    )
+    for _ in range(3000):
+        alphabet = ["a", "Z", "1", ".", " ", "\n", "\u4e2d", "\u3002", *rng.sample(rare, 4), *rng.sample(changed, 4)]
+        check_cuts("".join(rng.choices(alphabet, k=12)), form, pattern)
+
+
+def test_chinese_can_be_cut_although_it_is_normalised() -> None:
+    check_cuts("\u5929\u4e0b\u3002\n\u5206\u4e45\uff0c\u5fc5\u5408\u3002", "NFC", Pattern("gpt2"), at_least=3)
+
+
+def test_cutting_a_corpus_changes_no_id(tmp_path: Path) -> None:
+    """NFKC makes one word of a letter and a symbol such as \u2120, between which texts are cut else."""
+    path = tmp_path / "marks.txt"
+    path.write_text("".join(random.Random(4).choices(["a\u2120", "b\u2120", " "], [9, 9, 1], k=700_000)))
+    tok = pybpe.train(path, vocab_size=290, special_tokens=SPECIALS, normalizer="NFKC")
+    normalised = unicodedata.normalize("NFKC", path.read_text())
+    plain = pybpe.train(iter([normalised]), vocab_size=290, special_tokens=SPECIALS)
+    assert tok.merges == plain.merges
+    pybpe.binarize(tok, path, tmp_path / "out", splits=(1,), eot="none")
+    assert tokens_of(tmp_path / "out", "train") == tok.encode(path.read_text()) == plain.encode(normalised)

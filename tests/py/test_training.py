@@ -121,7 +121,7 @@ def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
     expected = counter.finish().to_dict()
     from pybpe import _binding
 
-    cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}))
+    cut = cutter(pattern, _binding.Specials({"<|a b|>": 0}), None)
     for block in (64, 1000, 65_536):
         counter = WordCounter(settings, workers=1)
         with open(path, "rb", buffering=0) as stream:
