@@ -8,7 +8,9 @@ and the names, sizes and times of its inputs. Behind it come blocks of merges, a
     4              CRC-32 of the block's bytes before
 
 A block that was torn when the process died is cut off again. To resume is to continue a tokenizer that has
-these merges, on these counts.
+these merges, on these counts: words start as its merges leave them, the earliest first. That is where the training was,
+as long as each merge made a token of its own. One that spells a token of the base, as (bb, b) does if the base has
+(b, bb), may put it where an earlier merge would go on: from there on a training is done again.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class Checkpoint:
         """Saves the merges so far, but the first `skip`, if the last time is some seconds ago."""
         if time.monotonic() - self._saved < SECONDS:
             return
-        pairs = [(left, right) for left, right, _ in trainer.merges()[skip:]]
+        pairs = _resumable(trainer.merges(), skip)
         self._append(pairs[len(self.merges) :])
         self.merges = pairs
         self._saved = time.monotonic()
@@ -113,6 +115,18 @@ class Checkpoint:
         """The training is done."""
         self.close()
         remove_file(self._path)
+
+
+def _resumable(merges: Sequence[tuple[int, int, int]], skip: int) -> list[tuple[int, int]]:
+    """The merges behind the first `skip`, up to one that makes no new token."""
+    made = {merged for _, _, merged in merges[:skip]}
+    pairs = []
+    for left, right, merged in merges[skip:]:
+        if merged in made:
+            break
+        made.add(merged)
+        pairs.append((left, right))
+    return pairs
 
 
 def _read_merges(stream: BinaryIO) -> list[tuple[int, int]] | None:

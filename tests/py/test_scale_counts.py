@@ -1,5 +1,6 @@
 """Counts: files, sums, executors, memory limits; and training from them or from a base."""
 
+import contextlib
 import os
 import pickle
 import random
@@ -8,6 +9,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pytest
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe import counting, counts
+from pybpe import _binding, counting, counts
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -261,6 +263,35 @@ def test_a_killed_training_goes_on_to_the_identical_result(
     monkeypatch.setattr("pybpe.trainer.count_inputs", None)  # nothing is counted again
     assert pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS, checkpoint=path).model == expected.model
     assert not path.exists()
+
+
+def test_a_training_goes_on_where_a_merge_spells_a_token_of_its_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base makes bbb of b + bb, which words never have. So bb + b makes it again, in front of an a + bbb."""
+    monkeypatch.setattr("pybpe.checkpointing.SECONDS", 0.0)
+    monkeypatch.setattr("pybpe.trainer._STEP_BUDGET", 1)
+    tokens = [*(bytes([i]) for i in range(256)), b"bb", b"bbb", b"abbb"]
+    base = pybpe.Tokenizer(dict(enumerate(tokens)), [(b"b", b"b"), (b"b", b"bb"), (b"a", b"bbb")])
+    train = partial(pybpe.train, counts={"abbbab": 1}, vocab_size=262, base=base)
+    expected = train().merges
+    assert expected[3:] == [(b"bb", b"b"), (b"bbb", b"a"), (b"bbba", b"b"), (b"a", b"bbbab")]
+    step = _binding.Trainer.step
+    left = 0
+
+    def killed(trainer: _binding.Trainer, budget: int) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise InterruptedError
+        return step(trainer, budget)
+
+    for steps in range(0, 45, 3):
+        left = steps
+        with monkeypatch.context() as patch, contextlib.suppress(InterruptedError):
+            patch.setattr(_binding.Trainer, "step", killed)
+            train(checkpoint=tmp_path / "x")
+        assert train(checkpoint=tmp_path / "x").merges == expected
 
 
 def test_checkpoints_that_are_none(corpus: Path, tmp_path: Path) -> None:
