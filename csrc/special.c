@@ -181,7 +181,7 @@ int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const
     }
     *s = (pybpe_specials){.mem = mem_of(mem), .states_count = 1, .seed = hash_seed_draw(), .only_first = -1};
     size_t slots = 16;
-    while (slots < 2 * (total + 1)) {
+    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* as many more fit no memory of 32 bits */
         slots *= 2;
     }
     s->edges_mask = slots - 1;

@@ -4,6 +4,7 @@ Counting words: by hand, against a naive table, growth, merging, overflow, faili
 #include "check.h"
 #include "random_state.h"
 #include "small_vocab.h"
+#include "wordkey.h"
 
 /* The counts of a counter, copied out. */
 typedef struct table {
@@ -216,6 +217,22 @@ static void test_growth(void) {
     pybpe_counter_free(copy);
 }
 
+/* What machines of 32 bits take for the upper half of a product, by hand. */
+static void test_products(void) {
+    const uint64_t most = UINT64_MAX, half = UINT64_C(1) << 32;
+    CHECK_EQ(product_high(0, most), 0);
+    CHECK_EQ(product_high(1, most), 0);
+    CHECK_EQ(product_high(2, most), 1);
+    CHECK_EQ(product_high(half, half), 1);
+    CHECK_EQ(product_high(half - 1, half + 1), 0);
+    CHECK_EQ(product_high(most, most), most - 1);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t a = random_state;
+        (void)random_below(1);
+        CHECK_EQ(hash_mix(a, random_state), a * random_state ^ product_high(a, random_state));
+    }
+}
+
 static void test_overflow(void) {
     pybpe_counter *c = counter_of(NULL, NULL), *d = counter_of(NULL, NULL);
     const uint64_t offsets[] = {0, 1}, most = UINT64_MAX;
@@ -295,6 +312,7 @@ int main(void) {
     test_random();
     test_absorb();
     test_growth();
+    test_products();
     test_overflow();
     test_failing_memory();
     return check_report("count");
