@@ -58,7 +58,7 @@ static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint3
 /* Next, when that has arrived. */
 static inline void pair_table_prefetch_pair(const pair_table *t, uint32_t left, uint32_t right) {
     uint32_t slot = t->slots[pair_table_slot(t, left, right)];
-    PYBPE_PREFETCH(&t->pairs[slot > 0 ? slot - 1 : 0]);
+    PYBPE_PREFETCH(slot > 0 ? &t->pairs[slot - 1] : NULL);
 }
 
 /* The index of a pair, or PAIR_NONE. */

@@ -8,7 +8,7 @@ it holds plain declarations only: no macros beyond integer constants, no attribu
 Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
 - A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it.
-  On an error outputs are NULL or untouched, and inputs are unchanged.
+  On an error outputs are NULL or untouched, and inputs are unchanged; a buffer that was to be filled may hold anything.
 - `_new`, `_load` and `_open` make a handle; `_free` takes NULL too. "Borrowed" arguments are used, not
   copied, and must outlive the handle.
 - `mem` is the allocator of the handle and of everything it makes; NULL means malloc and free.
@@ -184,14 +184,14 @@ void pybpe_counter_free(pybpe_counter *c);
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
 
 /* Counts words that were cut elsewhere. counts[i] is added for words string i; counts NULL adds 1 each.
-   Empty words are ignored. */
+   Empty words are ignored. PYBPE_ERR_LIMIT if the count of a word passes 2^64 - 1; after an error as in _add. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
-/* Adds all counts of src to dst. */
+/* Adds all counts of src to dst. After an error dst may only be freed. */
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
 
-/* The same, but moves: src is empty afterwards. Much faster between counters of the same pybpe_pretok. Both must have
-   the same allocator. After an error both may only be freed. */
+/* The same, but moves: src, another counter, is empty afterwards. Much faster between counters of the same
+   pybpe_pretok. Both must have the same allocator. After an error both may only be freed. */
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
 
 /* Makes room for `words` distinct words in all: the table need not grow on the way there. */
@@ -200,7 +200,7 @@ int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err);
 typedef struct pybpe_counter_stats {
     uint64_t words;  /* distinct words */
     uint64_t bytes;  /* their total length */
-    uint64_t total;  /* occurrences: the sum of the counts */
+    uint64_t total;  /* occurrences: the sum of the counts, modulo 2^64 */
     uint64_t memory; /* bytes that the table holds now */
 } pybpe_counter_stats;
 
