@@ -16,6 +16,7 @@ SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
 
 _MARK = END_OF_TEXT.encode()
+_FIRST_BYTES = 1 << 16  # most documents are shorter
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
@@ -84,7 +85,7 @@ def marks(stream: BinaryIO | Limited, offset: int = 0) -> Iterator[tuple[int, in
     """Where each <|endoftext|> begins and ends, from `offset` on, at which the stream stands; and where the stream
     ends, as a last one of no length. Holds one block."""
     keep = len(_MARK) - 1  # so many bytes of a block may begin a mark that ends in the next
-    block = bytearray(keep + BLOCK_BYTES)
+    block = bytearray(keep + min(_FIRST_BYTES, BLOCK_BYTES))
     held = 0
     while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
         end, begin = held + got, 0
@@ -94,4 +95,6 @@ def marks(stream: BinaryIO | Limited, offset: int = 0) -> Iterator[tuple[int, in
         held = min(keep, end - begin)
         block[:held] = block[end - held : end]
         offset += end - held
+        if len(block) < BLOCK_BYTES:
+            block.extend(bytes(len(block)))
     yield offset + held, offset + held
