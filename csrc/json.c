@@ -93,9 +93,6 @@ bool json_find(json *j, json_member *members, size_t count) {
     if (!json_take(j, '{')) {
         return false;
     }
-    if (json_take(j, '}')) {
-        return true;
-    }
     do {
         const uint8_t *name;
         size_t n;

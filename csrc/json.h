@@ -37,7 +37,7 @@ typedef struct json_member {
     size_t inner_count;
 } json_member;
 
-/* Finds members of an object, each of which may be there once; passes over the object. What else is in it is passed over
+/* Finds members of an object that has some, each of which may be there once; passes over the object. What else is in it is passed over
    too: brackets are counted, not checked. */
 bool json_find(json *j, json_member *members, size_t count);
 
