@@ -296,6 +296,10 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
     assert "http" not in page and page.startswith("<!doctype html>")
     assert 'name="viewport"' in page  # else phones show it as wide as a desk's screen
 
+    scorers = [("<script>", len, 100)]  # so the score is called in a title, a row and the samples
+    page = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", scorers=scorers).to_html()
+    assert "<script" not in page and page.count("score &lt;script&gt;") == 3
+
     report.save(tmp_path / "r.json")
     facts = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert facts["dropped"] == {"duplicate": 1, "max_chars": 1} and facts["limits"] == {"max_chars": 900}
