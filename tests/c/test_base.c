@@ -79,6 +79,10 @@ static void test_allocator(void) {
         CHECK(mem_alloc_zeroed(mem, SIZE_MAX / 4 + 1, 4) == NULL);
         CHECK(mem_alloc_zeroed(mem, 0, 4) == NULL);
         CHECK(mem_resize_array(mem, NULL, SIZE_MAX / 4 + 1, 4) == NULL);
+        uint8_t *one = mem_resize_array(mem, NULL, 1, 1);
+        CHECK(one != NULL && mem_resize_array(mem, one, 0, 1) == NULL);
+        *one = 1; /* it is still there */
+        mem_free(mem, one);
         uint8_t *zeroed = mem_alloc_zeroed(mem, 100, 3);
         int sum = 0;
         for (int i = 0; i < 300; i++) {
@@ -190,6 +194,10 @@ static void test_writing(void) {
     CHECK(file_is("x", "old")); /* nothing shows before the commit */
     CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
     CHECK(file_is("x", "header++body"));
+    struct stat st;
+    mode_t mask = umask(022);
+    umask(mask);
+    CHECK(stat("x", &st) == 0 && (st.st_mode & 0777) == (0666 & ~mask)); /* as any program makes files */
     CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_output_write(o, "never", 5, &err), PYBPE_OK);
     pybpe_output_discard(o);
@@ -344,6 +352,7 @@ int main(void) {
     test_allocator();
     test_seeds_differ();
     scratch_enter();
+    const int next_file = scratch_next_file();
     test_reading();
     test_reading_what_changes();
     test_writing();
@@ -353,6 +362,7 @@ int main(void) {
     test_no_room();
     test_commit_fails();
     test_failing_memory();
+    CHECK_EQ(scratch_next_file(), next_file); /* all are closed */
     scratch_leave();
     return check_report("test_base");
 }

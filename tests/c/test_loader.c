@@ -125,6 +125,7 @@ static int new_code(const char *pattern, size_t B, size_t T, int rank, int world
     pybpe_error err = {0};
     int code = pybpe_loader_new(&l, pattern, B, T, rank, world, 1, NULL, &err);
     CHECK(code == PYBPE_OK || (l == NULL && err.code == code && err.msg[0] != '\0'));
+    CHECK(code != PYBPE_ERR_VALUE || err.offset == 0);
     pybpe_loader_free(l);
     return code;
 }
@@ -196,6 +197,7 @@ static void test_memory(void) {
 
 int main(void) {
     scratch_enter();
+    const int next_file = scratch_next_file();
     test_random();
     test_in_order(4);
     test_in_order(2);
@@ -204,6 +206,7 @@ int main(void) {
     test_arguments();
     test_changes_under_way();
     test_memory();
+    CHECK_EQ(scratch_next_file(), next_file); /* all are closed */
     scratch_leave();
     return check_report("test_loader");
 }

@@ -75,11 +75,13 @@ static void test_header_bits(int id_bytes) {
     uint8_t data[SCRATCH_HEADER + 16];
     size_t n = lay_out(data, id_bytes);
     int wrong = 0;
+    pybpe_error err;
     for (size_t bit = 0; bit < 8 * SCRATCH_HEADER; bit++) {
         pybpe_shard *s;
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        int code = pybpe_shard_open_mem(&s, data, n, NULL, NULL);
+        int code = pybpe_shard_open_mem(&s, data, n, NULL, &err);
         wrong += bit < 96 ? code != PYBPE_ERR_FORMAT : code != PYBPE_OK || !is_expected(s, id_bytes);
+        wrong += (bit < 64 || bit == 95) && err.offset != bit / 32 * 4; /* other counts: where the file should end */
         pybpe_shard_free(s);
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
@@ -212,6 +214,7 @@ static void test_memory(void) {
 
 int main(void) {
     scratch_enter();
+    const int next_file = scratch_next_file();
     for (int id_bytes = 2; id_bytes <= 4; id_bytes += 2) {
         test_reading(id_bytes);
         test_truncation(id_bytes);
@@ -221,6 +224,7 @@ int main(void) {
     test_long_writes();
     test_refused_writes();
     test_memory();
+    CHECK_EQ(scratch_next_file(), next_file); /* all are closed */
     scratch_leave();
     return check_report("test_shard");
 }

@@ -75,8 +75,41 @@ static void test_by_hand(void) {
     expect_find(s, "abcx", 0, 1, 3, 1001);
     expect_find(s, "xbcdeg", 0, 1, 3, 1001);
     pybpe_specials_free(s);
+
+    list_start(&l);
+    list_string(&l, "<a"); /* both ends of what may be a first byte */
+    list_string(&l, "\xFFz");
+    list_add(&l, "\0y", 2);
+    s = specials_of(&l);
+    expect_find(s, "x\xFFz", 0, 1, 3, 1001);
+    size_t start = 99, end = 99;
+    uint32_t id = 99;
+    CHECK_EQ(pybpe_specials_find(s, (const uint8_t *)"x\0y", 3, 0, &start, &end, &id), 1);
+    CHECK(start == 1 && end == 3 && id == 1002);
+    pybpe_specials_free(s);
     CHECK_EQ(special_max_length(NULL), 0);
     CHECK(!special_covers(NULL, (const uint8_t *)"ab", 2, 1));
+}
+
+/* The text ends with the first byte of a special, behind which nothing may be read. */
+static void test_end_of_text(void) {
+    uint8_t *text = malloc(2);
+    memcpy(text, "x<", 2);
+    for (int single = 0; single < 2; single++) {
+        size_t start, end;
+        uint32_t id = 99;
+        string_list l;
+        list_start(&l);
+        list_string(&l, "<a");
+        if (single) {
+            list_string(&l, "<");
+        }
+        pybpe_specials *s = specials_of(&l);
+        CHECK_EQ(pybpe_specials_find(s, text, 2, 0, &start, &end, &id), single);
+        CHECK_EQ(id, single ? 1001 : 99);
+        pybpe_specials_free(s);
+    }
+    free(text);
 }
 
 static void test_refused(void) {
@@ -246,6 +279,7 @@ static void test_failing_memory(void) {
 
 int main(void) {
     test_by_hand();
+    test_end_of_text();
     test_refused();
     test_random();
     test_large();

@@ -30,13 +30,13 @@ static const pybpe_vocab_spec SPEC = {
 static int make(pybpe_vocab **out, const char *vocab, size_t n, const char *merges, const pybpe_allocator *mem,
                 pybpe_error *err) {
     size_t m = strlen(merges);
-    uint8_t *both = malloc(n + m);
-    uint8_t *exact = malloc(m + (m == 0));
-    memcpy(both, vocab, n);
-    memcpy(exact, merges, m);
-    int code = pybpe_vocab_new_json(out, both, n, exact, m, &SPECIAL_TEXTS, &SPEC, mem, err);
-    free(both);
-    free(exact);
+    uint8_t *exact_vocab = malloc(n + (n == 0));
+    uint8_t *exact_merges = malloc(m + (m == 0));
+    memcpy(exact_vocab, vocab, n);
+    memcpy(exact_merges, merges, m);
+    int code = pybpe_vocab_new_json(out, exact_vocab, n, exact_merges, m, &SPECIAL_TEXTS, &SPEC, mem, err);
+    free(exact_vocab);
+    free(exact_merges);
     return code;
 }
 
@@ -64,6 +64,20 @@ static void test_both_forms(void) {
     pybpe_vocab_free(v);
 }
 
+/* Characters by their numbers, in either case; of two and three bytes, in a special. */
+static void test_escapes(void) {
+    const uint64_t offsets[] = {0, 8};
+    const pybpe_strings texts = {(const uint8_t *)"<\xC3\xA9\xE4\xBD\xA0|>", offsets, 1};
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, ",\"<\\u00e9\\u4F60|>\":300,\"\\u00ef\\u00cD\\u00aB\\u00FA\":256");
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &SPEC, NULL, &err),
+             PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"\xEF\xCD\xAB\xFA", 4, 0), 256);
+    pybpe_vocab_free(v);
+}
+
 static void expect_refused(const char *more, const char *merges, int line) {
     char text[8192];
     size_t n = write_vocab(text, sizeof text, more);
@@ -76,13 +90,13 @@ static void expect_refused(const char *more, const char *merges, int line) {
 
 static void test_refused(void) {
     static const char *const vocabs[] = {
-        ",\"aa\":5",             /* an id twice */
-        ",\"a\":256",            /* a token twice */
-        ",\"\":256",             /* no bytes */
-        ",\" a\":256",           /* a space stands for no byte */
-        ",\"\xE4\xBD\xA0\":256", /* nor does a Chinese character */
-        ",\"\xC1\xA1\":256",     /* not UTF-8 */
-        ",\"a\xC4\":256",        /* half a character */
+        ",\"aa\":5",                 /* an id twice */
+        ",\"a\":256",                /* a token twice */
+        ",\"\":256",                 /* no bytes */
+        ",\" a\":256",               /* a space stands for no byte */
+        ",\"\xE4\xBD\xA0\":256",     /* nor does a Chinese character */
+        ",\"\xC1\xA1\xC1\xA1\":256", /* aa, but not in UTF-8 */
+        ",\"a\xC4\":256",            /* half a character */
         ",\"aa\":-1",
         ",\"aa\":1.0",
         ",\"aa\":1e2",
@@ -101,6 +115,8 @@ static void test_refused(void) {
         ",\"a\nb\":256",
         ",\"<|e|>\":256", /* another id than the special's */
         ",\"th\":300",    /* the special's id */
+        ",\"<|f|>\":300", /* and length */
+        ",\"<|e|>>\":300",
     };
     for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++) {
         expect_refused(vocabs[i], "[]", (int)i);
@@ -130,6 +146,21 @@ static void test_refused(void) {
     for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
         expect_refused(MORE, merges[i], (int)i);
     }
+}
+
+/* As many tokens and merges as a text of this length can hold: the room for them is just enough. */
+static void test_dense(void) {
+    enum { MANY = 200 };
+    char vocab[6 * MANY + 2] = "{";
+    char merges[6 * MANY + 2] = "[";
+    for (size_t i = 0; i < MANY; i++) {
+        memcpy(vocab + 1 + 6 * i, i + 1 < MANY ? "\"a\":1," : "\"a\":1}", 6);
+        memcpy(merges + 1 + 6 * i, i + 1 < MANY ? "\"t h\"," : "\"t h\"]", 6);
+    }
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(make(&v, vocab, 6 * MANY + 1, "[]", NULL, &err), PYBPE_ERR_FORMAT);
+    expect_refused(MORE, merges, __LINE__);
 }
 
 static void test_cuts(void) {
@@ -162,7 +193,7 @@ static void test_find(void) {
     size_t spans[4];
     const char *text =
         " {\"a\": [\"model\", {\"vocab\": {}}], \"b\": \"\\\"}\", \"model\" : {\"x\": -1.5e3, \"merges\": [\"]\"] ,"
-        "\"n\": null, \"vocab\": {\"}\": {\"a\\\\\": 1}} }, \"c\": {}} \n";
+        "\"n\": null, \"o\": 0,\"e\":100E-9,\"f\":false , \"vocab\": {\"}\": {\"a\\\\\": 1}} }, \"c\": {}} \n";
     CHECK_EQ(find(text, spans), 1);
     CHECK(strncmp(text + spans[0], "{\"}\": {\"a\\\\\": 1}}", spans[1] - spans[0]) == 0 && spans[1] - spans[0] == 17);
     CHECK(strncmp(text + spans[2], "[\"]\"]", spans[3] - spans[2]) == 0 && spans[3] - spans[2] == 5);
@@ -184,6 +215,7 @@ static void test_find(void) {
         "{\"model\": {\"vocab\": {}, \"m\\u0065rges\": []}}",
         "{\"model\": {\"vocab\": {}, \"merges\": []}} x",
         "{\"a\": \"\\",
+        "{: 1, \"model\": {\"vocab\": {}, \"merges\": []}}",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK_EQ(find(others[i], spans), 0);
@@ -228,8 +260,10 @@ static void test_extremes(void) {
 
 int main(void) {
     test_both_forms();
+    test_escapes();
     test_extremes();
     test_refused();
+    test_dense();
     test_cuts();
     test_find();
     test_failing_memory();

@@ -189,6 +189,7 @@ static void test_round_trip(void) {
         spec.normalizer = round == 2 ? PYBPE_NORMALIZER_NFKC : PYBPE_NORMALIZER_NONE;
         spec.eot_id = round == 3 ? PYBPE_NO_ID : 259;
         CHECK_EQ(save(&spec, round == 3 ? 1 : 2, &file), PYBPE_OK);
+        CHECK(round < 3 || memcmp(file.data + 12, "\0\0\0\0", 4) == 0); /* version 1 has no end of text */
         pybpe_vocab *v;
         pybpe_error err;
         CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
@@ -205,6 +206,9 @@ static void test_save_refuses(void) {
     pybpe_vocab_spec spec = small_spec(&s);
     CHECK_EQ(save(&spec, 3, &file), PYBPE_ERR_VALUE);
     uint8_t many[300] = {0};
+    small_add_token(&s, many, 255); /* the longest that the file can hold */
+    spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
     small_add_token(&s, many, 256);
     spec = small_spec(&s);
     CHECK_EQ(save(&spec, 2, &file), PYBPE_ERR_LIMIT);
@@ -314,6 +318,51 @@ static void put_i32(uint8_t *at, uint32_t x) {
     }
 }
 
+/* What is wrong in a trailer, and where the error says it is. */
+static void test_where(void) {
+    static const struct {
+        size_t at; /* from the trailer's start */
+        uint32_t value;
+        size_t offset;
+    } cases[] = {
+        {0, 0, 0},     {8, 2, 0},    /* what it is, its layout */
+        {12, 99, 12},                /* pattern */
+        {12, 0, 12},                 /* one without its regular expression */
+        {16, 3, 16},                 /* normalizer */
+        {20, 260, 20},               /* end of text */
+        {24, 4, 24},   {28, 2, 24},  /* sizes that do not fill it */
+        {36, 2, 36},                 /* whole words */
+        {40, 259, 40},               /* merge 0: a special */
+        {48, 'b', 48},               /* merge 1: no token is bc */
+        {64, 260, 64}, {64, 258, 0}, /* the special: no token; one that a merge makes, and names */
+    };
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    spec.eot_id = PYBPE_NO_ID;
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
+    const size_t trailer = file.n - 76; /* 40, three merges, a special, the checksum */
+    CHECK(memcmp(file.data + trailer, "PYBPETRL", 8) == 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static bytes copy;
+        pybpe_vocab *v = NULL;
+        pybpe_error err = {0};
+        copy = file;
+        put_i32(copy.data + trailer + cases[i].at, cases[i].value);
+        forge_checksum(copy.data, copy.n);
+        int code = pybpe_vocab_load_mem(&v, copy.data, copy.n, NULL, &err);
+        int right = code == PYBPE_ERR_FORMAT && v == NULL;
+        if (cases[i].offset != 0 || cases[i].at < 12) {
+            right = right && err.offset == trailer + cases[i].offset;
+        }
+        if (!right) {
+            printf("case %zu: code %d, offset %" PRIu64 ": %s\n", i, code, err.offset - trailer, err.msg);
+        }
+        CHECK(right);
+    }
+}
+
 /* Lays out a file as llm.c's scripts do. */
 static void foreign(const small_vocab *s, uint32_t version, uint32_t eot, bytes *out) {
     memset(out, 0, sizeof *out);
@@ -374,6 +423,7 @@ static void test_foreign(void) {
     file.data[1024 + 2 * 7 + 1] = 8; /* as token 8 */
     CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 1024 + 2 * 8);
+    v = (pybpe_vocab *)1;
     CHECK(pybpe_vocab_load(&v, "/nonexistent/tokenizer.bin", NULL, &err) == PYBPE_ERR_IO && v == NULL);
 }
 
@@ -444,6 +494,26 @@ static void test_decode(void) {
     pybpe_vocab_free(v);
 }
 
+/* Nothing but ids without a token, in every room: several ids are copied at once, and no byte may lie outside. */
+static void test_decode_unused(void) {
+    small_vocab s;
+    fill(&s);
+    uint32_t unused = small_add_token(&s, "", 0);
+    const uint32_t ids[8] = {unused, unused, unused, unused, unused, unused, unused, unused};
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+    for (size_t room = 1; room < 2000; room++) {
+        uint8_t *out = malloc(room);
+        size_t length = 77;
+        pybpe_error err;
+        CHECK_EQ(pybpe_decode(v, ids, 4, 8, out, room, &length, &err), PYBPE_ERR_VALUE);
+        CHECK(err.offset == 0 && length == 77);
+        free(out);
+    }
+    pybpe_vocab_free(v);
+}
+
 /* A row of tokens of all lengths in exactly its room, in a little less and in more; and with one bad id in it. */
 static void decode_row(const pybpe_vocab *v, const small_vocab *s, uint32_t first, uint32_t tokens, uint32_t unused) {
     uint32_t ids[64];
@@ -461,7 +531,7 @@ static void decode_row(const pybpe_vocab *v, const small_vocab *s, uint32_t firs
     CHECK(pybpe_decode(v, ids, 4, n, NULL, 0, &length, NULL) == PYBPE_OK && length == size);
     CHECK(pybpe_decode(v, narrow, 2, n, NULL, 0, &length, NULL) == PYBPE_OK && length == size);
     size_t room = size + (random_below(2) ? random_below(2000) : 0);
-    uint8_t *out = malloc(room + 1);
+    uint8_t *out = malloc(room + (room == 0));
     CHECK(pybpe_decode(v, ids, 4, n, out, room, &length, NULL) == PYBPE_OK && length == size);
     CHECK(memcmp(out, want, size) == 0);
     CHECK(pybpe_decode(v, narrow, 2, n, out, room, &length, NULL) == PYBPE_OK && length == size);
@@ -522,6 +592,23 @@ static void test_utf8_complete(void) {
     expect_complete("\xC3\xC3", 1);
 }
 
+/* Every character, and every beginning of one. */
+static void test_utf8_complete_everywhere(void) {
+    int wrong = 0;
+    for (uint32_t c = 0x80; c < 0x110000; c++) {
+        uint8_t text[5] = "x";
+        const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t lead = i > 0 ? 0x80 : n == 2 ? 0xC0 : n == 3 ? 0xE0 : 0xF0;
+            text[1 + i] = (uint8_t)(lead | (c >> (6 * (n - 1 - i)) & (i > 0 ? 0x3F : 0x1F)));
+        }
+        for (size_t part = 1; part <= n && (c < 0xD800 || c > 0xDFFF); part++) {
+            wrong += pybpe_utf8_complete(text, 1 + part) != (part == n ? 1 + n : 1);
+        }
+    }
+    CHECK_EQ(wrong, 0);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Memory
 */
@@ -565,11 +652,14 @@ int main(void) {
     test_save_refuses();
     test_damage();
     test_forged();
+    test_where();
     test_foreign();
     test_recover();
     test_decode();
+    test_decode_unused();
     test_decode_rows();
     test_utf8_complete();
+    test_utf8_complete_everywhere();
     test_failing_memory();
     return check_report("vocab");
 }
