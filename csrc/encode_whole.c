@@ -58,7 +58,7 @@ int whole_table_new(whole_table *w, const pybpe_vocab *v, const merge_table *mer
     merge_scratch scratch = {0};
     int code = whole_table_fill(w, v, merges, &scratch, mem, err);
     merge_scratch_free(&scratch, mem);
-    if (code != PYBPE_OK || w->longest == 0) {
+    if (w->longest == 0) {
         whole_table_free(w, mem);
         w->bits = NULL;
     }

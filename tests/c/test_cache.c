@@ -49,6 +49,36 @@ static unsigned wrong_words(const small_vocab *v, const pybpe_encoder *e, pybpe_
     return wrong;
 }
 
+/* Long words of any length are found again, in a cache that was made larger before: once, not at each text. */
+static void test_fitting(const pybpe_encoder *e) {
+    enum { WORDS = CACHE_WORD_MAX - WORD_INLINE_MAX };
+    static uint8_t word[CACHE_WORD_MAX];
+    const uint32_t ids[] = {1, 2, 3};
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    size_t sets = c->sets;
+    cache_fit(c, 1 << 22);
+    CHECK(c->sets > sets);
+    const void *table = c->table.data;
+    cache_fit(c, 1 << 22);
+    CHECK(c->table.data == table);
+    for (size_t i = 0; i < WORDS; i++) {
+        const size_t n = WORD_INLINE_MAX + 1 + i;
+        cache_long_add(c, i, word, n, ids, i % 4); /* the hash decides which slot is taken */
+        CHECK(c->arena_used % sizeof(uint32_t) == 0);
+    }
+    for (size_t i = 0; i < WORDS; i++) {
+        size_t count = 77;
+        const uint32_t *found = cache_long_find(c, i, word, WORD_INLINE_MAX + 1 + i, &count);
+        CHECK(found != NULL && count == i % 4 && memcmp(found, ids, 4 * count) == 0);
+        CHECK(cache_long_find(c, i, word, WORD_INLINE_MAX + 2 + i, &count) == NULL);
+    }
+    memset(word, 1, sizeof word);
+    size_t count;
+    CHECK(cache_long_find(c, 0, word, WORD_INLINE_MAX + 1, &count) == NULL);
+    pybpe_cache_free(c);
+}
+
 int main(void) {
     static small_vocab v;
     pybpe_vocab *vocab = NULL;
@@ -57,6 +87,7 @@ int main(void) {
     CHECK_EQ(pybpe_vocab_new(&vocab, spec_of(&v), NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    test_fitting(e);
     naive_prepare(&v);
     CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
     CHECK(c->generation > 1);

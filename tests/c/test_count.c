@@ -2,6 +2,8 @@
 Counting words: by hand, against a naive table, growth, merging, overflow, failing memory.
 */
 #include "check.h"
+#include "count_table.h"
+#include "pretok.h"
 #include "random_state.h"
 #include "small_vocab.h"
 #include "wordkey.h"
@@ -307,7 +309,27 @@ static void test_failing_memory(void) {
     CHECK(passed > 0 && passed < 32);
 }
 
+/* Nobody can tell which words collide: each counter has a seed of its own, or that of its splitter. */
+static void test_seeds(void) {
+    pybpe_pretok *p = NULL;
+    pybpe_counter *own[2] = {NULL}, *shared[2] = {NULL};
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(pybpe_counter_new(&own[i], NULL, NULL, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_counter_new(&shared[i], p, NULL, NULL, NULL), PYBPE_OK);
+    }
+    CHECK(own[0]->seed.a != own[1]->seed.a && own[0]->seed.b != own[1]->seed.b);
+    CHECK(shared[0]->seed.a == pretok_seed(p).a && shared[0]->seed.b == shared[1]->seed.b);
+    CHECK(shared[0]->seed.a != 0 && shared[0]->seed.a != own[0]->seed.a);
+    for (int i = 0; i < 2; i++) {
+        pybpe_counter_free(own[i]);
+        pybpe_counter_free(shared[i]);
+    }
+    pybpe_pretok_free(p);
+}
+
 int main(void) {
+    test_seeds();
     test_by_hand();
     test_random();
     test_absorb();

@@ -120,7 +120,29 @@ static void test_pattern(int pattern) {
     pybpe_pretok_free(p);
 }
 
+/* Specials forbid the cuts that they touch, and no others: also beside characters of several bytes. */
+static void test_where(void) {
+    static const char text[] = "\xE5\xA5\xBD x 1\xE5\xA5\xBD<|a|>     ";
+    pybpe_pretok *p = NULL;
+    pybpe_specials *s = NULL;
+    const uint64_t offsets[] = {0, 5, 7};
+    const uint32_t ids[] = {0, 1};
+    const pybpe_strings strings = {(const uint8_t *)"<|a|>\xE5\xA5", offsets, 1};
+    const pybpe_strings with_part = {strings.bytes, offsets, 2};
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 1), 3);
+    CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 6), 7);
+    CHECK_EQ(pybpe_text_cut(p, NULL, (const uint8_t *)text, sizeof text - 1, 6), 7);
+    pybpe_specials_free(s);
+    CHECK_EQ(pybpe_specials_new(&s, &with_part, ids, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_text_cut(p, s, (const uint8_t *)text, sizeof text - 1, 1), 5); /* the character is divided */
+    pybpe_specials_free(s);
+    pybpe_pretok_free(p);
+}
+
 int main(void) {
+    test_where();
     test_pattern(PYBPE_PATTERN_GPT2);
     test_pattern(PYBPE_PATTERN_CL100K);
     test_pattern(PYBPE_PATTERN_O200K);

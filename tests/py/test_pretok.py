@@ -1,9 +1,11 @@
 """The splitters against the `regex` package, and the safe cuts."""
 
 import os
+import platform
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -93,6 +95,18 @@ def splitters() -> list[tuple[int, Splitter]]:
                     seen.add(splitter.simd)
                     made.append((pattern, splitter))
     return made
+
+
+AVX2 = {"avx2", "bmi1", "bmi2", "popcnt"}
+AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512_vbmi2"}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(), reason="for Linux on x86-64")
+def test_the_widest_instructions_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all would be right, and slow, and the other variants untested."""
+    flags = set(re.findall(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.M)[0].split())
+    monkeypatch.delenv("PYBPE_SIMD", raising=False)
+    assert Splitter(1).simd == ("avx512" if flags >= AVX512 else "avx2" if flags >= AVX2 else "swar")
 
 
 def check(splitters: list[tuple[int, Splitter]], data: bytes, cap: int = 4096) -> None:
