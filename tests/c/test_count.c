@@ -192,6 +192,27 @@ static void test_absorb(void) {
 }
 
 /* So many words that the table grows several times; each stays what it was. */
+/* Tables with seeds of their own and no word in common, each as full as the one that they are added to. */
+static void test_merging_strangers(void) {
+    enum { WORDS = 8000, COUNTERS = 4 };
+    pybpe_counter *all = NULL;
+    CHECK_EQ(pybpe_counter_new(&all, NULL, NULL, NULL, NULL), PYBPE_OK);
+    for (size_t i = 0; i < COUNTERS; i++) {
+        pybpe_counter *c = NULL;
+        CHECK_EQ(pybpe_counter_new(&c, NULL, NULL, NULL, NULL), PYBPE_OK);
+        for (size_t k = i * WORDS; k < (i + 1) * WORDS; k++) {
+            char word[16];
+            const uint64_t offsets[] = {0, (uint64_t)snprintf(word, sizeof word, "%zu", k)};
+            const pybpe_strings words = {(const uint8_t *)word, offsets, 1};
+            CHECK_EQ(pybpe_counter_add_words(c, &words, NULL, NULL), PYBPE_OK);
+        }
+        CHECK_EQ(pybpe_counter_merge(all, c, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_counter_get_stats(all).words, (i + 1) * WORDS);
+        pybpe_counter_free(c);
+    }
+    pybpe_counter_free(all);
+}
+
 static void test_growth(void) {
     enum { WORDS = 200000, LENGTH = 20 };
     pybpe_counter *c = counter_of(NULL, NULL), *copy = counter_of(NULL, NULL);
@@ -333,6 +354,7 @@ int main(void) {
     test_by_hand();
     test_random();
     test_absorb();
+    test_merging_strangers();
     test_growth();
     test_products();
     test_overflow();

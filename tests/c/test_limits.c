@@ -85,6 +85,36 @@ static void test_huge_word(void) {
     CHECK_EQ(count, 77);
 }
 
+/* Fails when `left` is 0, and grants all from then on. */
+static void *failing_once(void *context, void *ptr, size_t size) {
+    failing_memory *m = context;
+    if (size > 0 && m->left == 0) {
+        m->left = -1;
+        return NULL;
+    }
+    return failing_resize(context, ptr, size);
+}
+
+/* Long words for the first of which there is no memory: that there is some for those behind it hides no error. */
+static void test_memory_comes_back(const pybpe_encoder *e) {
+    enum { LONG = 5000 };
+    static uint8_t text[3 * LONG];
+    const size_t ends[] = {LONG, 2 * LONG, 3 * LONG};
+    failing_memory memory = {.left = -1};
+    const pybpe_allocator mem = {failing_once, &memory};
+    pybpe_cache *c = NULL;
+    size_t count = 77;
+    memset(text, 'a', sizeof text);
+    CHECK_EQ(pybpe_cache_new(&c, e, &mem, NULL), PYBPE_OK);
+    memory.left = 0;
+    CHECK_EQ(pybpe_encode_words(e, c, text, ends, 3, NULL, 4, 0, &count, &err), PYBPE_ERR_MEMORY);
+    CHECK_EQ(count, 77);
+    CHECK_EQ(pybpe_encode_words(e, c, text, ends, 3, NULL, 4, 0, &count, &err), PYBPE_OK);
+    CHECK_EQ(count, 3 * LONG / 2);
+    pybpe_cache_free(c);
+    CHECK_EQ(memory.blocks, 0);
+}
+
 /* A long word for which there is no memory, in the first batch of words or in a later one. The last word is taken whole,
    or in three. */
 static void test_word_without_memory(int whole_words) {
@@ -124,6 +154,7 @@ static void test_word_without_memory(int whole_words) {
         pybpe_cache_free(c);
         CHECK_EQ(memory.blocks, 0);
     }
+    test_memory_comes_back(e);
     pybpe_encoder_free(e);
     pybpe_vocab_free(vocab);
 }
