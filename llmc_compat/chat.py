@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pybpe import Tokenizer, _binding
 from pybpe.dataset.manifest import ShardRecord, check_name
 from pybpe.dataset.shards import SplitWriter
-from pybpe.dataset.splits import SPLIT_NAMES, check_splits, hash_split
+from pybpe.dataset.splits import SPLIT_NAMES, checked_splits, hash_split
 from pybpe.errors import ArgumentError, FormatError, file_errors
 from pybpe.folders import make_folder, remove_others, sync_folder
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
@@ -210,7 +210,7 @@ def write_chat(
         too small for llm.c.
     """
     chat = ChatFormat(tok)
-    check_splits(splits)
+    splits = checked_splits(splits)
     check_name(name)
     if shard_tokens < 1:
         raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")

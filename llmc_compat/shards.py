@@ -11,10 +11,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pybpe import _binding
+from pybpe.arguments import whole_number
 from pybpe.errors import ArgumentError
 
 if TYPE_CHECKING:
     import numpy
+
+_MOST = (1 << 31) - 1  # llm.c counts in int
 
 
 def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
@@ -71,9 +74,10 @@ class DataLoader:
         num_processes: int = 1,
         should_shuffle: bool = False,
     ) -> None:
-        if B < 1 or T < 1:
-            raise ArgumentError(f"B and T must be at least 1, not {B} and {T}")
-        self._loader = _binding.Loader(filename_pattern, B, T, process_rank, num_processes, should_shuffle)
+        B, T = whole_number("B", B, 1, _MOST), whole_number("T", T, 1, _MOST)
+        process_rank = whole_number("process_rank", process_rank, 0, _MOST)
+        num_processes = whole_number("num_processes", num_processes, 1, _MOST)
+        self._loader = _binding.Loader(filename_pattern, B, T, process_rank, num_processes, bool(should_shuffle))
 
     @property
     def num_tokens(self) -> int:
@@ -100,6 +104,4 @@ class DataLoader:
 
     def seek(self, batches: int) -> None:
         """To where a new loader is after so many batches, permutations included: for resuming."""
-        if batches < 0:
-            raise ArgumentError(f"batches must be 0 or more, not {batches}")
-        self._loader.seek(batches)
+        self._loader.seek(whole_number("batches", batches, 0, (1 << 64) - 1))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset.splits import check_splits
+from pybpe.dataset.splits import checked_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
 from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
@@ -168,8 +168,8 @@ def _check_arguments(
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
     if END_OF_TEXT not in special_tokens:
         raise ArgumentError(f"special_tokens must have {END_OF_TEXT}: llm.c starts its samples from it")
-    check_splits(splits)
-    if len(splits) < 2 or splits[1] <= 0:
+    shares = checked_splits(splits)
+    if len(shares) < 2 or shares[1] <= 0:
         raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it, not {splits}")
 
 

@@ -96,7 +96,10 @@ def path_bytes(path: PathLike) -> bytes:
     """A path as C takes it. ArgumentError for what is none, and for one with a NUL, which C would cut short."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
-    encoded = os.fsencode(path)
+    try:
+        encoded = os.fsencode(path)
+    except (TypeError, UnicodeEncodeError) as error:  # a class whose path is none; surrogates that are no bytes
+        raise errors.ArgumentError(f"expected a path, not {path!r}: {error}") from None
     if b"\0" in encoded:
         raise errors.ArgumentError(f"a path cannot contain a NUL: {path!r}")
     return encoded
@@ -106,7 +109,8 @@ class _Strings:
     """A `pybpe_strings` with the memory it points to."""
 
     def __init__(self, strings: Sequence[bytes]) -> None:
-        self._offsets = array("Q", accumulate(map(len, strings), initial=0))
+        # What a class derived from bytes says of its length may be wrong.
+        self._offsets = array("Q", accumulate(map(bytes.__len__, strings), initial=0))
         self._bytes = b"".join(strings)
         self.c = ffi.new("pybpe_strings *")
         self.c.bytes = ffi.from_buffer("uint8_t[]", self._bytes)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .arguments import instance, shown, whole_number
 from .errors import ArgumentError
 from .model import MOST_IDS, Model
+from .normalize import check_normalizer
 from .pattern import Pattern
 
 
@@ -19,6 +20,7 @@ def model_of_parts(
 ) -> Model:
     """Gives every part its id. A special takes the id of a vocabulary entry with its text, unless BPE needs
     that entry; else it is appended."""
+    check_normalizer(normalizer)
     tokens = _tokens(vocab)
     instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
     merges = [_merge(rank, merge) for rank, merge in enumerate(merges)]

@@ -45,7 +45,8 @@ class Pattern:
             own rule.
 
     Raises:
-        ArgumentError: an unknown name, a regular expression that does not compile, or other digits.
+        ArgumentError: an unknown name, a regular expression that does not compile or searches backwards, or other
+            digits.
     """
 
     def __init__(self, pattern: str, digits: int | None = None) -> None:
@@ -125,9 +126,12 @@ class Pattern:
         import regex
 
         try:
-            return regex.compile(self.regex)
-        except regex.error as error:
+            compiled = regex.compile(self.regex)
+        except (regex.error, ValueError, RecursionError) as error:  # flags that exclude one another; deep nesting
             raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
+        if compiled.flags & regex.REVERSE:
+            raise ArgumentError("a pattern cuts from left to right: leave out the flag (?r), which searches backwards")
+        return compiled
 
     def word_ends(self, data: bytes) -> list[int]:
         """The ends of the words of `data`, ascending byte offsets; the last is len(data).
@@ -151,10 +155,11 @@ class Pattern:
             if i % 1024 == 0:
                 end_if_unwanted()
             start, end = match.span()
+            start = max(start, done)  # \K in a look-behind begins a match inside the one before
             if start > done:
                 yield text[done:start]
             if end > start:
                 yield text[start:end]
-                done = end
+            done = max(start, end)  # an empty match separates what lies around it
         if done < len(text):
             yield text[done:]

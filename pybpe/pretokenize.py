@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from . import _binding
+from .arguments import instance
 from .errors import ArgumentError, file_errors
 from .normalize import is_normalized
 from .pattern import Pattern
@@ -41,14 +42,14 @@ def utf8(text: Text) -> bytes:
     """
     if isinstance(text, str):
         try:
-            return text.encode("utf-8")
+            return str.encode(text, "utf-8")  # a class derived from str may have another encode, or __len__ below
         except UnicodeEncodeError:
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
-    if isinstance(text, bytes):
+            return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+    if type(text) is bytes:
         return text
     try:
         view = memoryview(text)
-    except TypeError:
+    except (TypeError, ValueError):  # no buffer; or, of numpy, one of times
         raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}") from None
     if view.format not in ("B", "b", "c") or view.ndim != 1 or not view.c_contiguous:
         raise ArgumentError(
@@ -123,10 +124,13 @@ def is_path_list(inputs: object) -> bool:
 
 
 def path_list(inputs: Inputs) -> list[str]:
-    """The paths that `inputs` names; ArgumentError if there are none."""
+    """The paths that `inputs` names; ArgumentError if there are none, and for a set, which has no order."""
     if isinstance(inputs, (str, os.PathLike)):
-        return [os.fspath(inputs)]
-    paths: list[str] = [os.fspath(path) for path in inputs]  # type: ignore[misc]
+        inputs = [inputs]
+    instance("inputs", inputs, Iterable, "a path or a list of paths")
+    if isinstance(inputs, (set, frozenset)):
+        raise ArgumentError("inputs is a set: pass paths in a list")
+    paths = [os.fsdecode(_binding.path_bytes(path)) for path in inputs]
     if not paths:
         raise ArgumentError("inputs is empty: name at least one file")
     return paths

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from . import _binding
-from .arguments import instance
+from .arguments import instance, whole_number
 from .errors import ArgumentError
 from .model import Model, check_specials
 
@@ -53,9 +53,10 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
     waiting = []
     instance("keep", keep, Iterable, "ids in a list, an array or another iterable")
     for i in keep:
-        if not hasattr(i, "__index__") or not 0 <= int(i) < len(model.tokens) or not model.tokens[i]:
-            raise ArgumentError(f"keep: {i!r} is not an id of this vocabulary (0 to {len(model.tokens) - 1})")
-        waiting.append(int(i))
+        number = whole_number("an id in keep", i, 0, len(model.tokens) - 1)
+        if not model.tokens[number]:
+            raise ArgumentError(f"keep: the id {number} is unused in this vocabulary")
+        waiting.append(number)
     while waiting:
         i = waiting.pop()
         if i not in kept:

@@ -197,7 +197,7 @@ class Tokenizer:
             LimitError: a token is longer than 255 bytes, or an id is unused.
             UnsupportedError: there is a template.
         """
-        version = whole_number("version", version)
+        version = whole_number("version", version, 1, 2)
         if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
             warnings.warn(
                 f"llm.c aborts on a version 1 tokenizer.bin of {self.n_vocab} tokens: it takes 50257 for granted;"

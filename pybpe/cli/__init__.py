@@ -6,14 +6,14 @@ Exit codes: 0 done, 2 bad input (one line on standard error says what and how to
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from .._version import __version__
-from ..errors import Error, file_error
+from ..errors import Error, OutOfMemoryError, file_error
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
 from .corpus import add_corpus
@@ -21,6 +21,7 @@ from .counts import add_counts
 from .dataset import add_stats, add_verify
 from .inspect import add_inspect
 from .llmc import add_llmc
+from .streams import discard_output, open_streams
 from .train import add_train
 from .viz import add_viz
 from .vocabulary import add_diff, add_export, add_extend, add_prune
@@ -73,6 +74,10 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        sys.stdout.flush()  # of the help, or the version
+        super().exit(status, message)
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"pybpe: {message} ({self.prog} --help shows what there is)\n")
 
@@ -103,23 +108,25 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code. Ctrl-C is for __main__.py to answer."""
+    open_streams()
     parser = _parser()
     _complete(parser)
-    args = parser.parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file's name may hold bytes that are no text
-            stream.reconfigure(errors="backslashreplace")
     try:
+        args = parser.parse_args(argv)
         args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has had enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 0
     except OSError as error:
-        known = (
-            error if isinstance(error, Error) else file_error(error.errno or 0, f"{error.filename}: {error.strerror}")
-        )
-        return _fail(known)
+        if isinstance(error, Error):
+            return _fail(error)
+        if error.filename is None:
+            discard_output()
+        name = "standard output" if error.filename is None else error.filename
+        return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
+    except MemoryError as error:
+        return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
     except Error as error:
         return _fail(error)
     return 0
@@ -127,5 +134,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _fail(error: Exception) -> int:
     line = " ".join(str(error).split())
-    print(f"pybpe: {line}", file=sys.stderr)
+    with suppress(OSError):  # nobody is left to be told
+        print(f"pybpe: {line}", file=sys.stderr)
     return 2

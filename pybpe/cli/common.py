@@ -75,7 +75,7 @@ def open_source(path: str) -> BinaryIO:
     """A text for reading: - is standard input; *.gz and *.zst are decompressed, as in training."""
     from ..inputs import open_text
 
-    return sys.stdin.buffer if path == "-" else open_text(path)
+    return open_text(path)
 
 
 class Sink:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from ..errors import ArgumentError, file_error
+from ..arguments import whole_number
+from ..errors import file_error
 from ..pretokenize import Text, utf8
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 
 def check_memory_limit(memory_limit: int | None) -> None:
     """ArgumentError if it is too low to be of use."""
-    if memory_limit is not None and memory_limit < LEAST_MEMORY:
-        raise ArgumentError(f"memory_limit must be at least {LEAST_MEMORY} bytes, not {memory_limit}")
+    if memory_limit is not None:
+        whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
 
 
 class Repeats:

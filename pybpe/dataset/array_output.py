@@ -6,6 +6,7 @@ import os
 from concurrent.futures import Executor
 
 from .. import _binding
+from ..arguments import instance
 from ..errors import ArgumentError
 from ..folders import give_name, make_folder
 from ..pretokenize import Inputs, path_list
@@ -44,7 +45,8 @@ def encode_files(
     Raises:
         What `binarize` raises.
     """
-    path = os.fsdecode(out)
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    path = os.fsdecode(_binding.path_bytes(out))
     if not path.endswith(".npy"):
         raise ArgumentError(f"{path}: must end in .npy")
     settings = check_settings(

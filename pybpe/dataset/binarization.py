@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import one_of, whole_number
+from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, LimitError
 from ..folders import make_folder
 from ..inputs import is_packed
@@ -29,7 +29,7 @@ from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
 from .planning import Cutting
 from .split_writer import Layout
-from .splits import SPLIT_BY, check_splits
+from .splits import SPLIT_BY, checked_splits
 from .staging import Staged, stage
 from .token_lengths import text_length
 from .writers import FORMATS, Format, megatron
@@ -105,6 +105,7 @@ def binarize(
         llm.c, an id too large for the dtype. WorkerError: a worker died, and the executor cannot go on.
         MissingExtraError: parquet without pyarrow.
     """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     settings = check_settings(
         tok.n_vocab,
         tok.eot_token is not None,
@@ -174,13 +175,12 @@ def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]
     """
     one_of("format", given["format"], FORMATS)
     form = FORMATS[given["format"]]
-    settings = {**given, "splits": list(map(float, given["splits"])), "dtype": _dtype(n_vocab, form, given["dtype"])}
+    settings = {**given, "splits": checked_splits(given["splits"]), "dtype": _dtype(n_vocab, form, given["dtype"])}
     for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
         if settings[what] is None:
             settings[what] = default
     for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
         one_of(what, settings[what], choices)
-    check_splits(settings["splits"])
     if not has_mark and settings["eot"] != "none":
         raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):

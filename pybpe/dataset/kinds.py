@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .. import _binding
+from ..arguments import instance, one_of
 from ..errors import ArgumentError
 from ..inputs import has_records, line_cut, records
 from ..model import END_OF_TEXT
@@ -48,8 +49,8 @@ class Kinds:
     has_mark: bool
 
     def __post_init__(self) -> None:
-        if self.documents not in DOCUMENTS:
-            raise ArgumentError(f"documents must be one of {', '.join(DOCUMENTS)}, not {self.documents!r}")
+        one_of("documents", self.documents, DOCUMENTS)
+        instance("text_key", self.text_key, str, "a str")
         if self.documents == "special" and not self.has_mark:
             raise ArgumentError(f"documents='special': the tokenizer has no {END_OF_TEXT} to separate them")
 

@@ -103,7 +103,7 @@ class Manifest:
         Raises:
             FileError: there is none. FormatError: it is no manifest, or names a file outside its folder.
         """
-        path = os.path.join(os.fsdecode(folder), FILE_NAME)
+        path = os.path.join(os.fsdecode(_binding.path_bytes(folder)), FILE_NAME)
         with open_input(path) as stream:
             data = stream.read()
         try:
@@ -139,8 +139,9 @@ def is_plain_name(name: object) -> bool:
 
 def check_name(name: str) -> None:
     """ArgumentError unless token files can be called so: it is the beginning of their names."""
-    if not is_plain_name(name + "_"):
+    if not isinstance(name, str) or not is_plain_name(name + "_"):
         raise ArgumentError(f"name is the beginning of file names, which / cannot be in, not {name!r}")
+    _binding.path_bytes(name)
 
 
 def record_shard(path: str, tokens: int) -> ShardRecord:

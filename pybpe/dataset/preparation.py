@@ -26,6 +26,7 @@ from .journal import FOLDER, STAGED
 from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
+from .splits import checked_splits
 from .staging import stage
 from .train_words import TrainWords, count_train_split
 
@@ -74,6 +75,7 @@ def prepare(
         What `train` and `binarize` raise.
     """
     given = path_list(inputs)
+    splits = checked_splits(splits)
     check_name(name or "")
     specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
     has_mark = END_OF_TEXT in specials
@@ -100,8 +102,8 @@ def prepare(
         special_ids=special_ids,
         max_token_length=max_token_length,
     )
-    settings_for(vocab_size)  # refuses now what it would refuse after the training
-    merge(counts={})  # and what it would refuse after the counting
+    merge(counts={})  # refuses now what it would refuse after the counting
+    settings_for(vocab_size)  # and what it would refuse after the training
     kinds = Kinds(documents, text_key, has_mark)
     cut = Pattern(pattern, digits)
     counting = CountSettings(cut, tuple(specials), normalizer)

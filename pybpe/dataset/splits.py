@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+from ..arguments import shown
 from ..errors import ArgumentError
 from ..inputs import Limited, open_text
 from ..model import END_OF_TEXT
@@ -20,10 +22,16 @@ _FIRST_BYTES = 1 << 16  # most documents are shorter
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
-def check_splits(splits: Sequence[float]) -> None:
-    """ArgumentError unless splits are one to three shares, none negative, the first positive."""
-    if not 1 <= len(splits) <= 3 or min(splits) < 0 or splits[0] <= 0:
-        raise ArgumentError(f"splits must be 1 to 3 shares such as (8, 1, 1), the first above 0, not {splits}")
+def checked_splits(splits: Sequence[float]) -> list[float]:
+    """The shares as a list; ArgumentError unless they are one to three, none negative, the first positive."""
+    try:
+        shares = list(map(float, splits))
+        right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
+    except (TypeError, ValueError, OverflowError):
+        right = False
+    if not right:
+        raise ArgumentError(f"splits must be 1 to 3 shares such as (8, 1, 1), the first above 0, not {shown(splits)}")
+    return shares
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:

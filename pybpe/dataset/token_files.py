@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _binding
 from ..errors import ArgumentError, FormatError
 from ..inputs import input_files
-from ..pretokenize import open_input
+from ..pretokenize import open_input, path_list
 from .manifest import FILE_NAME
 
 if TYPE_CHECKING:
@@ -160,16 +160,13 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
 
 def _token_paths(source: Paths) -> list[str]:
     paths: list[str] = []
-    for path in [source] if isinstance(source, (str, os.PathLike)) else source:
+    for path in path_list(source):
         if os.path.isdir(path):
-            name = os.fspath(path)
             raise ArgumentError(
-                f"{name}: a folder, which may hold several splits; name the files, for example"
-                f" {os.path.join(name, '*_train_*.bin')!r}"
+                f"{path}: a folder, which may hold several splits; name the files, for example"
+                f" {os.path.join(path, '*_train_*.bin')!r}"
             )
         paths += input_files(path)
-    if not paths:
-        raise ArgumentError("no token file was named")
     return paths
 
 

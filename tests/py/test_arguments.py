@@ -3,6 +3,7 @@
 import array
 import copy
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import numpy
 import pytest
 
 import pybpe
+import pybpe.corpus
+import pybpe.dataset
 
 TEXT = "the cat sat on the mat. " * 20
 BYTES = {i: bytes([i]) for i in range(256)}
@@ -134,6 +137,10 @@ def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         (lambda: tok.with_vocab_size(260.0), "the vocabulary size must be an integer"),  # type: ignore[arg-type]
         (lambda: tok.prune(None), "keep must be ids"),  # type: ignore[arg-type]
         (lambda: tok.save_bin(tmp_path / "x.bin", "2"), "version must be an integer"),  # type: ignore[arg-type]
+        (lambda: tok.save_bin(tmp_path / "x.bin", 1 << 40), "version must be at most 2"),
+        (lambda: tok.prune([numpy.zeros((2, 2), int)]), "an id in keep must be an integer"),  # type: ignore[list-item]
+        (lambda: tok.prune([9999]), "an id in keep must be at most 268, not 9999"),
+        (lambda: pybpe.Tokenizer(BYTES, [], normalizer="nfc"), "normalizer must be None, 'NFC' or 'NFKC'"),
         (lambda: tok.save_pretrained(5), "expected a path, not int"),  # type: ignore[arg-type]
         (lambda: tok.save(None), "expected a path, not NoneType"),  # type: ignore[arg-type]
         (lambda: pybpe.Tokenizer.from_file(5), "expected a path, not int"),  # type: ignore[arg-type]
@@ -156,6 +163,91 @@ def test_what_is_no_tokenizer_file(tmp_path: Path) -> None:
         pybpe.Tokenizer.from_file(path)
     with pytest.raises(pybpe.FormatError, match=r"novel\.txt: .*line 1"):
         pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")  # not a word of special tokens, which nobody passed
+
+
+class LongBytes(bytes):
+    """Bytes that say that they are a million."""
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+
+class OddStr(str):
+    """A str whose UTF-8 is of another class."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:  # type: ignore[override]
+        return LongBytes(b"ab")
+
+
+class OddPath:
+    def __fspath__(self) -> int:
+        return 5
+
+
+def test_the_length_of_a_text_is_that_of_its_bytes(tok: pybpe.Tokenizer) -> None:
+    """What a class derived from bytes says of its length would be believed by C."""
+    bytes_only = pybpe.Tokenizer(BYTES, [], ["<s>"])
+    for text in (LongBytes(b"the cat"), OddStr("the cat"), numpy.bytes_(b"the cat"), numpy.str_("the cat")):
+        assert tok.encode(text) == tok.encode_to_numpy(text).tolist() == tok.encode("the cat")
+        assert tok.encode_batch([text]) == [tok.encode("the cat")] and tok.count(text) == len(tok.encode("the cat"))
+        assert pybpe.train(iter([text]), vocab_size=258) == pybpe.train(iter(["the cat"]), vocab_size=258)
+        assert bytes_only.extend([OddStr("<b>")]).n_vocab == 258
+    assert pybpe.Tokenizer(BYTES | {256: LongBytes(b"ab")}, [(b"a", LongBytes(b"b"))]).encode("xab") == [120, 256]
+    with pytest.raises(pybpe.ArgumentError, match="expected text as str or bytes, not ndarray"):
+        tok.encode(numpy.array(["2020"], dtype="M8[s]"))
+
+
+@pytest.mark.parametrize("path", ["a\ud800", OddPath(), None, 5, b"a\0b"])
+def test_what_is_no_path(tok: pybpe.Tokenizer, path: Any, tmp_path: Path) -> None:
+    calls: list[Any] = [
+        pybpe.Tokenizer.from_file, pybpe.Counts.load, pybpe.Manifest.load, tok.save, tok.export, tok.save_pretrained,
+        partial(pybpe.binarize, tok, out=tmp_path), partial(pybpe.binarize, tok, tmp_path),
+        partial(pybpe.encode_files, tok, out=tmp_path / "x.npy"), partial(pybpe.encode_files, tok, tmp_path),
+        partial(pybpe.train_bpe, vocab_size=260, special_tokens=[]), partial(pybpe.corpus.clean, tmp_path),
+        partial(pybpe.corpus.clean, out=tmp_path / "x.jsonl"), partial(pybpe.dataset.PackedSequences, context_length=3),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(pybpe.ArgumentError, match="a path"):
+            call(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_as_bytes_is_a_path(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    path = bytes(tmp_path / "caf") + b"\xe9.txt"
+    with open(path, "wb") as stream:
+        stream.write(TEXT.encode())
+    assert pybpe.train_bpe(path, 260, []) == pybpe.train_bpe(os.fsdecode(path), 260, [])
+    assert pybpe.encode_files(tok, [path], bytes(tmp_path / "x.npy")) == tok.count(TEXT)
+    with pytest.raises(pybpe.ArgumentError, match="inputs is a set: pass paths in a list"):
+        pybpe.binarize(tok, {path}, tmp_path / "out")
+
+
+def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(TEXT)
+    calls: list[tuple[dict[str, Any], str]] = [
+        *(({"splits": s}, "splits must be 1 to 3") for s in ("8,1,1", None, 5, [float("nan")], [float("inf"), 1])),
+        ({"splits": (1e308, 1e308)}, "splits must be 1 to 3"),
+        ({"tok": None}, "tok must be a Tokenizer"),
+        ({"name": 5}, "name is the beginning of file names"),
+        ({"name": "a\ud800"}, "expected a path"),
+        ({"text_key": 5}, "text_key must be a str"),
+        ({"documents": ["line"]}, "documents must be one of"),
+    ]
+    for changes, message in calls:
+        arguments = {"tok": tok, "inputs": tmp_path / "t.txt", "out": tmp_path / "out", "progress": False} | changes
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.binarize(**arguments)
+        if "tok" not in changes:
+            del arguments["tok"]
+            with pytest.raises(pybpe.ArgumentError, match=message):
+                pybpe.prepare(**arguments, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="vocab_size must be an integer"):
+        pybpe.prepare(tmp_path / "t.txt", tmp_path / "out", vocab_size="300")  # type: ignore[arg-type]
+    with pytest.raises(pybpe.ArgumentError, match="memory_limit, in bytes, must be an integer"):
+        pybpe.corpus.clean(tmp_path / "t.txt", tmp_path / "x.jsonl", memory_limit="1G")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 from texts import chinese, english
 
 import pybpe
+from pybpe.cli import main
 
 COMMANDS = ["train", "encode", "decode", "count", "binarize", "inspect"]
 
@@ -268,6 +269,53 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     command = f"{sys.executable} -m pybpe encode -t {folder}/tok.json {folder}/novel.txt | head -c 10"
     result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
     assert result.returncode == 0 and result.stderr == b""
+
+
+def shell(folder: Path, line: str) -> tuple[int, str]:
+    """The exit code, and what is said on standard error."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = ["bash", "-o", "pipefail", "-c", line.replace("pybpe", f"{sys.executable} -m pybpe")]
+    result = subprocess.run(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True, check=False)
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pybpe inspect tok.json", "pybpe encode -t tok.json novel.txt", "pybpe --version", "pybpe train --help",
+        "pybpe train novel.txt --vocab-size 300 -o -", "PYTHONUNBUFFERED=1 pybpe --version",
+    ],
+)  # fmt: skip
+def test_standard_output_that_takes_nothing(folder: Path, line: str) -> None:
+    assert shell(folder, f"{line} >/dev/full") == (2, "pybpe: standard output: No space left on device\n")
+    assert shell(folder, f"{line} >&-") == (2, "pybpe: standard output: Bad file descriptor\n")
+    assert shell(folder, f"{line} | true") == (0, "")
+
+
+def test_closed_streams(folder: Path) -> None:
+    for line in ("encode -t tok.json", "decode -t tok.json", "count -t tok.json", "train - --vocab-size 300 -o x.json"):
+        assert shell(folder, f"pybpe {line} <&-") == (
+            2, "pybpe: standard input: cannot be read: Bad file descriptor\n"
+        )  # fmt: skip
+    assert not (folder / "x.json").exists()
+    # The first file to be opened would get the number of a stream, and what is said would be written into it.
+    assert shell(folder, "pybpe encode -t tok.json novel.txt -o all.txt <&- >&- 2>&-") == (0, "")
+    run("encode", "-t", folder / "tok.json", folder / "novel.txt", "-o", folder / "one.txt")
+    assert (folder / "all.txt").read_bytes() == (folder / "one.txt").read_bytes()
+    assert run("encode", "-t", "missing.json", code=2).stdout == b""
+    assert shell(folder, "pybpe count -t missing.json novel.txt 2>&- | wc -c | grep -qx 0")[0] == 2
+
+
+def test_too_little_memory_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def too_much(*_: object) -> None:
+        raise MemoryError  # Python's own, as of a list that does not fit
+
+    monkeypatch.setattr("pybpe.tokenizer.Tokenizer.encode", too_much)
+    assert main(["encode", "-t", str(folder / "tok.json"), str(folder / "novel.txt"), "-o", str(folder / "x.txt")]) == 2
+    assert capsys.readouterr().err == "pybpe: there is not enough memory\n"
+    assert not (folder / "x.txt").exists()
 
 
 def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path) -> None:

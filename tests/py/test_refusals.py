@@ -51,7 +51,7 @@ def test_shards_and_loaders_say_what_they_take(tmp_path: Path) -> None:
     for B, T in ((0, 2), (2, -1)):
         with pytest.raises(pybpe.ArgumentError, match="at least 1"):
             DataLoader(tmp_path / "x.bin", B, T)
-    with pytest.raises(pybpe.ArgumentError, match="0 or more, not -1"):
+    with pytest.raises(pybpe.ArgumentError, match="batches must be at least 0, not -1"):
         DataLoader(tmp_path / "x.bin", 1, 2).seek(-1)
     assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
 

@@ -3,6 +3,7 @@
 import pickle
 import random
 import threading
+from collections import Counter
 
 import numpy
 import pytest
@@ -308,8 +309,33 @@ def test_custom_patterns_are_run_by_regex() -> None:
     assert same.encode(b"\xffa\xc3") == builtin.encode(b"\xffa\xc3")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"\w*", "a|!|!|b| | |xab|-"),  # as Hugging Face's Split with "isolated" cuts
+        (r"(?<=a)", "a|!!b  xa|b-"),
+        (r"\b", "a|!!|b|  |xab|-"),
+        (r"a*?", "a|!|!|b| | |x|a|b|-"),
+        (r"(?<=\Kxa)b|\w", "a|!!|b|  |x|a|b|-"),  # its last match begins before the one before ends
+    ],
+)
+def test_a_pattern_may_match_nothing(pattern: str, words: str) -> None:
+    text, expected = "a!!b  xab-", words.split("|")
+    assert pybpe.count_words(iter([text]), pattern=pattern).to_dict() == Counter(word.encode() for word in expected)
+    tokens = {i: bytes([i]) for i in range(256)}
+    tok = pybpe.Tokenizer(tokens | {256: b"xa", 257: b"xab"}, [(b"x", b"a"), (b"xa", b"b")], pattern=pattern)
+    assert tok.encode(text) == [i for word in expected for i in tok.encode(word)]
+    assert tok.decode(tok.encode_to_numpy(text * 50)) == text * 50
+
+
 def test_unknown_patterns_are_refused() -> None:
-    for pattern, message in (("gtp2", "there is no pattern"), ("(", "regular expression")):
+    for pattern, message in (
+        ("gtp2", "there is no pattern"),
+        ("(", "regular expression"),
+        ("(" * 10_000 + ")" * 10_000, "regular expression"),
+        ("(?a)(?u)x", "regular expression"),
+        (r"(?r)\w+", "leave out the flag"),
+    ):
         with pytest.raises(pybpe.ArgumentError, match=message):
             pybpe.train(iter(["x"]), vocab_size=300, pattern=pattern)
 
