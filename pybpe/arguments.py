@@ -31,6 +31,15 @@ def whole_number(name: str, value: object, least: int | None = 0, most: int | No
     return number
 
 
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold a text: it has no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """ArgumentError unless the value is one of the strings."""
     if not isinstance(value, str) or value not in choices:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
 from . import remap as remaps
-from .arguments import instance, whole_number
+from .arguments import instance, is_unicode, whole_number
 from .batches import text_list
 from .decode_stream import DecodeStream
 from .encoding import AllowedSpecial, TextEncoder
@@ -456,6 +456,7 @@ class Tokenizer:
 
     def decode_batch(self, batch: Iterable[Iterable[int]], errors: str = "replace") -> list[str]:
         """`decode` of each sequence."""
+        instance("batch", batch, Iterable, "sequences of ids")
         return [self.decode(ids, errors) for ids in batch]
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
@@ -606,6 +607,7 @@ class Tokenizer:
         elif bos is not None or eos is not None:
             template = Template.around(bos, eos)
         if template is not None:
+            instance("template", template, Template, "a Template or a str")
             template.check(self._model.specials)
         return self._with(template=template)
 
@@ -616,7 +618,11 @@ class Tokenizer:
         return pretrained.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:
-        """The same tokenizer with another chat template."""
+        """The same tokenizer with another chat template. ArgumentError for what is no valid Unicode."""
+        if chat_template is not None:
+            instance("chat_template", chat_template, str, "a str or None")
+            if not is_unicode(chat_template):
+                raise ArgumentError("chat_template holds a lone surrogate: not valid Unicode")
         return self._with(chat_template=chat_template)
 
     def _with(self, **changes: Any) -> Tokenizer:

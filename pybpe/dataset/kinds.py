@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .. import _binding
-from ..arguments import instance, one_of
+from ..arguments import instance, is_unicode, one_of
 from ..errors import ArgumentError
 from ..inputs import has_records, line_cut, records
 from ..model import END_OF_TEXT
@@ -51,6 +51,8 @@ class Kinds:
     def __post_init__(self) -> None:
         one_of("documents", self.documents, DOCUMENTS)
         instance("text_key", self.text_key, str, "a str")
+        if not is_unicode(self.text_key):
+            raise ArgumentError("text_key holds a lone surrogate: not valid Unicode")
         if self.documents == "special" and not self.has_mark:
             raise ArgumentError(f"documents='special': the tokenizer has no {END_OF_TEXT} to separate them")
 

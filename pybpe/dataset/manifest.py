@@ -130,18 +130,25 @@ def _check_types(manifest: Manifest) -> None:
             raise ValueError(f"the record of {record.file!r} is not right")
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
+    if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
+        raise ValueError("text_bytes must be numbers")
 
 
 def is_plain_name(name: object) -> bool:
     """Whether it names a file in the folder itself: a manifest from elsewhere must not lead out of it."""
-    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0")
+    if not isinstance(name, str) or name in ("", ".", "..") or set(name) & set("/\\\0"):
+        return False
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:  # surrogates that stand for no byte
+        return False
+    return True
 
 
 def check_name(name: str) -> None:
     """ArgumentError unless token files can be called so: it is the beginning of their names."""
     if not isinstance(name, str) or not is_plain_name(name + "_"):
         raise ArgumentError(f"name is the beginning of file names, which / cannot be in, not {name!r}")
-    _binding.path_bytes(name)
 
 
 def record_shard(path: str, tokens: int) -> ShardRecord:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
 from ..model import Model
 from ..pattern import Pattern
@@ -42,8 +43,10 @@ def read_added_tokens(data: JsonObject, normalizer: str | None, name: str) -> tu
     """All added tokens, text -> id, and those that are not "special"."""
     specials: dict[str, int] = {}
     visible, normalized = set(), set()
-    for entry in data.get("added_tokens") or []:
+    for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") else []:
         text, number = part(entry, "content", str, name), part(entry, "id", int, name)
+        if not is_unicode(text):
+            raise FormatError(f"{name}: the added token {text!r} holds a lone surrogate: not valid Unicode")
         for flag in ("single_word", "lstrip", "rstrip"):
             if entry.get(flag):
                 raise FormatError(f"{name}: the added token {text!r} has {flag} on, which pybpe does not do")
@@ -96,7 +99,7 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
     kind = normalizer.get("type") if isinstance(normalizer, dict) else normalizer
     if kind == "Sequence" and isinstance(normalizer.get("normalizers"), list) and len(normalizer["normalizers"]) < 2:
         return read_normalizer(next(iter(normalizer["normalizers"]), None), name)
-    if kind not in NORMALIZERS:
+    if not isinstance(kind, str) or kind not in NORMALIZERS:
         raise FormatError(f"{name}: the normalizer is {kind!r}; pybpe has NFC and NFKC")
     return str(kind)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
+from ..arguments import is_unicode
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..folders import make_folder
 from ..model import Model
@@ -104,6 +105,8 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
     chat_path = os.path.join(folder, CHAT_TEMPLATE)
     if os.path.exists(chat_path):  # newer versions of transformers keep it beside the configuration
         template = _read(chat_path).decode("utf-8", "replace")
+    if isinstance(template, str) and not is_unicode(template):
+        raise FormatError(f"{config_path}: chat_template holds a lone surrogate: not valid Unicode")
     return with_roles(model, token_text(config.get("eos_token")), template)
 
 

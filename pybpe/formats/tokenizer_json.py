@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError, LimitError
+from ..arguments import is_unicode
+from ..errors import ArgumentError, Error, FormatError, LimitError
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import utf8
@@ -79,10 +80,11 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None) -> Model
     if model is not None:
         return model
     try:
-        data = json.loads(text)
+        return from_object(json.loads(text), name, pattern)
+    except Error:
+        raise
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{name}: not a tokenizer.json: {error}") from None
-    return from_object(data, name, pattern)
 
 
 def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | None:
@@ -129,6 +131,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
     specials, visible = pipeline.read_added_tokens(data, normalizer, name)
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
+    if not is_unicode(json.dumps(facts, ensure_ascii=False)):
+        raise FormatError(f"{name}: model.pybpe holds a lone surrogate: not valid Unicode")
     if pattern is None:
         pattern = pipeline.read_pattern(data.get("pre_tokenizer"), "pybpe" in model, name)
     pipeline.check_decoder(data.get("decoder"), name)

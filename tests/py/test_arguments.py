@@ -140,6 +140,10 @@ def test_other_arguments(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         (lambda: tok.save_bin(tmp_path / "x.bin", 1 << 40), "version must be at most 2"),
         (lambda: tok.prune([numpy.zeros((2, 2), int)]), "an id in keep must be an integer"),  # type: ignore[list-item]
         (lambda: tok.prune([9999]), "an id in keep must be at most 268, not 9999"),
+        (lambda: tok.with_chat_template("\ud800"), "chat_template holds a lone surrogate"),
+        (lambda: tok.with_chat_template(5), "chat_template must be a str or None"),  # type: ignore[arg-type]
+        (lambda: tok.with_template(True), "template must be a Template or a str"),  # type: ignore[arg-type]
+        (lambda: tok.decode_batch(None), "batch must be sequences of ids"),  # type: ignore[arg-type]
         (lambda: pybpe.Tokenizer(BYTES, [], normalizer="nfc"), "normalizer must be None, 'NFC' or 'NFKC'"),
         (lambda: tok.save_pretrained(5), "expected a path, not int"),  # type: ignore[arg-type]
         (lambda: tok.save(None), "expected a path, not NoneType"),  # type: ignore[arg-type]
@@ -231,7 +235,8 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         ({"splits": (1e308, 1e308)}, "splits must be 1 to 3"),
         ({"tok": None}, "tok must be a Tokenizer"),
         ({"name": 5}, "name is the beginning of file names"),
-        ({"name": "a\ud800"}, "expected a path"),
+        ({"name": "a\ud800"}, "name is the beginning of file names"),
+        ({"text_key": "a\ud800"}, "text_key holds a lone surrogate"),
         ({"text_key": 5}, "text_key must be a str"),
         ({"documents": ["line"]}, "documents must be one of"),
     ]

@@ -18,7 +18,7 @@ from pybpe.dataset.manifest import Manifest
 from pybpe.dataset.token_files import open_tokens
 from pybpe.dataset.writers import webdataset
 
-OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None]
+OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None, "\ud800"]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -200,6 +200,10 @@ TWO_IDS = {
         (changed(added_tokens=[added(1500, "<a>"), added(1501, "a>b", normalized=True)]), "overlap"),
         (changed(added_tokens=[added(1500, "<a>", normalized=True)], normalizer={"type": "NFKC"}), "normalized"),
         (changed(added_tokens=[added(300, "Ġt")]), "id"),
+        (changed(added_tokens=True), "'added_tokens' is no list"),
+        (changed(added_tokens=[added(1500, "\ud800")]), "lone surrogate"),
+        (changed(model={"pybpe": {"tie_break": "\ud800"}}), "lone surrogate"),
+        (changed(normalizer={"type": []}), "the normalizer is"),
     ],
 )
 def test_what_would_give_other_ids_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:

@@ -14,6 +14,7 @@ import pybpe
 import pybpe.corpus
 from llmc_compat.shards import DataLoader, write_shard
 from pybpe.cli import main
+from pybpe.dataset.manifest import Manifest
 from pybpe.dataset.verification import verify
 from pybpe.formats import counts_file
 
@@ -79,6 +80,7 @@ def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> N
         ("{", "not JSON"),
         ("[]", "expected one JSON object"),
         ({"add_prefix_space": True}, "add_prefix_space"),
+        ({"chat_template": "\ud800"}, "chat_template holds a lone surrogate"),
         ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
     ],
 )
@@ -152,6 +154,11 @@ def test_verify_finds_ids_and_sums_that_are_not_the_tokenizers(tmp_path: Path) -
         return "\n".join(map(str, verify(folder)[1]))
 
     assert "the manifest says 7" in faults(tokens=7)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    for size in (None, "x", -1):
+        (tmp_path / "changed" / "manifest.json").write_text(json.dumps(manifest | {"text_bytes": {"train": size}}))
+        with pytest.raises(pybpe.FormatError, match="text_bytes must be numbers"):
+            Manifest.load(tmp_path / "changed")
     assert "bytes of text, the manifest says 7" in faults(text_bytes=7)
     other = pybpe.train(iter(documents(3)), vocab_size=270, special_tokens=[EOT])
     assert "another tokenizer made these files" in str(verify(tmp_path / "out", other)[1][0])
