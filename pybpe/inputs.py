@@ -40,7 +40,8 @@ _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
 
 def input_files(inputs: Inputs) -> list[str]:
     """The files that paths, globs and folders name. Globs and folders give theirs sorted; a folder gives all
-    files in it and in its folders, but none whose name begins with a dot. STDIN stays what it is."""
+    files in it and in its folders, but none whose name begins with a dot, and no pipes, sockets and devices, which
+    could be waited for without end. STDIN stays what it is."""
     files: list[str] = []
     for path in path_list(inputs):
         if path == STDIN:
@@ -64,7 +65,8 @@ def _files_of_folder(folder: str) -> list[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
-    return sorted(found)
+    # A link to a file that is not there stays, so that its reader says so.
+    return sorted(path for path in found if os.path.isfile(path) or not os.path.exists(path))
 
 
 def is_packed(path: str) -> bool:

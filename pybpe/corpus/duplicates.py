@@ -51,7 +51,7 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 def check_memory_limit(memory_limit: int | None) -> None:
     """ArgumentError if it is too low to be of use."""
     if memory_limit is not None:
-        whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
+        whole_number("memory_limit", memory_limit, LEAST_MEMORY)
 
 
 class Repeats:

@@ -306,7 +306,7 @@ def test_the_command(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     assert all((out / name).read_bytes() == (tmp_path / "api" / name).read_bytes() for name in names)
     bad = subprocess.run([*command, "-"], input=b"\n[1]", capture_output=True, check=False)
-    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"<stdin>: line 2: message 1" in bad.stderr
+    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"standard input: line 2: message 1" in bad.stderr
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

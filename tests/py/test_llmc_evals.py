@@ -274,5 +274,5 @@ def test_the_command(tok: pybpe.Tokenizer, jsonl: Callable[..., Path], tmp_path:
     assert evals.read_eval(out)[0].completions == oracle(tok, ROOF, "")[1]
     before = out.read_bytes()
     bad = subprocess.run([*command, "-o", out], input=b'{"context": "a"}', capture_output=True)
-    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"<stdin>: line 1: completions" in bad.stderr
+    assert bad.returncode == 2 and bad.stderr.count(b"\n") == 1 and b"standard input: line 1: completions" in bad.stderr
     assert out.read_bytes() == before

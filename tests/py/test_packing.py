@@ -288,7 +288,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for source, message in [
         (tmp_path, "several splits"),
-        ([], "no token file"),
+        ([], "inputs is empty"),
         (tmp_path / "*.npy", "no file is there"),
         (tmp_path / "pipe", "neither a file nor a folder"),
     ]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -50,7 +51,11 @@ def test_folders_and_globs_are_sorted_and_recursive(tmp_path: Path) -> None:
     assert input_files(tmp_path) == [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
     assert input_files([str(tmp_path / "*.txt")]) == [str(tmp_path / "b.txt")]
     assert input_files(str(tmp_path / "**/*.txt")) == [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
+    os.mkfifo(tmp_path / "a" / "pipe")  # nobody writes into it: reading it would wait for ever
     assert pybpe.count_words(tmp_path).to_dict() == {b"bb": 1, b"zz": 1}
+    (tmp_path / "a" / "link").symlink_to("missing")
+    with pytest.raises(FileNotFoundError, match="a/link"):
+        pybpe.count_words(tmp_path)
     (tmp_path / "odd[1].txt").write_text("odd")
     assert pybpe.count_words(tmp_path / "odd[1].txt").to_dict() == {b"odd": 1}
     with pytest.raises(pybpe.ArgumentError, match="nothing"):
