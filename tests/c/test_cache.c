@@ -79,6 +79,26 @@ static void test_fitting(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* One exceptionally long word, merged in either way, leaves no large memory behind. */
+static void test_trimming(const pybpe_encoder *e) {
+    enum { BYTES = 5000000, MOST = 1 << 24 };
+    uint8_t *word = malloc(BYTES);
+    memset(word, '0', BYTES);
+    for (int chain = 0; chain < 2; chain++) {
+        const size_t n = BYTES;
+        size_t count = 0;
+        pybpe_cache *c = NULL;
+        CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+        c->chain.tried = chain == 0; /* and not usable */
+        CHECK_EQ(pybpe_encode_words(e, c, word, &n, 1, NULL, 4, 0, &count, NULL), PYBPE_OK);
+        CHECK_EQ(count, BYTES / 2);
+        CHECK(c->chain.usable == (chain == 1));
+        CHECK(merge_scratch_memory(&c->scratch) <= MOST && c->chain.room * sizeof(uint32_t) <= MOST);
+        pybpe_cache_free(c);
+    }
+    free(word);
+}
+
 int main(void) {
     static small_vocab v;
     pybpe_vocab *vocab = NULL;
@@ -88,6 +108,7 @@ int main(void) {
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
+    test_trimming(e);
     naive_prepare(&v);
     CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
     CHECK(c->generation > 1);

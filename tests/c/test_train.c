@@ -240,7 +240,36 @@ static void test_failing_memory(void) {
     CHECK(passed == 3 && grant > 20);
 }
 
+/* Of pairs that are all as frequent, Hugging Face merges the one of the lowest ids first: those of GPT-2's first 256
+   tokens, of which some are for bytes that no UTF-8 holds. */
+static void test_huggingface_bytes(void) {
+    static const uint32_t known[][2] = {{'!', 0}, {'~', 93},   {0xA1, 94}, {0xAC, 105}, {0xAE, 106}, {0xFF, 187},
+                                        {0, 188}, {'\n', 198}, {' ', 220}, {0x7F, 221}, {0xA0, 254}, {0xAD, 255}};
+    uint8_t bytes[512];
+    uint64_t offsets[257], counts[256];
+    for (unsigned byte = 0; byte < 256; byte++) {
+        bytes[2 * byte] = bytes[2 * byte + 1] = (uint8_t)byte;
+        offsets[byte] = 2 * byte;
+        counts[byte] = 7;
+    }
+    offsets[256] = sizeof bytes;
+    const pybpe_strings words = {bytes, offsets, 256};
+    pybpe_train_config config = config_of(512);
+    config.tie_break = PYBPE_TIE_HUGGINGFACE;
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges;
+    int done = 0;
+    CHECK_EQ(pybpe_trainer_new(&t, &words, counts, &config, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_step(t, SIZE_MAX, &done, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_merges(t, &merges), 256);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        CHECK_EQ(merges[3 * known[i][1]], known[i][0]);
+    }
+    pybpe_trainer_free(t);
+}
+
 int main(void) {
+    test_huggingface_bytes();
     test_worked();
     test_runs();
     test_limits();
