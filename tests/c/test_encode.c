@@ -355,6 +355,42 @@ static void test_random_words(void) {
     CHECK(joined > 1000);
 }
 
+/* Merges that name a token which no merge makes: they never happen, though others make the same. Small blocks, so that
+   tokens often meet at their ends. */
+static void test_unreachable_parts(void) {
+    static small_vocab v;
+    uint64_t state = 5;
+    uint8_t w[100];
+    uint32_t want[sizeof w];
+    small_start(&v);
+    small_add_merge(&v, 'c', 'd');
+    const uint32_t dd = small_add_merge(&v, 'd', 'd');
+    small_add_merge(&v, small_add_merge(&v, 'a', 'b'), 'c');
+    small_add_merge(&v, 'a', small_add_token(&v, "bc", 2));
+    small_add_merge(&v, dd, 'b');
+    small_add_merge(&v, small_add_token(&v, "da", 2), 'b');
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    chain_table chain = {0};
+    chain_fill(&chain, s.v, &s.e->table, NULL);
+    CHECK(chain.usable);
+    naive_prepare(&v);
+    for (size_t i = 0; i < 2000; i++) {
+        size_t n = 1 + random_below(&state, sizeof w);
+        size_t got = 0;
+        for (size_t k = 0; k < n; k++) {
+            w[k] = (uint8_t)("abcd"[random_below(&state, 4)]);
+        }
+        chain.block_bytes = 1 + i % 20;
+        if (chain_merge(&chain, &s.e->table, w, n, &got, NULL)) {
+            CHECK(got == merge_naive(&v, w, n, want) && memcmp(chain.ids, want, 4 * got) == 0);
+        }
+    }
+    naive_forget(&v);
+    chain_free(&chain, NULL);
+    subject_free(&s);
+}
+
 /* Words of many blocks as chains, against merge_long. */
 static void test_long_chains(void) {
     const char *alphabets[] = {"a", "ab", "abc", "abcdefgh", "\xE4\xB8\xAD\xE6\x96\x87"};
@@ -676,6 +712,7 @@ int main(void) {
     test_random_words();
     test_random_texts();
     test_long_words();
+    test_unreachable_parts();
     test_long_chains();
     test_full_cache();
     test_failing_memory();

@@ -107,6 +107,7 @@ static void test_refused(void) {
         ",\"aa\":\"256\"",
         ",\"aa\" 256",
         ",aa:256",
+        ",:256",
         ",",
         ",\"aa\":256}",
         ",\"\\ud83d\":256", /* half a pair */
@@ -215,6 +216,8 @@ static void test_find(void) {
         "{\"model\": {\"vocab\": {}, \"m\\u0065rges\": []}}",
         "{\"model\": {\"vocab\": {}, \"merges\": []}} x",
         "{\"a\": \"\\",
+        "{\"a\": , \"model\": {\"vocab\": {}, \"merges\": []}}",
+        "{\"model\": {\"vocab\": {}, \"merges\": []}, \"a\": }",
         "{: 1, \"model\": {\"vocab\": {}, \"merges\": []}}",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
