@@ -342,6 +342,9 @@ static int output_open_temp(pybpe_output *o, size_t room, pybpe_error *err) {
 int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err) {
     const size_t room = 40; /* ".pid-attempt.tmp" */
     *out = NULL;
+    if (path[0] == '\0') { /* a temporary file beside it could be opened, and never be given its name */
+        return error_set_errno(err, ENOENT, "the name of a file to be written is empty");
+    }
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         /* rename would replace a device or a pipe by a file, which nobody wants of /dev/null. */

@@ -79,7 +79,7 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
         code = segment_add(c, text + pos, start - pos, err);
         pos = end;
     }
-    return code == PYBPE_OK ? segment_add(c, text + pos, n - pos, err) : code;
+    return code == PYBPE_OK && pos < n ? segment_add(c, text + pos, n - pos, err) : code;
 }
 
 static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_error *err) {
@@ -93,8 +93,8 @@ static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_er
 }
 
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err) {
-    if (words->count == 0) {
-        return PYBPE_OK;
+    if (words->count == 0 || words->offsets[words->count] == 0) {
+        return PYBPE_OK; /* no words, or empty ones, whose bytes may be NULL */
     }
     /* All at once: words may come in the order of another table with the same seed (see count_merge.c). */
     int code = count_table_reserve(c, words->count, err);

@@ -15,7 +15,7 @@ does not refuse, it must find exactly what a general reader finds.
 int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
     json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
     json_member model = {.name = "model", .inner = parts, .inner_count = 2};
-    json whole = {text, text + n};
+    json whole = {text, n > 0 ? text + n : text}; /* not even 0 may be added to NULL */
     if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||
         parts[0].begin == NULL || parts[1].begin == NULL) {
         return 0;

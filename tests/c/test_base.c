@@ -251,6 +251,7 @@ static void expect_unwritable(const char *path, int sys_errno) {
 }
 
 static void test_unwritable(void) {
+    expect_unwritable("", ENOENT);
     expect_unwritable("none/x", ENOENT);
     expect_unwritable(".", EISDIR);
     expect_unwritable("/dev/null", EINVAL); /* a rename would replace the device */

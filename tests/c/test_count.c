@@ -66,7 +66,10 @@ static void test_by_hand(void) {
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL), PYBPE_OK);
     pybpe_counter *c = counter_of(p, s);
-    add_text(c, "");
+    const uint64_t nothing[] = {0, 0, 0};
+    const pybpe_strings empty = {NULL, nothing, 2};
+    CHECK_EQ(pybpe_counter_add(c, NULL, 0, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(c, &empty, NULL, NULL), PYBPE_OK);
     add_text(c, "the the<|x|>the fifteen_letters sixteen--letters");
     add_text(c, "<|x|><|x|>the");
     table t = table_of(c);

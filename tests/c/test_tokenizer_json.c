@@ -223,6 +223,7 @@ static void test_find(void) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK_EQ(find(others[i], spans), 0);
     }
+    CHECK_EQ(pybpe_tokenizer_json_find(NULL, 0, spans), 0);
 }
 
 static void test_failing_memory(void) {
