@@ -150,8 +150,8 @@ static size_t count_ids(const json_reader *r) {
     for (size_t i = 0; i < r->tokens_count; i++) {
         count = r->tokens[i].id >= count ? (size_t)r->tokens[i].id + 1 : count;
     }
-    if (specials > 0 && r->spec->specials[specials - 1] >= count) {
-        count = (size_t)r->spec->specials[specials - 1] + 1;
+    for (size_t i = 0; i < specials; i++) { /* whether they ascend is checked when there is room for them */
+        count = r->spec->specials[i] >= count ? (size_t)r->spec->specials[i] + 1 : count;
     }
     return count <= 2 * (r->tokens_count + specials) ? count : 0;
 }

@@ -149,6 +149,23 @@ static void test_refused(void) {
     }
 }
 
+/* The last of the specials does not say how many ids there are. */
+static void test_specials_out_of_order(void) {
+    const uint64_t offsets[] = {0, 5, 8};
+    const pybpe_strings texts = {(const uint8_t *)"<|e|><f>", offsets, 2};
+    const uint32_t ids[] = {500, 300};
+    pybpe_vocab_spec spec = SPEC;
+    spec.specials = ids;
+    spec.specials_count = 2;
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, "");
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &spec, NULL, &err),
+             PYBPE_ERR_VALUE);
+    CHECK(v == NULL && strstr(err.msg, "special 1 has id 300") != NULL);
+}
+
 /* As many tokens and merges as a text of this length can hold: the room for them is just enough. */
 static void test_dense(void) {
     enum { MANY = 200 };
@@ -267,6 +284,7 @@ int main(void) {
     test_escapes();
     test_extremes();
     test_refused();
+    test_specials_out_of_order();
     test_dense();
     test_cuts();
     test_find();
