@@ -10,6 +10,7 @@ cffi releases the GIL around every call, so threads run them in parallel.
 from __future__ import annotations
 
 import os
+import threading
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -788,10 +789,11 @@ class ShardWriter:
 
 
 class Loader:
-    """llm.c's DataLoader: batches of shape (B, T) from the shards that match a glob pattern."""
+    """llm.c's DataLoader: batches of shape (B, T) from the shards that match a glob pattern. Threads take turns."""
 
     def __init__(self, pattern: PathLike, B: int, T: int, rank: int, world: int, shuffle: bool) -> None:
         self._shape = (B, T)
+        self._turn = threading.RLock()  # a signal handler may take a batch too
         self.c = _make(
             "pybpe_loader",
             lib.pybpe_loader_new,
@@ -811,21 +813,24 @@ class Loader:
 
         inputs = numpy.empty(self._shape, dtype=numpy.int32)
         targets = numpy.empty(self._shape, dtype=numpy.int32)
-        _call(
-            lib.pybpe_loader_next,
-            self.c,
-            ffi.from_buffer("int32_t[]", inputs),
-            ffi.from_buffer("int32_t[]", targets),
-        )
+        with self._turn:
+            _call(
+                lib.pybpe_loader_next,
+                self.c,
+                ffi.from_buffer("int32_t[]", inputs),
+                ffi.from_buffer("int32_t[]", targets),
+            )
         return inputs, targets
 
     def reset(self) -> None:
         """Back to the start."""
-        _call(lib.pybpe_loader_reset, self.c)
+        with self._turn:
+            _call(lib.pybpe_loader_reset, self.c)
 
     def seek(self, batches: int) -> None:
         """To the state after `batches` calls of `next` on a new loader."""
-        _call(lib.pybpe_loader_seek, self.c, batches)
+        with self._turn:
+            _call(lib.pybpe_loader_seek, self.c, batches)
 
     @property
     def tokens(self) -> int:

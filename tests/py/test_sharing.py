@@ -7,12 +7,15 @@ import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy
 import pytest
 from gpt2 import gpt2_files
 from texts import chinese, english, mixed
 
 import pybpe
+from llmc_compat.shards import write_shard
 
 TEXTS = [english()[:300_000], chinese(), mixed(), "<|endoftext|>" * 50 + "x" * 3000]
 GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
@@ -39,6 +42,35 @@ def test_eight_threads_get_the_same_ids() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
+
+
+_TURNS = """
+import sys, threading
+from llmc_compat.shards import DataLoader
+
+loader = DataLoader(sys.argv[1], 1, 4, should_shuffle=True)
+expected = loader.next_batch()[0].tolist()
+
+def work(call):
+    for _ in range(2000):
+        call()
+
+calls = [loader.next_batch] * 2 + [lambda: loader.seek(3 * loader.batches_per_epoch)] * 4
+threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+loader.seek(0)
+assert loader.next_batch()[0].tolist() == expected
+"""
+
+
+def test_threads_take_turns_with_a_data_loader(tmp_path: Path) -> None:
+    """One may rewind it while others read."""
+    for i in range(3):
+        write_shard(tmp_path / f"{i}.bin", numpy.arange(5000, dtype="u2"))
+    subprocess.run([sys.executable, "-c", _TURNS, str(tmp_path / "*.bin")], check=True)
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
@@ -105,7 +137,7 @@ tok = pybpe.Tokenizer.from_files(*gpt2_files())
 data = {text} * (20_000_000 // len({text}))
 text, ids = data.decode(), tok.encode_to_numpy(data)
 listed = ids.tolist()
-calls = dict(
+calls = [loader.next_batch] * 2 + [lambda: loader.seek(3 * loader.batches_per_epoch)] * 4
     encode=lambda: tok.encode(text), encode_bytes=lambda: tok.encode(data),
     encode_to_numpy=lambda: tok.encode_to_numpy(data), count=lambda: tok.count(text),
     threads=lambda: tok.encode_to_numpy(data, num_threads=2), batch=lambda: tok.encode_batch([text, text]),
