@@ -232,8 +232,6 @@ def count_inputs(
         if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
             raise ArgumentError("inputs has both str, which are paths in a list, and others: pass texts as iter([...])")
     if executor is not None:
-        if not hasattr(executor, "submit"):
-            raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
         if paths is None or not sample.is_all or memory_limit is not None:
             raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
         if STDIN in paths:

@@ -57,7 +57,7 @@ class MissingExtraError(Error, ImportError):
 
 
 class WorkerError(Error, RuntimeError):
-    """A worker process died before it gave its result."""
+    """A worker process died before it gave its result, or the system has no more threads."""
 
 
 class FileError(Error, OSError):

@@ -15,7 +15,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from typing import Any, TypeVar
 
 from .arguments import whole_number
-from .errors import WorkerError
+from .errors import ArgumentError, WorkerError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,6 +37,9 @@ def map_ordered(
 
     A function that loops in Python for longer than milliseconds calls `end_if_unwanted` in between. An exception of
     `function` or of `items` is raised here, after the threads have stopped.
+
+    Raises:
+        WorkerError: the system has no more threads.
     """
     count = worker_count(workers)
     if count == 1:
@@ -52,7 +55,10 @@ def map_ordered(
 
     try:
         for item in items:
-            pending.append(pool.submit(work, item))
+            try:
+                pending.append(pool.submit(work, item))
+            except RuntimeError as error:  # no memory or no number for a thread is left, or Python ends
+                raise WorkerError(f"{error}: take fewer workers than {count}") from None
             if len(pending) > 2 * count:
                 yield pending.popleft().result()
         while pending:
@@ -109,8 +115,19 @@ class Arrived(Exception):
 
 
 def submit(executor: Executor, function: Callable[..., Result], *args: object) -> Future[Arrived]:
-    """function(*args), by one of an executor's workers. `outcome_of` has the result."""
-    return executor.submit(_arrive, function, *args)
+    """function(*args), by one of an executor's workers. `outcome_of` has the result.
+
+    Raises:
+        ArgumentError: it is no executor. WorkerError: it takes no tasks any more.
+    """
+    if not hasattr(executor, "submit"):
+        raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
+    try:
+        return executor.submit(_arrive, function, *args)
+    except BrokenExecutor:
+        raise
+    except RuntimeError as error:
+        raise WorkerError(f"the executor takes no task: {error}") from None
 
 
 def _arrive(function: Callable[..., object], *args: object) -> Arrived:
@@ -144,5 +161,9 @@ def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
             outcome.set_exception(error)
 
     # A daemon: Python waits at its end for all other threads.
-    threading.Thread(target=work, name="pybpe", daemon=True).start()
+    thread = threading.Thread(target=work, name="pybpe", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no memory or no number for a thread is left, or Python ends: then Ctrl-C must wait
+        return function(*args)
     return outcome.result()

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,23 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(pybpe.ArgumentError, match="memory_limit must be an integer"):
         pybpe.corpus.clean(tmp_path / "t.txt", tmp_path / "x.jsonl", memory_limit="1G")  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
+
+
+def test_executors_that_take_no_task(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(TEXT)
+    done: list[Any] = [ThreadPoolExecutor(1), ProcessPoolExecutor(1)]
+    for executor in done:
+        executor.shutdown()
+    for call in (
+        partial(pybpe.train, tmp_path / "t.txt", vocab_size=300),
+        partial(pybpe.binarize, tok, tmp_path / "t.txt", tmp_path / "out"),
+        partial(pybpe.corpus.clean, tmp_path / "t.txt", tmp_path / "x.jsonl"),
+    ):
+        with pytest.raises(pybpe.ArgumentError, match="executor must be a concurrent.futures.Executor, not int"):
+            call(executor=5)
+        for executor in done:
+            with pytest.raises(pybpe.WorkerError, match="the executor takes no task: cannot schedule new futures"):
+                call(executor=executor)
 
 
 # ------------------------------------------------------------------------------------------------------

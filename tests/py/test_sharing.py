@@ -73,6 +73,25 @@ def test_threads_take_turns_with_a_data_loader(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", _TURNS, str(tmp_path / "*.bin")], check=True)
 
 
+def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that is limited, or Python at its end. What needs no threads does without."""
+    text = "x" * 20_000_000  # a word that takes long, and another thread, so that Ctrl-C is answered
+    expected = GPT2.count(text)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert GPT2.count(text) == len(GPT2.encode(text)) == expected
+    for call in (
+        lambda: GPT2.encode_batch(TEXTS, num_threads=4),
+        lambda: pybpe.train(iter(TEXTS), vocab_size=300, workers=4, progress=False),
+    ):
+        with pytest.raises(pybpe.WorkerError, match="can't start new thread: take fewer workers than 4"):
+            call()
+    assert GPT2.encode_batch(TEXTS, num_threads=1) == [GPT2.encode(text) for text in TEXTS]
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_processes_get_the_same_ids(method: str) -> None:
     """The tokenizer goes there as a pickle, or as it is."""
