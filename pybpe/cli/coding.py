@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _SHARD_MAGICS = (20240520, 20240801)
-_BLANKS = bytes.maketrans(b"[],", b"   ")  # a JSON list is decimal ids too
+_BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # a JSON list is decimal ids too
+_LONGEST_ID = 4000  # digits; Python reads no more than 4300, and leading zeros are fine
 
 
 def add_encode(commands: Any) -> None:
@@ -126,7 +127,9 @@ def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
 
             try:
                 array = numpy.load(path, allow_pickle=False).ravel()
-            except ValueError as error:
+            except OSError:
+                raise
+            except Exception as error:  # what numpy's parsers raise on a damaged header is any of a dozen types
                 raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
             for at in range(0, len(array), block):
                 yield array[at : at + block]
@@ -141,10 +144,11 @@ def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Itera
         more = stream.read(block)
         text = (rest + more).translate(_BLANKS)
         # The last number may go on in the next block.
-        end = len(text) if not more else max(text.rfind(b" "), text.rfind(b"\n"), 0)
+        end = max(text.rfind(b" "), text.rfind(b"\n"), 0)
+        end = end if more and len(text) - end <= _LONGEST_ID + 1 else len(text)
         words, rest = text[:end].split(), text[end:]
-        if not all(word.isdigit() for word in words):
-            bad = next(word for word in words if not word.isdigit())
+        if not all(word.isdigit() and len(word) <= _LONGEST_ID for word in words):
+            bad = next(word for word in words if not word.isdigit() or len(word) > _LONGEST_ID)
             at = offset + text.find(bad)
             raise FormatError(f"{path}: expected decimal ids, found {bad[:40]!r} at offset {at}", at)
         offset += end

@@ -265,6 +265,25 @@ def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
     assert b"'-3' at offset 4" in bad.stderr
 
 
+def test_decode_of_files_that_hold_no_ids(folder: Path) -> None:
+    for digits in (5_000, 3_000_000):  # more than Python reads; more than a block
+        bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2\t" + b"9" * digits, code=2)
+        assert b"expected decimal ids, found b'9999" in bad.stderr and b"at offset 4" in bad.stderr
+        assert bad.stderr.count(b"\n") == 1
+    zeros = b"0" * 3_999 + b"9"
+    assert (
+        run("decode", "-t", folder / "tok.json", stdin=zeros).stdout
+        == run("decode", "-t", folder / "tok.json", stdin=b"9").stdout
+    )
+    many = b"9\t" * 1_500_000  # no space, and no new line
+    assert len(run("decode", "-t", folder / "tok.json", stdin=many).stdout) == 1_500_000
+    for header in (b"{'descr': '<u2', 'shape': (2,", b"'''", b"(" * 3000):
+        data = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(4)
+        (folder / "odd.npy").write_bytes(data)
+        bad = run("decode", "-t", folder / "tok.json", folder / "odd.npy", code=2)
+        assert b"odd.npy: not a numpy file of ids" in bad.stderr and bad.stderr.count(b"\n") == 1
+
+
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     command = f"{sys.executable} -m pybpe encode -t {folder}/tok.json {folder}/novel.txt | head -c 10"
     result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
