@@ -156,7 +156,7 @@ tok = pybpe.Tokenizer.from_files(*gpt2_files())
 data = {text} * (20_000_000 // len({text}))
 text, ids = data.decode(), tok.encode_to_numpy(data)
 listed = ids.tolist()
-calls = [loader.next_batch] * 2 + [lambda: loader.seek(3 * loader.batches_per_epoch)] * 4
+calls = dict(
     encode=lambda: tok.encode(text), encode_bytes=lambda: tok.encode(data),
     encode_to_numpy=lambda: tok.encode_to_numpy(data), count=lambda: tok.count(text),
     threads=lambda: tok.encode_to_numpy(data, num_threads=2), batch=lambda: tok.encode_batch([text, text]),
