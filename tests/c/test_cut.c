@@ -11,11 +11,24 @@ Cuts of a text that has specials: the words and specials of the two parts are th
 enum { TEXT_BYTES = 60, ENDS = 256, NO_SPECIAL = 0xFFFF };
 
 /* Specials of ASCII, of a whole character, and of parts of characters: at the front, in the middle, across the end. */
-static const char *const special_strings[] = {"<|a|>",    "\xE4\xBD\xA0", "\xE5\xA5", "\x9F\x98",
-                                              "\x80\x80", "\xBD x",       "a ",       "|>b"};
-static const char *const pieces[] = {
-    "<|a|>", "\xE4\xBD\xA0", "\xE5\xA5\xBD", "\xF0\x9F\x98\x80", "\xBD", "\xE3\x80\x80", "a", "b", " ", "1", "'",
-    "\n",    "|>",           "\xFF"};
+static const char *const special_strings[] = {"<|a|>", "\xE4\xBD\xA0", "\xE5\xA5", "\x9F\x98", "\x80\x80",
+                                              "\xA0",  "\xC3",         "\xBD x",   "a ",       "|>b"};
+static const char *const pieces[] = {"<|a|>",
+                                     "\xE4\xBD\xA0",
+                                     "\xE5\xA5\xBD",
+                                     "\xF0\x9F\x98\x80",
+                                     "\xBD",
+                                     "\xE3\x80\x80",
+                                     "\xC2\xA0",
+                                     "\xC3\xA0",
+                                     "a",
+                                     "b",
+                                     " ",
+                                     "1",
+                                     "'",
+                                     "\n",
+                                     "|>",
+                                     "\xFF"};
 enum { SPECIALS = sizeof special_strings / sizeof *special_strings, PIECES = sizeof pieces / sizeof *pieces };
 
 /* The matcher for the first `count` of a random order of the specials. */
