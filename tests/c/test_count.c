@@ -211,6 +211,8 @@ static void test_merging_strangers(void) {
         }
         CHECK_EQ(pybpe_counter_merge(all, c, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_counter_get_stats(all).words, (i + 1) * WORDS);
+        CHECK_EQ(pybpe_counter_get_stats(all).memory,
+                 (all->mask + 1) * sizeof(count_slot)); /* short words need no more */
         pybpe_counter_free(c);
     }
     pybpe_counter_free(all);
