@@ -1,10 +1,15 @@
 """Work in Python that nobody waits for any more ends in the middle. Each program would go on for ever otherwise."""
 
+import os
+import pty
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import CancelledError
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +77,30 @@ def test_workers_end_with_the_call(program: str) -> None:
     command = [sys.executable, "-c", textwrap.dedent(program)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (result.stdout, result.returncode) == ("interrupted 1\n", 0), result.stderr
+
+
+def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
+    """It goes to the processes that work for the command too: none of them complains, and no file is left."""
+    lines = (" ".join(f"{i * k % 9973:x}" for k in range(1, 31)) for i in range(100_000))
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "pybpe", "corpus", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
+    command += ["--documents", "line", "--dedup", "--scrub-pii", "--workers", "2"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(command[0], command)
+    while not (tmp_path / ".out.jsonl.unfinished").exists():
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
+    time.sleep(0.2)  # the processes are being started, or work
+    os.write(terminal, b"\x03")
+    printed = b""
+    with suppress(OSError):  # so Linux says that the terminal is closed
+        while block := os.read(terminal, 4096):
+            printed += block
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130, printed
+    assert b"Traceback" not in printed and printed.endswith(b"pybpe: interrupted\r\n"), printed
+    assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
 
 
 def test_a_pattern_of_ones_own_stops_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
