@@ -403,6 +403,10 @@ static void test_foreign(void) {
     CHECK_EQ(got.merges_count, 3); /* <|e|> can't be reached by merges */
     pybpe_vocab_free(v);
 
+    foreign(&s, 2, 259, &file);
+    file.data[0] ^= 1; /* another magic number */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK(err.offset == 0 && strstr(err.msg, "20240329") != NULL);
     foreign(&s, 2, 260, &file);
     CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 12);
