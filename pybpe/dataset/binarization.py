@@ -23,7 +23,7 @@ from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
 from .eot import EOT_MODES
-from .journal import FOLDER
+from .journal import FOLDER, only_run
 from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
@@ -157,10 +157,11 @@ def run(
     identity = repr((__version__, settings, name, description, planning.TASK_BYTES, staged.identities)).encode(
         "utf-8", "surrogateescape"
     )
-    conversion = Conversion(plan, encoder, layout, len(splits), hashlib.sha256(identity).hexdigest(), resume)
     total = None if any(is_packed(p) or kinds.kind(p) == "parquet" for p in staged.paths) else _size(staged.paths)
-    records = conversion.run(workers, executor, total, progress)
-    return conversion.finish(tok, settings, description, records)
+    with only_run(folder):
+        conversion = Conversion(plan, encoder, layout, len(splits), hashlib.sha256(identity).hexdigest(), resume)
+        records = conversion.run(workers, executor, total, progress)
+        return conversion.finish(tok, settings, description, records)
 
 
 def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]:

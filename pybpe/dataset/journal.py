@@ -14,18 +14,48 @@ from the same tasks, to the same bytes. The folder is removed at the end.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from .. import _binding
-from ..errors import file_errors
+from ..errors import file_error, file_errors
 from ..folders import make_folder
 from .split_writer import SplitState
 
 FOLDER = ".pybpe-unfinished"
 NAME = "journal.json"
 STAGED = "input-"  # how the names of what a run makes before its journal begin: inputs that were copied, a tokenizer
+_LOCK = STAGED + "lock"
+
+
+@contextmanager
+def only_run(folder: str) -> Iterator[None]:
+    """Two runs at once would write into one another's files. The lock is the process's own: its workers do not inherit
+    it, and a kill ends it.
+
+    Raises:
+        FileError: another process is writing into this folder.
+    """
+    path = os.path.join(make_folder(os.path.join(folder, FOLDER)), _LOCK)
+    with file_errors(path, "cannot be written"):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            os.close(handle)
+            problem = "another process is writing into it; wait for that one, or name another folder"
+            raise file_error(error.errno, f"{folder}: {problem}") from None
+        # Else the file system has no locks.
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # nothing was written into it
+            os.close(handle)
 
 
 class Journal:

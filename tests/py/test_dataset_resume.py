@@ -7,6 +7,8 @@ import os
 import pickle
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -274,3 +276,28 @@ def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path]
     corpus[1].write_bytes(corpus[1].read_bytes() + b"\n{\n")
     with ProcessPoolExecutor(1) as executor, pytest.raises(pybpe.FormatError, match="b.jsonl: the line at byte"):
         pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor)
+
+
+HOLD = """
+import sys
+from pybpe.dataset.journal import only_run
+
+with only_run(sys.argv[1]):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_run_at_a_time_writes_into_a_folder(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    """Two would write into one another's files, and say that all is well."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", HOLD, str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"holds\n"
+        with pytest.raises(pybpe.FileError, match="out: another process is writing into it"):
+            pybpe.binarize(tok, corpus, out, progress=False)
+        assert content(out) == {}
+        other.kill()
+    pybpe.binarize(tok, corpus, out, progress=False)
+    pybpe.binarize(tok, corpus, tmp_path / "alone", progress=False)
+    assert content(out) == content(tmp_path / "alone") and not (out / FOLDER).exists()
