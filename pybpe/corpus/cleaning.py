@@ -14,6 +14,7 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance
 from ..dataset import planning
+from ..dataset.journal import only_run
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
@@ -130,16 +131,17 @@ def clean(
     for name in staged.paths:
         if os.path.realpath(name) == os.path.realpath(path):
             raise ArgumentError(f"{name}: is input and output at once; name another output")
-    spool = Spool(folder, _identity(work, staged), resume)
-    try:
-        with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:
-            tasks = _run(work, DocumentPlan(staged.paths, work.kinds), spool, workers, executor, bar)
-        decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
-        tally = write_output(path, work, spool, tasks, decisions)
-    except BaseException:
-        spool.leave()
-        raise
-    spool.remove()
+    with only_run(folder):
+        spool = Spool(folder, _identity(work, staged), resume)
+        try:
+            with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:
+                tasks = _run(work, DocumentPlan(staged.paths, work.kinds), spool, workers, executor, bar)
+            decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
+            tally = write_output(path, work, spool, tasks, decisions)
+        except BaseException:
+            spool.leave()
+            raise
+        spool.remove()
     return Report(tally, work.filters, near_dedup)
 
 

@@ -421,3 +421,20 @@ def test_arguments_of_the_wrong_kind(arguments: dict[str, object], message: str,
     with pytest.raises(pybpe.ArgumentError, match=message):
         clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", **arguments)  # type: ignore[arg-type]
     assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("one\n\ntwo\n")
+    out = tmp_path / "o.jsonl"
+    holds = (
+        "import sys; from pybpe.dataset.journal import only_run\nwith only_run(sys.argv[1]): print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"\n"
+        with pytest.raises(pybpe.FileError, match="another process is writing into it"):
+            pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
+        assert not out.exists()
+        other.kill()
+    pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.jsonl", "t.txt"]
