@@ -142,6 +142,14 @@ static void test_whole_words(void) {
     EXPECT_IDS(&s, "bcd", 'b', 'c', 'd');
     subject_free(&s);
 
+    small_start(&v); /* merges give every token: none is left to take whole */
+    id[0] = small_add_merge(&v, 'a', 'b');
+    spec = small_spec(&v);
+    spec.whole_words = 1;
+    s = subject_new(&spec);
+    EXPECT_IDS(&s, "ab abc", id[0], ' ', id[0], 'c');
+    subject_free(&s);
+
     pybpe_vocab *none;
     spec.whole_words = 2;
     CHECK_EQ(pybpe_vocab_new(&none, &spec, NULL, NULL), PYBPE_ERR_VALUE);
