@@ -37,8 +37,8 @@ typedef struct json_member {
     size_t inner_count;
 } json_member;
 
-/* Finds members of an object that has some, each of which may be there once; passes over the object. What else is in it is passed over
-   too: brackets are counted, not checked. */
+/* Finds members of an object that has some, each of which may be there once; passes over the object. What else is in it
+   is passed over too: brackets are counted, not checked. */
 bool json_find(json *j, json_member *members, size_t count);
 
 /* Reads a string as UTF-8, which is never longer than it is in the text. */

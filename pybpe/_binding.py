@@ -106,6 +106,11 @@ def path_bytes(path: PathLike) -> bytes:
     return encoded
 
 
+def path_text(path: PathLike) -> str:
+    """The same as a str."""
+    return os.fsdecode(path_bytes(path))
+
+
 class _Strings:
     """A `pybpe_strings` with the memory it points to."""
 

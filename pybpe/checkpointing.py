@@ -49,7 +49,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: _binding.PathLike, settings: Mapping[str, Any]) -> None:
-        self._path = os.fsdecode(_binding.path_bytes(path))
+        self._path = _binding.path_text(path)
         self._settings = dict(settings)
         self._stream: BinaryIO | None = None
         self._saved = time.monotonic()

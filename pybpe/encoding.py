@@ -47,6 +47,9 @@ class TextEncoder:
         self._growth = 1 if model.normalizer is None else _NORMALIZED_GROWTH
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
+    # ------------------------------------------------------------------------------------------------
+    # One text. `specials` are those that are found in it.
+
     def encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
         """The ids of a text."""
         if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short calls come first

@@ -13,7 +13,7 @@ from .errors import file_errors
 
 def make_folder(path: _binding.PathLike) -> str:
     """Makes a folder, and those above it, unless it is there; returns its name."""
-    folder = os.fsdecode(_binding.path_bytes(path))
+    folder = _binding.path_text(path)
     with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
     return folder

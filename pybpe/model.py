@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from . import _binding
-from .arguments import whole_number
+from .arguments import is_unicode, whole_number
 from .errors import ArgumentError
 from .formats import byte_level
 from .pattern import Pattern
@@ -193,10 +193,8 @@ def check_specials(specials: Iterable[str]) -> list[str]:
             raise ArgumentError("a special token cannot be empty")
         if text in found:
             raise ArgumentError(f"the special token {text!r} is given twice")
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ArgumentError(f"the special token {text!r} holds a lone surrogate: not valid Unicode") from None
+        if not is_unicode(text):
+            raise ArgumentError(f"the special token {text!r} holds a lone surrogate: not valid Unicode")
         found[text] = None
     return list(found)
 

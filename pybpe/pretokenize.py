@@ -130,7 +130,7 @@ def path_list(inputs: Inputs) -> list[str]:
     instance("inputs", inputs, Iterable, "a path or a list of paths")
     if isinstance(inputs, (set, frozenset)):
         raise ArgumentError("inputs is a set: pass paths in a list")
-    paths = [os.fsdecode(_binding.path_bytes(path)) for path in inputs]
+    paths = [_binding.path_text(path) for path in inputs]
     if not paths:
         raise ArgumentError("inputs is empty: name at least one file")
     return paths

@@ -140,7 +140,7 @@ def train_bpe(
         vocab: id -> bytes; the bytes 0-255, then the specials, then the merged tokens in order.
         merges: (left bytes, right bytes) in order. Of equally frequent pairs the greatest is merged.
     """
-    path = os.fsdecode(_binding.path_bytes(input_path))  # in a list bytes would be a text
+    path = _binding.path_text(input_path)  # in a list bytes would be a text
     kw.setdefault("special_ids", "after_bytes")
     kw.setdefault("progress", False)
     tokenizer = train([path], vocab_size=vocab_size, special_tokens=special_tokens, **kw)  # type: ignore[arg-type]

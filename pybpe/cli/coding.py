@@ -113,6 +113,8 @@ def _run_decode(args: argparse.Namespace) -> None:
 
 def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     """The ids of a file in blocks, in order."""
+    from ..formats import npy
+
     block = 1 << 20
     with open_source(path) as stream:
         start = stream.read(8)
@@ -122,7 +124,7 @@ def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
             shard = Shard(path)
             for at in range(0, len(shard), block):
                 yield shard.read(at, min(block, len(shard) - at))
-        elif start[:6] == b"\x93NUMPY" and path != "-":
+        elif start.startswith(npy.MAGIC) and path != "-":
             import numpy
 
             try:
@@ -147,8 +149,8 @@ def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Itera
         end = max(text.rfind(b" "), text.rfind(b"\n"), 0)
         end = end if more and len(text) - end <= _LONGEST_ID + 1 else len(text)
         words, rest = text[:end].split(), text[end:]
-        if not all(word.isdigit() and len(word) <= _LONGEST_ID for word in words):
-            bad = next(word for word in words if not word.isdigit() or len(word) > _LONGEST_ID)
+        bad = next((word for word in words if not word.isdigit() or len(word) > _LONGEST_ID), None)
+        if bad is not None:
             at = offset + text.find(bad)
             raise FormatError(f"{path}: expected decimal ids, found {bad[:40]!r} at offset {at}", at)
         offset += end

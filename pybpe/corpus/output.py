@@ -13,7 +13,7 @@ from ..inputs import zstd_module
 
 def check_name(path: _binding.PathLike) -> str:
     """The path; ArgumentError unless its name says what to write."""
-    name = os.fsdecode(_binding.path_bytes(path))
+    name = _binding.path_text(path)
     if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
         raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
     if os.path.isdir(name):

@@ -46,7 +46,7 @@ def encode_files(
         What `binarize` raises.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    path = os.fsdecode(_binding.path_bytes(out))
+    path = _binding.path_text(out)
     if not path.endswith(".npy"):
         raise ArgumentError(f"{path}: must end in .npy")
     settings = check_settings(

@@ -103,7 +103,7 @@ class Manifest:
         Raises:
             FileError: there is none. FormatError: it is no manifest, or names a file outside its folder.
         """
-        path = os.path.join(os.fsdecode(_binding.path_bytes(folder)), FILE_NAME)
+        path = os.path.join(_binding.path_text(folder), FILE_NAME)
         with open_input(path) as stream:
             data = stream.read()
         try:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
+from ..formats import npy
 from ..inputs import input_files
 from ..pretokenize import open_input, path_list
 from .manifest import FILE_NAME
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_NPY_MAGIC = b"\x93NUMPY"
 _NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
 # Other files of llm.c, which a pattern such as data/*.bin finds as well: they would pass for ids without a header.
@@ -140,11 +140,11 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     with open_input(path) as stream:
         start = stream.read(_NPY_START)
         size = os.fstat(stream.fileno()).st_size
-    if start.startswith(_NPY_MAGIC):
+    if start.startswith(npy.MAGIC):
         _check_npy_header(name, start, size)
         return _open_npy(name)
     if name.endswith(".npy"):
-        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {_NPY_MAGIC!r}: not a .npy file", 0)
+        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {npy.MAGIC!r}: not a .npy file", 0)
     if start[:4] in _SHARD_MAGICS:
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
@@ -193,7 +193,7 @@ def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
         array = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
     except Exception as error:  # what numpy's parsers raise on a damaged header is any of a dozen types
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(_NPY_MAGIC)) from None
+        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(npy.MAGIC)) from None
     return _checked(array, path)
 
 

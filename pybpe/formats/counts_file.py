@@ -97,7 +97,7 @@ class Reader:
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
-        self._path = os.fsdecode(_binding.path_bytes(path))
+        self._path = _binding.path_text(path)
         self._stream: BinaryIO = io.BufferedReader(open_input(path))  # type: ignore[type-var]
         try:
             self._size = os.fstat(self._stream.fileno()).st_size

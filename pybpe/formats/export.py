@@ -16,7 +16,7 @@ _ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
 
 def format_of(path: _binding.PathLike) -> str:
     """The format that a path's ending stands for; a folder's is "pretrained"."""
-    ending = os.path.splitext(os.fsdecode(_binding.path_bytes(path)))[1]
+    ending = os.path.splitext(_binding.path_text(path))[1]
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
         raise ArgumentError(f"{os.fsdecode(path)}: {ending} is no format: end the name in {known}, or with no ending")

@@ -6,6 +6,7 @@ that it can be filled in at the end.
 
 from __future__ import annotations
 
+MAGIC = b"\x93NUMPY"
 HEADER_BYTES = 128
 
 
@@ -13,5 +14,5 @@ def header(tokens: int, id_bytes: int, byteorder: str = "little") -> bytes:
     """The header of an array of shape (tokens,) of unsigned integers of `id_bytes`."""
     order = "<" if byteorder == "little" else ">"
     fields = f"{{'descr': '{order}u{id_bytes}', 'fortran_order': False, 'shape': ({tokens},), }}"
-    start = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
+    start = MAGIC + b"\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
     return start + fields.ljust(HEADER_BYTES - 11).encode() + b"\n"

@@ -74,7 +74,7 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     template = chat_template(model)
     if template is not None:
         config["chat_template"] = template
-    name = os.fsdecode(_binding.path_bytes(folder))
+    name = _binding.path_text(folder)
     make_folder(name)
     _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
     _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(named))

@@ -33,7 +33,7 @@ def read(
     Raises:
         FileError, FormatError (names the file and the line or id), ArgumentError.
     """
-    name = os.fsdecode(_binding.path_bytes(vocab_path))
+    name = _binding.path_text(vocab_path)
     vocab = _read_vocab(vocab_path)
     if special_tokens is None:
         special_tokens = [END_OF_TEXT] if END_OF_TEXT in vocab else []

@@ -194,7 +194,6 @@ static void test_absorb(void) {
     pybpe_pretok_free(patterns[1]);
 }
 
-/* So many words that the table grows several times; each stays what it was. */
 /* Tables with seeds of their own and no word in common, each as full as the one that they are added to. */
 static void test_merging_strangers(void) {
     enum { WORDS = 8000, COUNTERS = 4 };
@@ -218,6 +217,7 @@ static void test_merging_strangers(void) {
     pybpe_counter_free(all);
 }
 
+/* So many words that the table grows several times; each stays what it was. */
 static void test_growth(void) {
     enum { WORDS = 200000, LENGTH = 20 };
     pybpe_counter *c = counter_of(NULL, NULL), *copy = counter_of(NULL, NULL);

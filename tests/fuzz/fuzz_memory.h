@@ -1,7 +1,7 @@
 /*
-The memory of the library in the fuzz targets. A handle has tables of a quarter of a megabyte and more, however small its
-vocabulary is. From malloc each would be mapped, faulted in and unmapped again for every input, which took half of the
-time; so large blocks are kept. While a block is free, and behind its size, the sanitizer sees every access to it:
+The memory of the library in the fuzz targets. A handle has tables of a quarter of a megabyte and more, however small
+its vocabulary is. From malloc each would be mapped, faulted in and unmapped again for every input, which took half of
+the time; so large blocks are kept. While a block is free, and behind its size, the sanitizer sees every access to it:
 
     |<------------------ capacity ----------------->|
     |<---------- size --------->|<---- poisoned --->|    taken
