@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pybpe
-from pybpe.dataset.hashing import file_sha256
+from pybpe._binding import Output
+from pybpe.control_tokens import CONTROL_TOKENS, END_OF_TEXT
 from pybpe.folders import make_folder
-from pybpe.model import CONTROL_TOKENS
+from pybpe.inputs import has_records, input_files, open_text
 
 
 def standard_library_text() -> str:
@@ -47,16 +50,61 @@ def _docstrings(path: Path) -> Iterator[str]:
                 yield text
 
 
+def corpus_file(corpus: str, folder: str) -> str:
+    """The file that CORPUS names. Several, named as in a shell, are joined in the folder, each a document of its own;
+    and if it names none, a text is written there."""
+    if not corpus:
+        path = os.path.join(folder, "corpus.txt")
+        Path(path).write_text(standard_library_text(), encoding="utf-8")
+        print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
+        return path
+    files = input_files([corpus] if os.path.exists(corpus) else _words(corpus))
+    for path in files:
+        if has_records(path) or path.endswith(".parquet"):
+            raise pybpe.ArgumentError(f"{path}: the demo takes text files; for records use .venv/bin/pybpe prepare")
+    return files[0] if len(files) == 1 else _joined(files, os.path.join(folder, "joined.txt"))
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise pybpe.ArgumentError(f"CORPUS: no file has this name, nor is it a list of names: {error}") from None
+
+
+def _joined(files: Sequence[str], path: str) -> str:
+    with Output(path) as output:
+        for number, file in enumerate(files):
+            output.write(END_OF_TEXT.encode() if number else b"")
+            with open_text(file) as stream:
+                while block := stream.read(1 << 20):
+                    output.write(block)
+    print(f"corpus: {len(files)} files, joined with {END_OF_TEXT} between them")
+    return path
+
+
+def _facts(path: str) -> tuple[int, str]:
+    """The size of a text, and the SHA-256 of what its tokens decode to: all but the marks between documents."""
+    mark, digest, size, rest = END_OF_TEXT.encode(), hashlib.sha256(), 0, b""
+    with open_text(path) as stream:
+        while block := stream.read(1 << 20):
+            size += len(block)
+            *whole, rest = (rest + block).split(mark)
+            digest.update(b"".join(whole))
+            end = max(0, len(rest) - len(mark) + 1)  # the rest may begin a mark
+            digest.update(rest[:end])
+            rest = rest[end:]
+    digest.update(rest)
+    return size, digest.hexdigest()
+
+
 def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     """Does the job and prints what it does. Returns the exit code: 0 if the decoded bytes are the corpus."""
     folder = make_folder(out)
-    if not corpus:
-        corpus = os.path.join(folder, "corpus.txt")
-        Path(corpus).write_text(standard_library_text(), encoding="utf-8")
-        print("corpus: pydoc's topics and the docstrings of Python's standard library (English)")
-    size = os.path.getsize(corpus) if os.path.exists(corpus) else 0
-    print(f"training {vocab_size} tokens on {corpus}, {size} bytes", flush=True)
-    tok = pybpe.train(corpus, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
+    path = corpus_file(corpus, folder)
+    size, sha256 = _facts(path)
+    print(f"training {vocab_size} tokens on {path}, {size} bytes", flush=True)
+    tok = pybpe.train(path, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tokenizer_json, tokenizer_bin = (
         os.path.join(folder, "tokenizer.json"),
         os.path.join(folder, "tokenizer.bin"),
@@ -64,16 +112,17 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
     tok.save(tokenizer_json)
     tok.save_bin(tokenizer_bin)
     print("encoding and splitting 8:1:1", flush=True)
-    manifest = pybpe.binarize(tok, corpus, folder, split_by="token", splits=(8, 1, 1))
+    manifest = pybpe.binarize(tok, path, folder, split_by="token", splits=(8, 1, 1))
     shards = [os.path.join(folder, record.file) for records in manifest.shards.values() for record in records]
     print("decoding with C alone:", flush=True)
-    same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, corpus)
-    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], corpus)
+    same = _decode_in_c(decode_test, tokenizer_bin, shards, tok, sha256)
+    _print_summary(tok, manifest, [tokenizer_json, tokenizer_bin, *shards], size)
+    _print_next(tok, path)
     return 0 if same else 1
 
 
-def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: pybpe.Tokenizer, corpus: str) -> bool:
-    """Runs the C program; whether the bytes that it decoded are those of the corpus."""
+def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: pybpe.Tokenizer, sha256: str) -> bool:
+    """Runs the C program; whether the bytes that it decoded have this hash."""
     command = [decode_test, tokenizer_bin, *shards, "--sentences", "3", "--skip-id", str(tok.eot_token)]
     result = subprocess.run(command, capture_output=True, check=False)
     output = result.stdout.decode("utf-8", "replace")
@@ -81,30 +130,35 @@ def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: p
     if result.returncode != 0:
         print(f"the C program failed: {result.stderr.decode('utf-8', 'replace').strip()}")
         return False
-    expected = file_sha256(corpus)
-    same = expected in output.split()
-    print(f"  sha256 of the corpus: {expected}: {'equal' if same else 'DIFFERENT'}")
+    same = sha256 in output.split()
+    print(f"  sha256 of the corpus: {sha256}: {'equal' if same else 'DIFFERENT'}")
     return same
 
 
-def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], corpus: str) -> None:
+def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[str], size: int) -> None:
     padded_64, padded_128 = pybpe.padded_vocab_size(tok.n_vocab, 64), pybpe.padded_vocab_size(tok.n_vocab)
     counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
-    ratio = os.path.getsize(corpus) / max(1, manifest.tokens)
     print("summary")
     print(f"  vocabulary       {tok.n_vocab} tokens; padded to 64: {padded_64}, to 128: {padded_128}")
     print(f"  tokens           {manifest.tokens} ({counts})")
-    print(f"  bytes per token  {ratio:.3f}")
+    print(f"  bytes per token  {size / max(1, manifest.tokens):.3f}")
     print("  files            " + "\n                   ".join(files))
-    print("next, a folder in which llm.c starts training, with a model for this vocabulary:")
-    print(f"  .venv/bin/pybpe llmc workspace '{corpus}' -o work --vocab-size {tok.n_vocab}")
+
+
+def _print_next(tok: pybpe.Tokenizer, corpus: str) -> None:
+    print("next, in this shell, so that it finds the command pybpe, and Python the package:")
+    print("  source .venv/bin/activate")
+    print("then the README's examples, or a folder in which llm.c starts training, with a model for this vocabulary:")
+    print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.n_vocab}")
     print("  cd work && path/to/llm.c/train_gpt2")
 
 
 def main() -> int:
     """The command line of `make demo`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", default="", help="a text file; default: text that ships with Python")
+    parser.add_argument(
+        "--corpus", default="", help="text files, with spaces between; default: text that ships with Python"
+    )
     parser.add_argument("--vocab-size", type=int, default=8000)
     parser.add_argument("--out", default="out")
     parser.add_argument("--decode-test", required=True, help="the compiled tests/c/decode_test.c")

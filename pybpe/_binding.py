@@ -17,7 +17,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
 from . import errors
-from ._core import ffi, lib
+
+try:
+    from ._core import ffi, lib
+except ModuleNotFoundError as error:
+    if error.name != f"{__package__}._core":
+        raise
+    raise errors.not_compiled(os.path.dirname(os.path.abspath(__file__))) from None
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]

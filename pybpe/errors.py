@@ -56,6 +56,10 @@ class MissingExtraError(Error, ImportError):
     """An optional package is not installed; the message names what to `pip install`."""
 
 
+class NotCompiledError(Error, ImportError):
+    """This copy of the package is source code without its compiled part."""
+
+
 class WorkerError(Error, RuntimeError):
     """A worker process died before it gave its result, or the system has no more threads."""
 
@@ -96,6 +100,14 @@ def file_error(sys_errno: int, message: str) -> FileError:
     error.errno = sys_errno
     error.strerror = message
     return error
+
+
+def not_compiled(package: str) -> NotCompiledError:
+    """The error of a package in this folder that was found before the installed one, as happens in a clone."""
+    return NotCompiledError(
+        f"{package} is source code that is not compiled. To use the pybpe that you installed, run Python from another"
+        f" folder than {os.path.dirname(package)}. To work on the source, run `make` there and use .venv/bin/python"
+    )
 
 
 @contextmanager

@@ -10,28 +10,16 @@ from itertools import accumulate
 
 from . import _binding
 from .arguments import is_unicode, whole_number
+from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
+from .control_tokens import END_OF_TEXT as END_OF_TEXT
 from .errors import ArgumentError
 from .formats import byte_level
 from .pattern import Pattern
 from .template import Template
 from .vocab_parts import VocabPart, merges_of, tokens_of
 
-END_OF_TEXT = "<|endoftext|>"
 # What else the end of a document is called: Llama 3.
 _OTHER_ENDS = ("<|end_of_text|>",)
-
-# The control tokens of the llm.c profile, ids 0 to 8.
-CONTROL_TOKENS = (
-    END_OF_TEXT,
-    "<|padding|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|system|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|thought|>",
-    "<|/thought|>",
-)
 
 SPECIAL_IDS = ("first", "after_bytes", "last")
 

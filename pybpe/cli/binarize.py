@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..model import CONTROL_TOKENS
+from ..control_tokens import CONTROL_TOKENS
 from .common import add_command, add_common, load, parse_numbers, progress, report
 from .executors import dask_executor
 from .token_files import add_document_options, add_least_tokens, add_split_options

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError, WorkerError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 @contextmanager
@@ -26,6 +27,8 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
         distributed = import_module("distributed")
     except ImportError:
         raise MissingExtraError("--dask needs a package: pip install 'pybpe[dask]'") from None
+    import asyncio  # takes longer to load than all else that the command line needs at its start
+
     try:
         asyncio.run(_reach(distributed, address))
     except (OSError, ValueError) as error:

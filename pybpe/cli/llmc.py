@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from ..model import CONTROL_TOKENS
+from ..control_tokens import CONTROL_TOKENS
 from .common import add_command, add_common, parse_numbers, progress, report
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number

@@ -1,5 +1,6 @@
 """The whole way: Python writes, C reads. The compiled decode test gets back exactly the corpus."""
 
+import gzip
 import hashlib
 import subprocess
 import sys
@@ -97,3 +98,27 @@ def test_the_demo_runs_on_a_corpus_of_the_user(c_program: Callable[[str], Path],
     corpus.unlink()
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
+
+
+def test_the_demo_takes_several_files_and_marks_between_documents(
+    c_program: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text(chinese() + "<|endoftext|>" + chinese(seed=2), encoding="utf-8")
+    (tmp_path / "b c.txt").write_text(english()[:200_000], encoding="utf-8")
+    (tmp_path / "d.txt.gz").write_bytes(gzip.compress(english()[200_000:300_000].encode()))
+    (tmp_path / "e.jsonl").write_text('{"text": "record"}\n')
+    command = [sys.executable, "-m", "llmc_compat.demo", "--vocab-size", "700", "--out", "out"]
+    command += ["--decode-test", str(c_program("decode_test"))]
+
+    def demo(corpus: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, "--corpus", corpus], cwd=tmp_path, capture_output=True, text=True)
+
+    result = demo("a.txt 'b c.txt' d.txt.gz")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "3 files, joined" in result.stdout and ": equal" in result.stdout
+    assert "source .venv/bin/activate" in result.stdout and "pybpe llmc workspace out/joined.txt" in result.stdout
+    assert "workspace 'b c.txt'" in demo("b c.txt").stdout
+    assert ": equal" in demo("a.txt").stdout
+    for corpus in ("a.txt missing.txt", "a.txt e.jsonl", "it's"):
+        result = demo(corpus)
+        assert result.returncode == 2 and len(result.stderr.splitlines()) == 1, result.stderr
