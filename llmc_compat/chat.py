@@ -43,6 +43,7 @@ from pybpe.dataset.splits import SPLIT_NAMES, checked_splits, hash_split
 from pybpe.errors import ArgumentError, FormatError, file_errors
 from pybpe.folders import make_folder, remove_others, sync_folder
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
+from pybpe.locking import only_writer
 from pybpe.model import END_OF_TEXT
 from pybpe.pretokenize import open_input
 
@@ -214,11 +215,11 @@ def write_chat(
     check_name(name)
     if shard_tokens < 1:
         raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")
-    folder = make_folder(out)
+    folder = _binding.path_text(out)
     unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
     paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in SPLIT_NAMES[: len(splits)]}
-    with _emptied(unfinished):
+    with only_writer(folder), _emptied(unfinished):
         writers = {
             split: SplitWriter(path, unfinished, tok.dtype.itemsize, shard_tokens, min_shard_tokens)
             for split, path in paths.items()
@@ -234,7 +235,7 @@ def write_chat(
         records = {split: writer.records for split, writer in writers.items()}
         trained = {split: _write_masks(chat, unfinished, found) for split, found in records.items()}
         _publish(unfinished, folder, name)
-    _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
+        _binding.write_file(os.path.join(folder, TEMPLATE_NAME), CHAT_TEMPLATE.encode())
     shards = {split: [os.path.join(folder, record.file) for record in found] for split, found in records.items()}
     tokens = {split: sum(record.tokens for record in found) for split, found in records.items()}
     return ChatData(conversations, tokens, trained, shards)

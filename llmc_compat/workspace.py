@@ -21,6 +21,7 @@ from pybpe import _binding
 from pybpe.dataset.splits import checked_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
+from pybpe.locking import only_writer
 from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
 from pybpe.pretokenize import Inputs
 
@@ -114,47 +115,48 @@ def make_workspace(
     _check_arguments(vocab_size, special_tokens, context, dtype, splits)
     shape: dict[str, int | None] = {"layers": layers, "heads": heads, "channels": channels}
     GPT2Config.of_depth(depth, vocab_size, context, pad, **shape)  # refused now, not after training
-    folder = make_folder(out)
-    data = make_folder(os.path.join(folder, "data"))
-    try:
-        tok, manifest = pybpe.prepare(
-            inputs,
-            data,
-            vocab_size=vocab_size,
-            special_tokens=special_tokens,
-            special_ids=special_ids,
-            pattern=pattern,
-            digits=digits,
-            normalizer=normalizer,
-            min_frequency=min_frequency,
-            max_token_length=max_token_length,
-            tie_break=tie_break,
-            splits=splits,
-            split_by=split_by,
-            name=NAME,
-            min_shard_tokens=CPU_BATCH.min_tokens,
-            shard_tokens=shard_tokens,
-            documents=documents,
-            text_key=text_key,
-            workers=workers,
-            progress=progress,
-        )
-    except ShardTooSmallError as error:
-        needed = f"{error.tokens} tokens, and {CPU_BATCH.needs()} are needed"
-        raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
-    _remove_stale_shards(data, manifest)
-    config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
-    workspace = Workspace(folder, tok, manifest, config, dtype)
-    tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
-    model = os.path.join(folder, workspace.model_name)
-    remove_others(f"{glob.escape(model)}.*.tmp", ())  # of killed runs: they are as large as the model
-    write_random_checkpoint(model, config, dtype=dtype, seed=seed)
-    _link_cpu_data(folder, manifest)
-    _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
-    _, findings = check([folder], CPU_BATCH)
-    if findings:
-        raise LimitError(f"the workspace is not fit for llm.c: {findings[0]}")
-    return workspace
+    folder = _binding.path_text(out)
+    with only_writer(folder):
+        data = make_folder(os.path.join(folder, "data"))
+        try:
+            tok, manifest = pybpe.prepare(
+                inputs,
+                data,
+                vocab_size=vocab_size,
+                special_tokens=special_tokens,
+                special_ids=special_ids,
+                pattern=pattern,
+                digits=digits,
+                normalizer=normalizer,
+                min_frequency=min_frequency,
+                max_token_length=max_token_length,
+                tie_break=tie_break,
+                splits=splits,
+                split_by=split_by,
+                name=NAME,
+                min_shard_tokens=CPU_BATCH.min_tokens,
+                shard_tokens=shard_tokens,
+                documents=documents,
+                text_key=text_key,
+                workers=workers,
+                progress=progress,
+            )
+        except ShardTooSmallError as error:
+            needed = f"{error.tokens} tokens, and {CPU_BATCH.needs()} are needed"
+            raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
+        _remove_stale_shards(data, manifest)
+        config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
+        workspace = Workspace(folder, tok, manifest, config, dtype)
+        tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
+        model = os.path.join(folder, workspace.model_name)
+        remove_others(f"{glob.escape(model)}.*.tmp", ())  # of killed runs: they are as large as the model
+        write_random_checkpoint(model, config, dtype=dtype, seed=seed)
+        _link_cpu_data(folder, manifest)
+        _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
+        _, findings = check([folder], CPU_BATCH)
+        if findings:
+            raise LimitError(f"the workspace is not fit for llm.c: {findings[0]}")
+        return workspace
 
 
 def _check_arguments(

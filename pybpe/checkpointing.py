@@ -21,15 +21,23 @@ import time
 import zlib
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 from . import _binding
 from .errors import ArgumentError, FormatError, file_errors
 from .folders import remove_file
 from .formats import counts_file
+from .locking import only_holder
 
 SECONDS = 2.0  # between two blocks
 _KEY = "training"
+
+
+def only_trainer(path: _binding.PathLike) -> AbstractContextManager[None]:
+    """Holds the lock of a checkpoint, a hidden file beside it. FileError if another training writes into it."""
+    name = _binding.path_text(path)
+    return only_holder(os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.lock"), name)
 
 
 class Checkpoint:

@@ -6,12 +6,13 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from . import _binding
 from .arguments import instance, one_of, whole_number
-from .checkpointing import Checkpoint
+from .checkpointing import Checkpoint, only_trainer
 from .counting import CountSettings
 from .counts import Counts, count_inputs
 from .errors import ArgumentError, file_errors
@@ -112,17 +113,19 @@ def train(
         _check_counts(ready, plan.count)
     elif counts is not None:
         ready = Counts(Counts.from_dict(counts).words, plan.count)  # type: ignore[arg-type]
-    saved = None
-    if checkpoint is not None:
-        saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(inputs, ready, sample))
-    if saved is not None and saved.words is not None:
-        words = saved.words
-    elif ready is not None:
-        words = ready.words
-    else:
-        assert inputs is not None
-        words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
-    return plan.tokenizer(_merge(words, plan, saved, progress))
+    with ExitStack() as held:
+        saved = None
+        if checkpoint is not None:
+            held.enter_context(only_trainer(checkpoint))
+            saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(inputs, ready, sample))
+        if saved is not None and saved.words is not None:
+            words = saved.words
+        elif ready is not None:
+            words = ready.words
+        else:
+            assert inputs is not None
+            words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
+        return plan.tokenizer(_merge(words, plan, saved, progress))
 
 
 def train_bpe(

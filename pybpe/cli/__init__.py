@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -111,6 +112,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_streams()
     parser = _parser()
     _complete(parser)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        return _run(parser, argv)
+
+
+def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     try:
         args = parser.parse_args(argv)
         args.run(args)
@@ -133,7 +140,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(error: Exception) -> int:
-    line = " ".join(str(error).split())
+    _tell(str(error))
+    return 2
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """What Python does with a warning here: where in pybpe's code it arose is of no interest."""
+    _tell(f"warning: {message}")
+
+
+def _tell(text: str) -> None:
+    line = " ".join(text.split())
     with suppress(OSError):  # nobody is left to be told
         print(f"pybpe: {line}", file=sys.stderr)
-    return 2

@@ -14,11 +14,11 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance
 from ..dataset import planning
-from ..dataset.journal import only_run
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
 from ..inputs import is_packed
+from ..locking import only_writer
 from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
 from ..pretokenize import Inputs, path_list
@@ -127,11 +127,11 @@ def clean(
     if not given:
         raise ArgumentError("inputs is empty: name at least one file")
     folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
-    staged = stage(given, folder)
-    for name in staged.paths:
-        if os.path.realpath(name) == os.path.realpath(path):
-            raise ArgumentError(f"{name}: is input and output at once; name another output")
-    with only_run(folder):
+    with only_writer(folder, temporary=True):
+        staged = stage(given, folder)
+        for name in staged.paths:
+            if os.path.realpath(name) == os.path.realpath(path):
+                raise ArgumentError(f"{name}: is input and output at once; name another output")
         spool = Spool(folder, _identity(work, staged), resume)
         try:
             with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:

@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError
-from ..folders import give_name, make_folder
+from ..folders import give_name
+from ..locking import FOLDER, only_writer
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from .binarization import check_settings, run
-from .journal import FOLDER
 from .staging import stage
 
 
@@ -64,13 +64,13 @@ def encode_files(
         text_key=text_key,
     )
     given = path_list(inputs)
-    folder = make_folder(f"{path}.unfinished")
-    staged = stage(given, folder)
-    manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
-    (record,) = manifest.shards["train"]
-    give_name(os.path.join(folder, record.file), path)
-    for name in os.listdir(folder):
-        if name != FOLDER:
-            os.unlink(os.path.join(folder, name))
-    os.rmdir(folder)
+    folder = f"{path}.unfinished"
+    with only_writer(folder, temporary=True):
+        staged = stage(given, folder)
+        manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
+        (record,) = manifest.shards["train"]
+        give_name(os.path.join(folder, record.file), path)
+        for name in os.listdir(folder):
+            if name != FOLDER:
+                os.unlink(os.path.join(folder, name))
     return record.tokens

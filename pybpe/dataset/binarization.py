@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
@@ -14,8 +14,8 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, LimitError
-from ..folders import make_folder
 from ..inputs import is_packed
+from ..locking import FOLDER, only_writer
 from ..model import END_OF_TEXT
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
@@ -23,7 +23,6 @@ from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
 from .eot import EOT_MODES
-from .journal import FOLDER, only_run
 from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
@@ -122,9 +121,10 @@ def binarize(
     )
     given = path_list(inputs)
     check_name(name or "")
-    folder = make_folder(out)
-    staged = stage(given, folder)
-    return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
+    folder = _binding.path_text(out)
+    with only_writer(folder):
+        staged = stage(given, folder)
+        return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
 
 
 def run(
@@ -138,9 +138,14 @@ def run(
     resume: bool,
     progress: bool | None,
     hashed: bool = True,
+    beside: Callable[[], None] = lambda: None,
 ) -> Manifest:
-    """`binarize` with checked settings and inputs that can be read again. `hashed`: whether the manifest has the
-    SHA-256 of shards."""
+    """`binarize` with checked settings and inputs that can be read again, by whoever holds the folder's lock.
+
+    Args:
+        hashed: whether the manifest has the SHA-256 of shards.
+        beside: see Conversion.
+    """
     splits = tuple(settings["splits"])
     kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
@@ -157,11 +162,11 @@ def run(
     identity = repr((__version__, settings, name, description, planning.TASK_BYTES, staged.identities)).encode(
         "utf-8", "surrogateescape"
     )
+    digest = hashlib.sha256(identity).hexdigest()
     total = None if any(is_packed(p) or kinds.kind(p) == "parquet" for p in staged.paths) else _size(staged.paths)
-    with only_run(folder):
-        conversion = Conversion(plan, encoder, layout, len(splits), hashlib.sha256(identity).hexdigest(), resume)
-        records = conversion.run(workers, executor, total, progress)
-        return conversion.finish(tok, settings, description, records)
+    conversion = Conversion(plan, encoder, layout, len(splits), digest, resume, beside)
+    records = conversion.run(workers, executor, total, progress)
+    return conversion.finish(tok, settings, description, records)
 
 
 def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from itertools import islice
@@ -15,12 +15,13 @@ from ..errors import ArgumentError, FileError, FormatError, LimitError, file_err
 from ..folders import remove_file, write_through
 from ..progress import Progress
 from ..tokenizer import Tokenizer
+from ..warning import warn
 from .encoding import TaskEncoder
 from .journal import Journal
 from .manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, record_file
 from .planning import Plan
 from .running import Result, run_by_executor, run_local
-from .split_writer import Layout, SplitWriter
+from .split_writer import Layout, SplitState, SplitWriter, file_names
 from .splits import SPLIT_NAMES
 from .writers import raw
 
@@ -39,17 +40,26 @@ class Conversion:
         splits: how many there are.
         identity: a hash of everything that the result depends on.
         resume: whether an earlier run's state counts.
+        beside: writes what is to lie beside the shards; called just before the first of them gets its name.
     """
 
     def __init__(
-        self, plan: Plan, encoder: TaskEncoder, layout: Layout, splits: int, identity: str, resume: bool
+        self,
+        plan: Plan,
+        encoder: TaskEncoder,
+        layout: Layout,
+        splits: int,
+        identity: str,
+        resume: bool,
+        beside: Callable[[], None],
     ) -> None:
-        self._plan, self._encoder, self._layout = plan, encoder, layout
+        self._plan, self._encoder, self._layout, self._beside = plan, encoder, layout, beside
         self._journal = Journal(layout.folder, identity, splits, resume)
         self._tasks = self._journal.tasks
         self._writers: list[SplitWriter] = []
         self._done = 0  # bytes of input
         self._saved = time.monotonic()
+        self._has_begun = False  # whether the folder is this run's: see _begin
 
     def run(self, workers: int | None, executor: Executor | None, total: int | None, progress: bool | None) -> Records:
         """Does what is left to do, up to the last shard. Returns their records by split.
@@ -59,6 +69,7 @@ class Conversion:
             total: bytes of input, if that is known.
         """
         try:
+            self._begin(self._files(self._journal.states))
             for split, state in zip(SPLIT_NAMES, self._journal.states):
                 self._writers.append(SplitWriter(self._layout, split, state))
             with Progress("encoding", total, "B", progress) as bar:
@@ -71,7 +82,7 @@ class Conversion:
             self._close()
         except (ArgumentError, FormatError, LimitError):
             self._close()
-            self._journal.remove()  # other input is needed: nothing here would be of use
+            self._drop()
             raise
         except OSError as error:
             self._close()
@@ -101,10 +112,41 @@ class Conversion:
 
     def _checkpoint(self) -> None:
         """See journal.py for the order and its reason."""
-        self._journal.save(self._tasks, [writer.sync() for writer in self._writers])
+        states = [writer.sync() for writer in self._writers]
+        files = self._files(states)
+        self._journal.save(self._tasks, states, files)
+        self._begin(files)
         for writer in self._writers:
             writer.publish()
         self._saved = time.monotonic()
+
+    def _files(self, states: Sequence[SplitState]) -> list[str]:
+        """The names of all files that are published, or will be after the journal is saved."""
+        return [name for split, state in zip(SPLIT_NAMES, states) for name in file_names(self._layout, split, state)]
+
+    def _begin(self, files: Sequence[str]) -> None:
+        """Before the first of this run's files gets its name: removes those of earlier runs, the manifest first, since
+        it would lie from then on."""
+        if self._has_begun or not files:
+            return
+        self._has_begun = True
+        paths = [os.path.join(self._layout.folder, name) for name in self._journal.older]
+        left = [path for path in paths if os.path.lexists(path)]
+        if left:
+            some = "a file" if len(left) == 1 else f"{len(left)} files"
+            warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
+        for path in sorted(left, key=lambda path: os.path.basename(path) != FILE_NAME):
+            if os.path.basename(path) not in files:
+                remove_file(path)
+        self._journal.older = []
+        self._beside()
+
+    def _drop(self) -> None:
+        """Other input is needed: what is here would be of no use, and programs would read shards that have a name."""
+        if self._has_begun:
+            for name in self._files([writer.state for writer in self._writers]):
+                remove_file(os.path.join(self._layout.folder, name))
+        self._journal.remove()
 
     def _close(self) -> None:
         """Leaves the files. That a close fails too is not what the user of a run that fails should hear of; in one
@@ -134,7 +176,7 @@ class Conversion:
     def finish(
         self, tok: Tokenizer, settings: dict[str, Any], description: dict[str, object], records: Records
     ) -> Manifest:
-        """Writes the manifest and what else belongs to the shards; drops the files of an older run.
+        """Writes the manifest and what else belongs to the shards.
 
         Args:
             settings, description: what the manifest says of the call and of the tokenizer.
@@ -147,7 +189,6 @@ class Conversion:
             records,
             self._companions(tok, records),
         )
-        self._remove_older(manifest)
         self._write(FILE_NAME, manifest.to_json())
         self._journal.remove()
         return manifest
@@ -166,12 +207,3 @@ class Conversion:
         path = os.path.join(self._layout.folder, name)
         write_through(os.path.join(self._layout.unfinished, name), path, data)
         return path
-
-    def _remove_older(self, manifest: Manifest) -> None:
-        """Shards of an older run that this one has not replaced would be read with this one's."""
-        try:
-            older = Manifest.load(self._layout.folder)
-        except (FileError, FormatError):
-            return
-        for name in set(older.file_names) - set(manifest.file_names):
-            remove_file(os.path.join(self._layout.folder, name))

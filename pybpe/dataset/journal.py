@@ -10,52 +10,28 @@ many tasks are done, and the state of each split after them. At a checkpoint, in
 
 So whenever the process dies, the journal counts tokens that are there, and what came after it is made again,
 from the same tasks, to the same bytes. The folder is removed at the end.
+
+The journal also names the files that earlier runs have published, and that this one has not replaced yet. Programs
+find shards by a pattern, so they would read those together with this run's. They are removed before the first shard of
+this run is published; until then the folder stays what it was.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from typing import Any
 
 from .. import _binding
-from ..errors import file_error, file_errors
+from ..errors import FileError, FormatError, file_errors
 from ..folders import make_folder
+from ..locking import FOLDER, LOCK
+from .manifest import FILE_NAME, Manifest, is_plain_name
 from .split_writer import SplitState
 
-FOLDER = ".pybpe-unfinished"
 NAME = "journal.json"
 STAGED = "input-"  # how the names of what a run makes before its journal begin: inputs that were copied, a tokenizer
-_LOCK = STAGED + "lock"
-
-
-@contextmanager
-def only_run(folder: str) -> Iterator[None]:
-    """Two runs at once would write into one another's files. The lock is the process's own: its workers do not inherit
-    it, and a kill ends it.
-
-    Raises:
-        FileError: another process is writing into this folder.
-    """
-    path = os.path.join(make_folder(os.path.join(folder, FOLDER)), _LOCK)
-    with file_errors(path, "cannot be written"):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            os.close(handle)
-            problem = "another process is writing into it; wait for that one, or name another folder"
-            raise file_error(error.errno, f"{folder}: {problem}") from None
-        # Else the file system has no locks.
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # nothing was written into it
-            os.close(handle)
 
 
 class Journal:
@@ -70,46 +46,64 @@ class Journal:
     Attributes:
         tasks: how many are done.
         states: of each split.
+        older: names of the files that earlier runs, finished or not, have left in the output folder.
     """
 
     def __init__(self, folder: str, identity: str, splits: int, resume: bool) -> None:
-        self.folder = os.path.join(folder, FOLDER)
+        self.folder = make_folder(os.path.join(folder, FOLDER))
         self._path = os.path.join(self.folder, NAME)
         self._identity = identity
         self.tasks = 0
         self.states = [SplitState() for _ in range(splits)]
-        if not (resume and self._load()):
+        found = self._read()
+        if resume and found.get("identity") == identity:
+            self.tasks, self.states = found["tasks"], found["states"]
+            self.older: list[str] = found["older"]
+        else:
+            self.older = sorted({*found.get("older", ()), *found.get("files", ()), *_files_of_manifest(folder)})
+            self.save(0, self.states, ())
             self._clean()
-            make_folder(self.folder)
 
-    def _load(self) -> bool:
+    def _read(self) -> dict[str, Any]:
+        """What the journal says that is there; nothing if there is none, or one that was damaged."""
         try:
             with open(self._path, "rb") as stream:
                 data = json.load(stream)
-            if data["identity"] != self._identity:
-                return False
-            self.tasks, self.states = data["tasks"], [SplitState.from_json(state) for state in data["states"]]
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
-        return True
+            states = [SplitState.from_json(state) for state in data["states"]]
+            whole = isinstance(data["tasks"], int) and all(map(is_plain_name, data["files"] + data["older"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+        return {**data, "states": states} if whole else {}
 
-    def save(self, tasks: int, states: Sequence[SplitState]) -> None:
-        """Replaces journal.json."""
-        data = {"identity": self._identity, "tasks": tasks, "states": [state.to_json() for state in states]}
+    def save(self, tasks: int, states: Sequence[SplitState], files: Sequence[str]) -> None:
+        """Replaces journal.json. `files`: the names of all files that are published, or will be now."""
+        data = {
+            "identity": self._identity,
+            "tasks": tasks,
+            "states": [state.to_json() for state in states],
+            "files": list(files),
+            "older": self.older,
+        }
         _binding.write_file(self._path, json.dumps(data).encode())
 
     def remove(self) -> None:
         """The run is done, or is not to go on. The journal goes last: a kill in between changes nothing."""
         with file_errors(self.folder, "cannot be removed"):
             for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
-                os.unlink(os.path.join(self.folder, name))
-            os.rmdir(self.folder)
+                if name != LOCK:
+                    os.unlink(os.path.join(self.folder, name))
 
     def _clean(self) -> None:
         """Removes what a run left, except staged inputs and tokenizers, which are this run's."""
-        if not os.path.isdir(self.folder):
-            return
         with file_errors(self.folder, "cannot be cleaned"):
             for name in os.listdir(self.folder):
-                if not name.startswith(STAGED):
+                if name != NAME and not name.startswith(STAGED):
                     os.unlink(os.path.join(self.folder, name))
+
+
+def _files_of_manifest(folder: str) -> list[str]:
+    """The names of the files that a finished run has written, its manifest among them."""
+    try:
+        return [FILE_NAME, *Manifest.load(folder).file_names]
+    except (FileError, FormatError):
+        return []

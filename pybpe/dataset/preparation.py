@@ -16,13 +16,14 @@ from .. import _binding
 from .._version import __version__
 from ..counting import CountSettings
 from ..folders import make_folder
+from ..locking import FOLDER, only_writer
 from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
 from ..pattern import Pattern
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_settings, name_of, run
-from .journal import FOLDER, STAGED
+from .journal import STAGED
 from .kinds import Kinds
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
@@ -107,19 +108,25 @@ def prepare(
     kinds = Kinds(documents, text_key, has_mark)
     cut = Pattern(pattern, digits)
     counting = CountSettings(cut, tuple(specials), normalizer)
-    folder = make_folder(out)
-    staged = stage(given, folder)
-    cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
-    plan = Plan(staged.paths, kinds, splits, split_by, cutting)
-    words = TrainWords(kinds, tuple(splits), counting)
-    count = partial(count_train_split, plan, words, workers, executor, progress)
-    identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)
-    tok = _trained(folder, identity, lambda: merge(counts=count(), progress=progress))
+    folder = _binding.path_text(out)
+    with only_writer(folder):
+        staged = stage(given, folder)
+        cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
+        plan = Plan(staged.paths, kinds, splits, split_by, cutting)
+        words = TrainWords(kinds, tuple(splits), counting)
+        count = partial(count_train_split, plan, words, workers, executor, progress)
+        identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)
+        tok = _trained(folder, identity, lambda: merge(counts=count(), progress=progress))
+        name = name or name_of(given, staged)
+        settings = settings_for(tok.n_vocab)
+        save = partial(_save, tok, folder)
+        return tok, run(tok, settings, staged, folder, name, workers, executor, True, progress, beside=save)
+
+
+def _save(tok: Tokenizer, folder: str) -> None:
+    """The tokenizer's files appear with its first shard: until then those of an earlier run fit the shards there."""
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
-    name = name or name_of(given, staged)
-    settings = settings_for(tok.n_vocab)
-    return tok, run(tok, settings, staged, folder, name, workers, executor, True, progress)
 
 
 def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:

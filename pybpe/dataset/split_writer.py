@@ -120,6 +120,15 @@ class SplitState:
         return cls(**{**data, **facts, "closed": [Facts(**closed) for closed in data["closed"]]})
 
 
+def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
+    """The files of a split's shards that are published, or closed, which the next checkpoint publishes; with what
+    belongs to them."""
+    count = len(state.records) + len(state.closed)
+    names = [os.path.basename(layout.path(split, index)) for index in range(count)]
+    companion = layout.format.companion_name
+    return names if companion is None else [*names, *map(companion, names)]
+
+
 class SplitWriter:
     """Writes the tokens of one split.
 
@@ -145,6 +154,11 @@ class SplitWriter:
     def records(self) -> list[ShardRecord]:
         """Of the published shards."""
         return [ShardRecord(**record) for record in self._state.records]
+
+    @property
+    def state(self) -> SplitState:
+        """As of now: only that of the last checkpoint goes with what is on disk."""
+        return self._state
 
     @property
     def has_ready(self) -> bool:

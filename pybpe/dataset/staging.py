@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from ..errors import file_errors
 from ..folders import make_folder
 from ..inputs import input_files
+from ..locking import FOLDER
 from ..pretokenize import BLOCK_BYTES, open_input
-from .journal import FOLDER, STAGED
+from .journal import STAGED
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import random
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, Error
+from ..locking import FOLDER
 from ..tokenizer import Tokenizer
 from .hashing import file_sha256
+from .journal import NAME as JOURNAL_NAME
 from .manifest import FileRecord, Manifest, ShardRecord
+from .splits import SPLIT_NAMES
 from .token_lengths import token_lengths
 from .writers import FORMATS
 
@@ -40,7 +44,8 @@ class Problem:
 def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Manifest, list[Problem]]:
     """Checks a folder of token files against its manifest.
 
-    Every file: its size and its SHA-256. With a tokenizer also: that it is the manifest's; every id, against
+    Every file: its size and its SHA-256. Token files that the manifest does not list are problems too, since programs
+    that find shards by a pattern read them. With a tokenizer also: that it is the manifest's; every id, against
     the vocabulary; the bytes of text that all ids of a file stand for; and some documents of each, which
     must encode again to the ids that they were decoded from.
 
@@ -62,6 +67,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     if tok is not None and tok.model.fingerprint() != manifest.tokenizer.get("fingerprint"):
         problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
         tok = None
+    problems += _unlisted(name, manifest)
     for record in manifest.files:
         problems += _file_problems(name, record)
     for shard in (shard for shards in manifest.shards.values() for shard in shards):
@@ -70,6 +76,23 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
             found = list(_token_problems(name, shard, manifest, tok))
         problems += found
     return manifest, problems
+
+
+def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
+    """What programs that read the folder would take for its token files, though the manifest does not list it."""
+    if os.path.exists(os.path.join(folder, FOLDER, JOURNAL_NAME)):
+        fault = "a run that writes into this folder is not finished: run the same command again"
+        yield Problem(FOLDER, fault)
+    form = FORMATS.get(str(manifest.settings.get("format")))
+    listed = set(manifest.file_names)
+    for split in SPLIT_NAMES if form is not None else ():
+        assert form is not None
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), form.pattern(split)))):
+            if os.path.basename(path) not in listed:
+                fault = (
+                    "the manifest does not list it; programs that find token files by a pattern read it too: remove it"
+                )
+                yield Problem(os.path.basename(path), fault)
 
 
 def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Problem]:

@@ -83,7 +83,7 @@ class Trial:
     @staticmethod
     def is_unnamed(name: str) -> bool:
         """Whether it is the state of a run that may go on, or a temporary file."""
-        return HIDDEN in name or name.endswith((".tmp", ".checkpoint"))
+        return HIDDEN in name or name.endswith((".tmp", ".checkpoint", ".lock"))
 
     def again(self) -> str:
         """Runs it again without a fault; what is wrong then, or ""."""

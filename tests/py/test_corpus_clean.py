@@ -427,7 +427,7 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("one\n\ntwo\n")
     out = tmp_path / "o.jsonl"
     holds = (
-        "import sys; from pybpe.dataset.journal import only_run\nwith only_run(sys.argv[1]): print(flush=True); input()"
+        "import sys; from pybpe.locking import only_writer\nwith only_writer(sys.argv[1]): print(flush=True); input()"
     )
     command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -21,7 +21,9 @@ from texts import english
 import pybpe
 from pybpe import _binding
 from pybpe.dataset import conversion, planning, spool
-from pybpe.dataset.journal import FOLDER
+from pybpe.dataset.verification import verify
+from pybpe.locking import FOLDER
+from pybpe.warning import PybpeWarning
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +122,60 @@ def test_what_changed_begins_anew(tok: pybpe.Tokenizer, corpus: list[Path], tmp_
     pybpe.binarize(tok, corpus, tmp_path / "out")
     pybpe.binarize(tok, corpus, tmp_path / "fresh")
     assert content(tmp_path / "out") == content(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("format", ["llmc", "megatron", "raw", "npy"])
+def test_shards_of_a_killed_run_with_other_options_do_not_stay(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, format: str
+) -> None:
+    """Programs find shards by a pattern: an old one would be trained on with the new ones."""
+    given: dict[str, Any] = {"format": format, "workers": 1, "progress": False}
+    small, large = {"shard_tokens": 2500, "name": "a", **given}, {"shard_tokens": 50_000, "name": "a", **given}
+    pybpe.binarize(tok, corpus, tmp_path / "expected", **large)
+    out = tmp_path / "out"
+    for points in ([60], [60, 3], [90, 2, 30], [90, 0, 1, 2, 3]):
+        deaths = [run_and_die(points[0], (tok, corpus, out), small)]
+        for point in points[1:]:  # the next one dies at its beginning, in the middle of removing them
+            deaths.append(run_and_die(point, (tok, corpus, out), {**small, "eot": "append"}))
+        (out / "a_train_000077.bin.mine").write_bytes(b"not ours")
+        pybpe.binarize(tok, corpus, out, **large)
+        assert deaths.count(True) > 0 and (out / "a_train_000077.bin.mine").exists()
+        (out / "a_train_000077.bin.mine").unlink()
+        assert content(out) == content(tmp_path / "expected")
+
+
+def test_what_is_replaced_is_said_and_stays_until_then(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
+    before = content(out)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b'{"text": "x"}\n{')
+    with pytest.raises(pybpe.FormatError):
+        pybpe.binarize(tok, bad, out)
+    assert content(out) == before and verify(out, tok)[1] == []
+    with pytest.raises(pybpe.FormatError):  # and so late that new shards have got their names
+        pybpe.binarize(tok, [*corpus, bad], out, shard_tokens=7000, name="new", workers=1)
+    assert content(out) == {}
+    pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
+    with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
+        pybpe.binarize(tok, corpus[:1], out, name="new")
+    assert not list(out.glob("old*"))
+
+
+def test_verify_names_shards_that_the_manifest_does_not_list(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    pybpe.binarize(tok, corpus, out, name="corpus")
+    (out / "corpus_train_000007.bin").write_bytes((out / "corpus_train_000000.bin").read_bytes())
+    (out / "notes.txt").write_text("mine")
+    assert [problem.file for problem in verify(out, tok)[1]] == ["corpus_train_000007.bin"]
+    (out / "corpus_train_000007.bin").unlink()
+    (out / FOLDER).mkdir()
+    (out / FOLDER / "journal.json").write_text("{}")
+    assert [problem.file for problem in verify(out, tok)[1]] == [FOLDER]
 
 
 def test_a_journal_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
@@ -280,9 +336,9 @@ def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path]
 
 HOLD = """
 import sys
-from pybpe.dataset.journal import only_run
+from pybpe.locking import only_writer
 
-with only_run(sys.argv[1]):
+with only_writer(sys.argv[1]):
     print("holds", flush=True)
     sys.stdin.read()
 """

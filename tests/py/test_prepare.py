@@ -121,3 +121,14 @@ def test_what_no_training_can_mend_is_refused_before_it(
     with pytest.raises(Error, match=message):
         pybpe.prepare(corpus, tmp_path / "out", **{"vocab_size": 300, **settings})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path, tmp_path: Path) -> None:
+    def content() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+
+    pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
+    before = content()
+    with pytest.raises(pybpe.LimitError):
+        pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6)
+    assert content() == before

@@ -97,6 +97,10 @@ class Format:
         """Whether a split may have several files."""
         return "{index" in self.file
 
+    def pattern(self, split: str) -> str:
+        """A glob pattern that finds the files of a split, whatever {name} and {index} are."""
+        return self.file.replace("{name}", "*").replace("{split}", split).replace("{index:06d}", "*")
+
     @property
     def is_flat(self) -> bool:
         """Whether the file is a header with the ids behind it."""

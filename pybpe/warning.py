@@ -1,0 +1,21 @@
+"""What a caller should know although nothing failed: a Python warning, which the command line prints as one line."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+
+class PybpeWarning(UserWarning):
+    """The class of all warnings of this package, for `warnings.filterwarnings`."""
+
+
+def warn(message: str) -> None:
+    """Warns whoever called the package: the place that is shown is the first one outside it."""
+    import sys
+
+    here = os.path.dirname(__file__) + os.sep
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, PybpeWarning, stacklevel=level)

@@ -1,0 +1,172 @@
+"""A second writer into a folder, or of a checkpoint, is refused before it has changed anything."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from corpora import EOT, documents, small_tokenizer
+
+import pybpe
+from llmc_compat import chat
+from llmc_compat.workspace import make_workspace
+from pybpe.locking import FOLDER, LOCK, only_holder, only_writer
+from pybpe.model import CONTROL_TOKENS
+
+HOLD = """
+import sys
+from pybpe.locking import only_holder, only_writer
+
+with only_writer(sys.argv[1]) if len(sys.argv) == 2 else only_holder(*sys.argv[1:]):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process_holds(*arguments: object) -> Iterator[None]:
+    command = [sys.executable, "-c", HOLD, *map(str, arguments)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"holds\n"
+        yield
+        other.kill()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(EOT.join(documents(40)), encoding="utf-8")
+    return path
+
+
+def binarize(corpus: Path, out: Path) -> object:
+    return pybpe.binarize(small_tokenizer(), corpus, out / "o", progress=False)
+
+
+def prepare(corpus: Path, out: Path) -> object:
+    return pybpe.prepare(corpus, out / "o", vocab_size=400, progress=False)
+
+
+def workspace(corpus: Path, out: Path) -> object:
+    shape = {"layers": 1, "heads": 2, "channels": 8, "context": 64}
+    return make_workspace(corpus, out / "o", vocab_size=400, splits=(1, 1), **shape, progress=False)
+
+
+def write_chat(corpus: Path, out: Path) -> object:
+    tok = pybpe.train(iter(documents(8)), vocab_size=320, special_tokens=CONTROL_TOKENS)
+    return chat.write_chat(tok, [corpus], out / "o")
+
+
+def clean(corpus: Path, out: Path) -> object:
+    return pybpe.corpus.clean(corpus, out / "o.jsonl", workers=1, progress=False)
+
+
+def encode_files(corpus: Path, out: Path) -> object:
+    return pybpe.encode_files(small_tokenizer(), corpus, out / "o.npy", progress=False)
+
+
+def train(corpus: Path, out: Path) -> object:
+    return pybpe.train(corpus, vocab_size=400, checkpoint=out / "o.checkpoint", progress=False)
+
+
+FOLDERS = {
+    binarize: "o",
+    prepare: "o",
+    workspace: "o",
+    write_chat: "o",
+    clean: ".o.jsonl.unfinished",
+    encode_files: "o.npy.unfinished",
+}
+
+
+@pytest.mark.parametrize("write", FOLDERS, ids=lambda write: write.__name__)
+def test_a_refused_writer_has_changed_nothing(
+    corpus: Path, tmp_path: Path, write: Callable[[Path, Path], object]
+) -> None:
+    out = tmp_path / "out"
+    folder = out / FOLDERS[write]
+    (folder / FOLDER).mkdir(parents=True)
+    for name in ("tokenizer.json", "tokenizer.bin", "README.md", f"{FOLDER}/input-0", f"{FOLDER}/journal.json"):
+        (folder / name).write_bytes(b"of the other")
+    with another_process_holds(folder):
+        before = content(out)
+        with pytest.raises(pybpe.FileError, match="another process is writing into it"):
+            write(corpus, out)
+        assert content(out) == before
+
+
+def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "o.checkpoint").write_bytes(b"of the other")
+    with another_process_holds(tmp_path / ".o.checkpoint.lock", "o.checkpoint"):
+        with pytest.raises(pybpe.FileError, match="o.checkpoint: another process is writing into it"):
+            train(corpus, tmp_path)
+        assert (tmp_path / "o.checkpoint").read_bytes() == b"of the other"
+    (tmp_path / "o.checkpoint").unlink()
+    train(corpus, tmp_path)
+    assert content(tmp_path).keys() == {"corpus.txt"}
+
+
+@pytest.mark.parametrize("write", ["binarize", "corpus"])
+def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_path: Path, write: str) -> None:
+    """Both are the real commands. The first one reads slowly: it waits for the rest of its input."""
+    small_tokenizer().save(tmp_path / "tok.json")
+    out = tmp_path / ("out" if write == "binarize" else "out.jsonl")
+    arguments = ["-t", tmp_path / "tok.json", "--splits", "1"] if write == "binarize" else []
+    command = [sys.executable, "-m", "pybpe", write, "-", "-o", out, *arguments, "--quiet"]
+    lock = (out if write == "binarize" else tmp_path / ".out.jsonl.unfinished") / FOLDER / LOCK
+    text = corpus.read_bytes()
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as first:
+        assert first.stdin is not None
+        first.stdin.write(text[:5000])
+        first.stdin.flush()
+        while not lock.exists():
+            pass
+        second = subprocess.run(command, input=b"other text", capture_output=True, check=False)
+        assert second.returncode == 2 and b"another process is writing into it" in second.stderr
+        first.stdin.write(text[5000:])
+    assert first.returncode == 0
+    if write == "binarize":
+        pybpe.binarize(small_tokenizer(), corpus, tmp_path / "alone", splits=(1,), name="stdin", progress=False)
+        shard = "stdin_train_000000.bin"
+        assert (out / shard).read_bytes() == (tmp_path / "alone" / shard).read_bytes()
+    else:
+        assert len(out.read_text().splitlines()) == 40
+    assert not lock.parent.exists()
+
+
+def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: Path) -> None:
+    """A lock of the operating system belongs to the process: it would let them all in."""
+    refused: list[str] = []
+
+    def write() -> None:
+        try:
+            binarize(corpus, tmp_path)
+        except pybpe.FileError as error:
+            refused.append(str(error))
+
+    with only_writer(str(tmp_path / "o")):
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+    assert len(refused) == 1 and "another thread is writing into it" in refused[0]
+    write()
+    assert len(refused) == 1 and (tmp_path / "o" / "manifest.json").exists()
+
+
+def test_a_lock_file_that_was_removed_in_between_protects_nobody(tmp_path: Path) -> None:
+    """Whoever had opened it before its owner ended holds a lock that nobody else sees: it has to look again."""
+    lock = tmp_path / "lock"
+    with only_holder(str(lock), "x"):
+        lock.unlink()
+        lock.write_bytes(b"of another writer")
+    assert lock.read_bytes() == b"of another writer"  # not removed by one whose own file was another
+    with another_process_holds(lock, "x"), pytest.raises(pybpe.FileError, match="another process"):
+        with only_holder(str(lock), "x"):
+            pass
