@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LimitError,
         MissingExtraError,
         OutOfMemoryError,
+        UnknownIdError,
         UnsupportedError,
         WorkerError,
     )
@@ -52,6 +53,7 @@ __all__ = [
     "OutOfMemoryError",
     "Template",
     "Tokenizer",
+    "UnknownIdError",
     "UnsupportedError",
     "WorkerError",
     "__version__",
@@ -79,6 +81,7 @@ _HOMES = {
     "OutOfMemoryError": "errors",
     "Template": "template",
     "Tokenizer": "tokenizer",
+    "UnknownIdError": "errors",
     "UnsupportedError": "errors",
     "WorkerError": "errors",
     "binarize": "dataset",

@@ -63,7 +63,7 @@ class TextEncoder:
         """The ids of all texts joined, gathering text only up to the next cut."""
         pending = bytearray()
         enough = _ITERABLE_BYTES
-        for text in texts:
+        for text in whole_characters(texts):
             pending += utf8(text)
             if len(pending) < enough:
                 continue
@@ -287,6 +287,22 @@ class TextEncoder:
             ids = {text: self._model.specials[text] for text in texts}
             self._matchers[texts] = _binding.Specials(ids) if ids else None
         return self._matchers[texts]
+
+
+def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
+    """The texts, with no surrogate pair between two of them: they give the bytes that they give joined."""
+    half = ""
+    for text in texts:
+        if isinstance(text, str):
+            text = half + text
+            half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+            yield text[: len(text) - len(half)]
+        else:
+            if half and len(utf8(text)):
+                yield half
+                half = ""
+            yield text
+    yield half
 
 
 def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[bytes, int | None]]:

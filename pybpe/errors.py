@@ -21,6 +21,13 @@ class ArgumentError(Error, ValueError):
     """An argument is outside what the function accepts."""
 
 
+class UnknownIdError(ArgumentError, KeyError):
+    """An id that is not in the vocabulary: a ValueError as all wrong arguments, and a KeyError as in tiktoken."""
+
+    def __str__(self) -> str:  # KeyError would quote it
+        return str(self.args[0])
+
+
 class FormatError(Error, ValueError):
     """A file's content is not what its format demands. `offset` is the byte at which that showed."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._binding import IdBuffer
 from .arguments import instance, shown
-from .errors import ArgumentError
+from .errors import ArgumentError, UnknownIdError
 
 if TYPE_CHECKING:
     import numpy
@@ -75,7 +75,7 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
         except TypeError:
             known = False
         if not known or (unused and not unused[i]):
-            return ArgumentError(
+            return UnknownIdError(
                 f"{shown(i)} at position {position} is not an id of this vocabulary (0 to {vocab_size - 1})"
                 + (", where it is unused" if known else "")
             )

@@ -24,7 +24,7 @@ _OTHER_ENDS = ("<|end_of_text|>",)
 SPECIAL_IDS = ("first", "after_bytes", "last")
 
 MOST_IDS = 1 << 24
-_UNUSED_IDS = 4096  # so many at least may be unused
+_UNUSED_IDS = 1 << 20  # so many at least may be unused: they take some 40 bytes each
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,12 @@ def id_problem(ids: Collection[object]) -> str | None:
 
 def check_specials(specials: Iterable[str]) -> list[str]:
     """The special tokens as a list, those of a set sorted; ArgumentError for an empty or repeated one, or one that is
-    no str."""
+    no str. A mapping is refused as well: its ids would be lost."""
+    if isinstance(specials, Mapping):
+        raise ArgumentError(
+            "special_tokens is a mapping with ids, but here pybpe chooses the ids: pass a list of the strings;"
+            " Tokenizer(vocab, merges, special_tokens) takes ids"
+        )
     if isinstance(specials, (str, bytes)):
         raise ArgumentError("special_tokens is a list of strings, not one string")
     if not isinstance(specials, Iterable):
@@ -185,6 +190,24 @@ def check_specials(specials: Iterable[str]) -> list[str]:
             raise ArgumentError(f"the special token {text!r} holds a lone surrogate: not valid Unicode")
         found[text] = None
     return list(found)
+
+
+def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
+    """The special tokens that `check_specials` takes, each with its id if it comes with one.
+
+    Raises:
+        ArgumentError: also for what is no id, and for an id that is given twice.
+    """
+    if not isinstance(specials, Mapping):
+        return dict.fromkeys(check_specials(specials))
+    found: dict[str, int | None] = {}
+    owners: dict[int, str] = {}
+    for text in check_specials(list(specials)):
+        i = whole_number(f"the id of the special token {text!r:.80}", specials[text], 0, MOST_IDS - 1)
+        if owners.setdefault(i, text) != text:
+            raise ArgumentError(f"the special tokens {owners[i]!r:.80} and {text!r:.80} have the same id, {i}")
+        found[text] = i
+    return found
 
 
 def lay_out(

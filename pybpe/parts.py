@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .arguments import instance, shown, whole_number
 from .errors import ArgumentError
-from .model import MOST_IDS, Model
+from .model import MOST_IDS, Model, id_problem
 from .normalize import check_normalizer
 from .pattern import Pattern
 
@@ -14,26 +14,33 @@ from .pattern import Pattern
 def model_of_parts(
     vocab: Mapping[int, bytes],
     merges: Sequence[tuple[bytes, bytes]],
-    specials: Sequence[str],
+    specials: Mapping[str, int | None],
     pattern: Pattern,
     normalizer: str | None,
 ) -> Model:
-    """Gives every part its id. A special takes the id of a vocabulary entry with its text, unless BPE needs
-    that entry; else it is appended."""
+    """Gives every part its id. A special without an id takes that of a vocabulary entry with its text, unless BPE
+    needs that entry; else it is appended."""
     check_normalizer(normalizer)
     tokens = _tokens(vocab)
     instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
     merges = [_merge(rank, merge) for rank, merge in enumerate(merges)]
+    given = {text: i for text, i in specials.items() if i is not None}
+    owned = set(given.values())
+    by_bytes = {token: i for i, token in enumerate(tokens) if token and i not in owned}
+    if problem := id_problem(given.values()):
+        raise ArgumentError(f"special_tokens: {problem}")
+    _place(given, tokens)
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
-    by_bytes = {token: i for i, token in enumerate(tokens) if token}
     special_ids = {}
-    for text in specials:
+    for text, wanted in specials.items():
         data = text.encode("utf-8")
-        if data in by_bytes and data not in needed:
-            special_ids[text] = by_bytes[data]
-        else:
-            special_ids[text] = len(tokens)
-            tokens.append(data)
+        known = by_bytes.get(data) if data not in needed else None
+        if wanted is None:
+            wanted = len(tokens) if known is None else known
+            tokens += [data] if known is None else []
+        elif known is not None:
+            raise ArgumentError(f"the special token {text!r:.80} has id {wanted}, but id {known} in vocab")
+        special_ids[text] = wanted
     pairs = []
     for rank, (left, right) in enumerate(merges):
         if left not in by_bytes or right not in by_bytes:
@@ -42,10 +49,24 @@ def model_of_parts(
     return Model(tokens, pairs, special_ids, pattern, normalizer)
 
 
+def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:
+    """Puts specials at their ids. ArgumentError if another token is there."""
+    tokens += [b""] * (max(specials.values(), default=-1) + 1 - len(tokens))
+    for text, i in specials.items():
+        data = text.encode("utf-8")
+        if tokens[i] not in (b"", data):
+            raise ArgumentError(
+                f"the special token {text!r:.80} cannot have id {i}, which belongs to {tokens[i]!r:.80}"
+            )
+        tokens[i] = data
+
+
 def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
     """The tokens by id; b"" for an unused one."""
     instance("vocab", vocab, Mapping, "a dictionary id -> bytes")
     by_id = {whole_number("an id in vocab", i, 0, MOST_IDS - 1): token for i, token in vocab.items()}
+    if problem := id_problem(by_id):
+        raise ArgumentError(f"vocab: {problem}")
     tokens = [b""] * (max(by_id, default=-1) + 1)
     for i, token in by_id.items():
         instance(f"vocab[{i}]", token, bytes, "bytes")

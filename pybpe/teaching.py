@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .arguments import whole_number
 from .errors import ArgumentError
-from .model import END_OF_TEXT
+from .model import END_OF_TEXT, check_specials
 
 UNKNOWN = "<|unk|>"
 END_OF_WORD = "</w>"
@@ -24,6 +24,7 @@ class _TokenTable:
     """What both have in common: a vocabulary of strings, the specials last."""
 
     def __init__(self, tokens: Iterable[str], special_tokens: Sequence[str]) -> None:
+        special_tokens = check_specials(special_tokens)
         ordinary = dict.fromkeys(token for token in tokens if token not in special_tokens)
         self._tokens = [*ordinary, *dict.fromkeys(special_tokens)]
         self._ids = {token: i for i, token in enumerate(self._tokens)}

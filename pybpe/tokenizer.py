@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
@@ -21,7 +21,8 @@ from .familiar import unknown_attribute
 from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
-from .model import Model, check_specials
+from .model import Model, check_specials, special_ids_of
+from .parallel import map_ordered, worker_count
 from .parts import model_of_parts
 from .pattern import Pattern
 from .pretokenize import Inputs, Text, utf8
@@ -40,7 +41,7 @@ class Tokenizer:
         vocab: id -> bytes. Each of the 256 single bytes must be there.
         merges: (left bytes, right bytes) in rank order.
         special_tokens: strings that are found whole before anything else. One that the vocabulary lacks
-            gets the next free id.
+            gets the next free id. A mapping text -> id gives the ids; ids between may be unused.
         pattern, digits, normalizer: as in `pybpe.train`.
 
     Raises:
@@ -57,13 +58,13 @@ class Tokenizer:
         self,
         vocab: Mapping[int, bytes],
         merges: Sequence[tuple[bytes, bytes]],
-        special_tokens: Iterable[str] | None = None,
+        special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
         pattern: str = "gpt2",
         digits: int | None = None,
         normalizer: str | None = None,
     ) -> None:
-        specials = check_specials(special_tokens or ())
+        specials = special_ids_of(() if special_tokens is None else special_tokens)
         self._set(model_of_parts(vocab, merges, specials, Pattern(pattern, digits), normalizer))
 
     def _set(self, model: Model, vocab: _binding.Vocab | None = None) -> None:
@@ -127,11 +128,21 @@ class Tokenizer:
         cls,
         vocab_json: _binding.PathLike,
         merges_txt: _binding.PathLike,
-        special_tokens: Iterable[str] | None = None,
+        special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
         pattern: str = "gpt2",
     ) -> Tokenizer:
-        """Reads GPT-2's two files. special_tokens None means <|endoftext|> if the vocabulary has it."""
+        """Reads GPT-2's two files.
+
+        Args:
+            special_tokens: strings of the vocabulary, or new ones, which get the next ids; a mapping text -> id
+                gives the ids. None means <|endoftext|> if the vocabulary has it.
+            pattern: as in `pybpe.train`. The files do not say.
+
+        Raises:
+            FileError, FormatError: with the file, and the line or id.
+            ArgumentError: a special token has another id in the vocabulary.
+        """
         model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
         tokenizer = cls.__new__(cls)
         tokenizer._set(*load.fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}"))
@@ -421,6 +432,7 @@ class Tokenizer:
         Raises:
             ArgumentError: as `decode_bytes`.
         """
+        instance("errors", errors, str, "the name of an error handler")
         if skip_special_tokens:
             hidden = self._hidden_ids
             ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
@@ -454,10 +466,18 @@ class Tokenizer:
             out += size
         return data
 
-    def decode_batch(self, batch: Iterable[Iterable[int]], errors: str = "replace") -> list[str]:
-        """`decode` of each sequence."""
+    def decode_batch(
+        self,
+        batch: Iterable[Iterable[int]],
+        errors: str = "replace",
+        *,
+        skip_special_tokens: bool = False,
+        num_threads: int | None = 1,
+    ) -> list[str]:
+        """`decode` of each sequence, by threads (None: all CPUs). They help only if sequences are long."""
         instance("batch", batch, Iterable, "sequences of ids")
-        return [self.decode(ids, errors) for ids in batch]
+        decode = partial(self.decode, errors=errors, skip_special_tokens=skip_special_tokens)
+        return list(map_ordered(decode, batch, worker_count(num_threads, "num_threads")))
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
         """The text of ids, and for each id the index of the character in which it begins, as in tiktoken.
@@ -569,7 +589,10 @@ class Tokenizer:
         return self.token_bytes(token).decode("utf-8", "replace")
 
     def token_to_id(self, token: Text) -> int | None:
-        """The id of a special token or of an ordinary one with this text; None if there is none."""
+        """The id of a special token or of an ordinary one with this text; None if there is none.
+
+        A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe", for which `get_vocab` is.
+        """
         if isinstance(token, str) and token in self._model.specials:
             return self._model.specials[token]
         return self._ordinary_ids.get(bytes(utf8(token)))
@@ -694,7 +717,8 @@ class Tokenizer:
         return tokenizer
 
     def get_vocab(self) -> dict[str, int]:
-        """Token -> id, spelled as in vocab.json (a space is "Ġ")."""
+        """Token -> id, spelled as in vocab.json and Hugging Face: a space is "Ġ", and other bytes have such letters
+        too. `token_to_id` takes the text itself: the letter "Ġ" may be a part of that as well."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
     if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right

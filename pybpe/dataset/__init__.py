@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import documents as documents
     from .array_output import encode_files
     from .binarization import binarize
     from .manifest import Manifest, ShardRecord
@@ -19,6 +20,7 @@ __all__ = [
     "TokenDataset",
     "binarize",
     "create_dataloader",
+    "documents",
     "encode_files",
     "prepare",
 ]
@@ -44,6 +46,8 @@ if not TYPE_CHECKING:  # for a type checker it would make every misspelt name ri
 
         if name in _HOMES:
             return getattr(import_module("." + _HOMES[name], __name__), name)
+        if name == "documents" or name in _HOMES.values():
+            return import_module("." + name, __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
+from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_specials, id_problem
 from ..pattern import Pattern
@@ -81,7 +82,8 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
 
 def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern: Pattern, name: str) -> Model:
     """The model of ranks (token -> id) and special tokens (text -> id)."""
-    check_specials(specials)
+    instance("special_tokens", specials, Mapping, "a mapping text -> id, since ranks say nothing of special tokens")
+    check_specials(list(specials))
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .. import _binding
-from ..errors import FormatError, UnsupportedError
-from ..model import END_OF_TEXT, Model, check_specials
+from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..model import END_OF_TEXT, Model, special_ids_of
 from ..pattern import Pattern
 from ..pretokenize import open_input
 from .spelling import read_parts, token_names
@@ -21,14 +21,14 @@ from .spelling import read_parts, token_names
 def read(
     vocab_path: _binding.PathLike,
     merges_path: _binding.PathLike,
-    special_tokens: Iterable[str] | None,
+    special_tokens: Iterable[str] | Mapping[str, int] | None,
     pattern: Pattern,
 ) -> Model:
     """The model of the two files.
 
     Args:
-        special_tokens: strings of the vocabulary that are specials; one that is missing there gets the
-            next id. None means <|endoftext|> if the vocabulary has it.
+        special_tokens: strings of the vocabulary that are specials, perhaps with their ids; one that is missing
+            there gets its own id, or else the next one. None means <|endoftext|> if the vocabulary has it.
 
     Raises:
         FileError, FormatError (names the file and the line or id), ArgumentError.
@@ -38,8 +38,11 @@ def read(
     if special_tokens is None:
         special_tokens = [END_OF_TEXT] if END_OF_TEXT in vocab else []
     specials = {}
-    for text in check_specials(special_tokens):
-        specials[text] = vocab.setdefault(text, max(vocab.values(), default=-1) + 1)
+    for text, wanted in special_ids_of(special_tokens).items():
+        next_id = max(vocab.values(), default=-1) + 1
+        specials[text] = vocab.setdefault(text, next_id if wanted is None else wanted)
+        if wanted not in (None, specials[text]):
+            raise ArgumentError(f"{name}: the special token {text!r:.80} has id {specials[text]} there, not {wanted}")
     tokens, merges = read_parts(vocab, _read_merges(merges_path), specials, name)
     return Model(tokens, merges, specials, pattern)
 

@@ -67,6 +67,22 @@ def test_modules_need_no_import_of_their_own() -> None:
             module.trian  # noqa: B018
 
 
+def test_what_tiktoken_and_hugging_face_know_works_here_too() -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)} | {258: b"<s>"}, [], ["<s>"])
+    for unused in (256, 300, -1):
+        for call in (tok.decode_single_token_bytes, tok.token_bytes, tok.id_to_token, lambda i: tok.decode([i])):
+            with pytest.raises(KeyError, match=f"^{unused} at position 0 is not an id") as caught:
+                call(unused)
+            assert isinstance(caught.value, pybpe.ArgumentError)
+    batch = [tok.encode("a<s>b"), [], tok.encode("é")]
+    for threads in (1, 3, None):
+        assert tok.decode_batch(batch, num_threads=threads) == ["a<s>b", "", "é"]
+        assert tok.decode_batch(batch, skip_special_tokens=True, num_threads=threads) == ["ab", "", "é"]
+    with pytest.raises(pybpe.ArgumentError, match="errors must be the name of an error handler, not bool"):
+        tok.decode_batch(batch, True)  # type: ignore[arg-type]
+    assert pybpe.dataset.documents.position_ids(numpy.zeros(2, dtype="i4")).tolist() == [0, 1]
+
+
 def test_names_of_other_libraries_are_answered_with_ours() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     with pytest.raises(AttributeError, match=r"no attribute 'encode_single_token': here it is token_to_id\(token\)"):

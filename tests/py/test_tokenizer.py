@@ -269,6 +269,19 @@ def test_encode_iterable_is_lazy_and_equals_the_whole(small: pybpe.Tokenizer) ->
         assert list(small.encode_iterable(pieces)) == small.encode(text)
 
 
+def test_encode_iterable_joins_the_halves_of_a_character(small: pybpe.Tokenizer) -> None:
+    """A str may end in the first half of a surrogate pair whose second half begins the next one."""
+    high, low = "\ud83d", "\ude00"
+    for texts in ([high, low], ["a" + high, low + "b"], [high, "", low], [high, high, low, low], [high], ["x", high]):
+        assert list(small.encode_iterable(texts)) == small.encode("".join(texts)), texts
+    rng = random.Random(3)
+    for _ in range(300):
+        texts = ["".join(rng.choices([high, low, "a", "😀", ""], k=rng.randrange(4))) for _ in range(6)]
+        assert list(small.encode_iterable(texts)) == small.encode("".join(texts)), texts
+    mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between, they are no pair
+    assert small.decode(list(small.encode_iterable(mixed_kinds))) == "😀\ufffdx\ufffd"
+
+
 def test_threads_share_one_tokenizer(small: pybpe.Tokenizer) -> None:
     texts = [english()[i * 1000 : i * 1000 + 5000] for i in range(40)]
     expected = [small.encode(text) for text in texts]

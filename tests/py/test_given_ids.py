@@ -1,0 +1,108 @@
+"""Special tokens that come with ids keep them, or are refused; and vocabularies whose ids have gaps."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tiktoken
+
+import pybpe
+from pybpe.teaching import WordTokenizer
+
+BYTES = {i: bytes([i]) for i in range(256)}
+PAD = {"<|pad|>": 299}
+
+
+def test_a_mapping_of_special_tokens_gives_the_ids() -> None:
+    tok = pybpe.Tokenizer(BYTES, [], PAD)
+    assert tok.special_tokens == PAD and tok.n_vocab == 300 and tok.encode("a<|pad|>") == [97, 299]
+    mixed = pybpe.Tokenizer(BYTES | {256: b"ab", 258: b"<s>"}, [(b"a", b"b")], {"</s>": 257, "<s>": 258, "ab": 270})
+    assert mixed.encode("<s>abb</s>") == [258, 270, 98, 257] and mixed.encode_ordinary("ab") == [256]
+
+
+def test_a_tokenizer_is_remade_of_its_own_parts() -> None:
+    """Also with a special that is spelled as a merged token is."""
+    for tok in (
+        pybpe.Tokenizer(BYTES | {256: b"ab"}, [(b"a", b"b")], {"ab": 300, "<s>": 280}),
+        pybpe.train(iter(["abab abab"]), vocab_size=262, special_tokens=["<s>", "</s>"]),
+    ):
+        assert pybpe.Tokenizer(tok.vocab, tok.merges, tok.special_tokens) == tok
+
+
+@pytest.mark.parametrize(
+    ("specials", "message"),
+    [
+        ({"<x>": 97}, "'<x>' cannot have id 97, which belongs to b'a'"),
+        ({"x": 300, "y": 300}, "the special tokens 'x' and 'y' have the same id, 300"),
+        ({"<s>": 300}, "'<s>' has id 300, but id 256 in vocab"),
+        ({"<x>": -1}, "must be at least 0"),
+        ({"<x>": "300"}, "must be an integer"),
+        ({"<x>": 15_000_000}, "15000000 is no id"),
+        ({"a": 97}, "no token is the single byte 0x61"),
+        ({"": 300}, "cannot be empty"),
+    ],
+)
+def test_ids_that_cannot_be_given_are_refused(specials: dict, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.Tokenizer(BYTES | {256: b"<s>"}, [], specials)
+
+
+def test_where_pybpe_chooses_the_ids_a_mapping_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("some text")
+    tok = pybpe.Tokenizer(BYTES, [])
+    for call in (
+        lambda: pybpe.train(iter(["some text"]), vocab_size=300, special_tokens=PAD),
+        lambda: pybpe.train_bpe(text, 300, PAD),
+        lambda: pybpe.train(iter(["some text"]), vocab_size=300, base=tok, special_tokens=PAD),
+        lambda: pybpe.prepare(text, tmp_path / "out", vocab_size=300, special_tokens=PAD),
+        lambda: pybpe.count_words(text, special_tokens=PAD),
+        lambda: pybpe.Counts.from_dict({"a": 1}, special_tokens=PAD),
+        lambda: tok.extend(PAD),
+        lambda: WordTokenizer.train("some text", PAD),
+    ):
+        with pytest.raises(pybpe.ArgumentError, match="special_tokens is a mapping with ids, but here pybpe chooses"):
+            call()
+    with pytest.raises(pybpe.ArgumentError, match="special_tokens must be a mapping text -> id"):
+        tok.export(tmp_path / "t.tiktoken")
+        pybpe.Tokenizer.from_tiktoken(tmp_path / "t.tiktoken", pattern="gpt2", special_tokens=["<s>"])  # type: ignore[arg-type]
+
+
+def test_the_two_files_of_gpt2_take_ids_too(tmp_path: Path) -> None:
+    files = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    pybpe.Tokenizer(BYTES, [], ["<s>"]).save_files(*files)
+    assert pybpe.Tokenizer.from_files(*files, {"<s>": 256, "</s>": 300}).special_tokens == {"<s>": 256, "</s>": 300}
+    assert pybpe.Tokenizer.from_files(*files, ["<s>", "</s>"]).special_tokens == {"<s>": 256, "</s>": 257}
+    with pytest.raises(pybpe.ArgumentError, match="'<s>' has id 256 there, not 300"):
+        pybpe.Tokenizer.from_files(*files, {"<s>": 300})
+    with pytest.raises(pybpe.FormatError, match="id 97 is given twice"):
+        pybpe.Tokenizer.from_files(*files, {"</s>": 97})
+
+
+def test_what_has_gaps_in_its_ids_is_saved_and_read_again(tmp_path: Path) -> None:
+    """Some tokenizers of a few hundred tokens have special tokens at the ids of GPT-4's."""
+    theirs = tiktoken.Encoding(
+        "small", pat_str=r"\s+|\S+", mergeable_ranks={bytes([i]): i for i in range(256)}, special_tokens={"<s>": 100257}
+    )
+    for tok in (
+        pybpe.Tokenizer(BYTES, [], {"<s>": 100257}, pattern="cl100k"),
+        pybpe.Tokenizer.from_tiktoken(theirs),
+    ):
+        for path in (tmp_path / "t.json", tmp_path / "folder"):
+            tok.export(path)
+            assert pybpe.Tokenizer.from_file(path) == tok
+        assert tok.encode("a<s>") == [97, 100257]
+        with pytest.raises(pybpe.LimitError, match="unused"):
+            tok.save_bin(tmp_path / "t.bin")
+
+
+def test_no_tokenizer_has_an_id_that_its_file_could_not_have(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    with pytest.raises(pybpe.ArgumentError, match="15000000 is no id"):
+        pybpe.Tokenizer(BYTES | {15_000_000: b"ab"}, [])
+    pybpe.Tokenizer(BYTES, []).save(path)
+    data = json.loads(path.read_text())
+    data["model"]["vocab"]["ab"] = 15_000_000
+    path.write_text(json.dumps(data))
+    with pytest.raises(pybpe.FormatError, match="15000000 is no id"):
+        pybpe.Tokenizer.from_file(path)
