@@ -15,7 +15,7 @@ from .counting import CountSettings, WordCounter
 from .errors import ArgumentError, FormatError, WorkerError
 from .formats import counts_file
 from .inputs import Range, Sample, input_files
-from .model import check_specials
+from .model import check_specials, special_ids_of
 from .parallel import Arrived, outcome_of, run_interruptibly, submit
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list, total_bytes, utf8
@@ -45,7 +45,7 @@ class Counts:
         for word, count in counts.items():
             data = bytes(utf8(word))
             words[data] = words.get(data, 0) + whole_number(f"the count of {shown(word)}", count, 0, (1 << 64) - 1)
-        settings = CountSettings(Pattern(pattern), tuple(check_specials(special_tokens)))
+        settings = CountSettings(Pattern(pattern), tuple(special_ids_of(special_tokens)))
         return cls(_binding.Words.from_dict(words), settings)
 
     def __len__(self) -> int:
@@ -201,7 +201,7 @@ def count_words(
         WorkerError: a process of the executor died, and the executor cannot go on.
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
-    specials = tuple(check_specials(special_tokens))
+    specials = tuple(special_ids_of(special_tokens))  # counts have no ids: a mapping says no more than its strings
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key)
     sample = Sample(max_documents, max_bytes, seed).checked()
     return count_inputs(inputs, settings, sample, workers, executor, memory_limit, progress)

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from . import _binding
@@ -17,7 +17,7 @@ from .counting import CountSettings
 from .counts import Counts, count_inputs
 from .errors import ArgumentError, file_errors
 from .inputs import Sample, input_files
-from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_specials, lay_out
+from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, lay_out, special_ids_of
 from .parallel import run_interruptibly
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list
@@ -31,7 +31,7 @@ def train(
     inputs: Inputs | None = None,
     *,
     vocab_size: int,
-    special_tokens: Sequence[str] = (),
+    special_tokens: Sequence[str] | Mapping[str, int] = (),
     pattern: str | None = None,
     min_frequency: int = 0,
     tie_break: str = "lexicographic",
@@ -60,7 +60,8 @@ def train(
             each record is a text of its own, in which no special token is recognised.
         vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
             left that occurs `min_frequency` times.
-        special_tokens: strings with ids of their own, never split, never learned from.
+        special_tokens: strings with ids of their own, never split, never learned from. `special_ids` decides the
+            ids; of a mapping text -> id, such as another tokenizer's, other ids than these are refused.
         pattern: how text is cut into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or
             a regular expression of the `regex` package. No merge crosses a word's end.
         min_frequency: the least count at which a pair is merged.
@@ -180,12 +181,14 @@ class _Plan:
         count: how words are counted; its specials are those of the base and the new ones.
         new_specials: the specials that the base lacks.
         base: the tokenizer that is continued.
+        wanted_ids: those of the specials that the caller gave with their ids.
     """
 
     merging: _Merging
     count: CountSettings
     new_specials: Sequence[str]
     base: Tokenizer | None
+    wanted_ids: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.base is None:
@@ -196,6 +199,23 @@ class _Plan:
             parts = f"{self.base.n_vocab} tokens of the base + {len(self.new_specials)} new special tokens"
         if self.merging.vocab_size < least:
             raise ArgumentError(f"vocab_size {self.merging.vocab_size} is too small: the least is {least} ({parts})")
+        self._check_ids(self._planned_ids())
+
+    def _planned_ids(self) -> dict[str, int]:
+        """The ids of the specials, if training makes as many tokens as it may."""
+        starts = {"first": 0, "after_bytes": 256, "last": self.merging.vocab_size - len(self.new_specials)}
+        start = starts[self.merging.special_ids] if self.base is None else self.base.n_vocab
+        ids = {} if self.base is None else self.base.special_tokens
+        return ids | {text: start + i for i, text in enumerate(self.new_specials)}
+
+    def _check_ids(self, ids: Mapping[str, int]) -> None:
+        """ArgumentError unless the specials have the ids that the caller wants."""
+        for text, wanted in self.wanted_ids.items():
+            if ids[text] != wanted:
+                raise ArgumentError(
+                    f"special_tokens gives {text!r:.80} the id {wanted}, but training gives it {ids[text]}: pass a list"
+                    " of the strings, and choose special_ids"
+                )
 
     @cached_property
     def numbering(self) -> BaseNumbering | None:
@@ -231,6 +251,7 @@ class _Plan:
             parts = lay_out(merged, self.new_specials, self.merging.special_ids, self.merging.tie_break)
         else:
             parts = self.numbering.extend(merged, self.new_specials)
+        self._check_ids(parts[2])  # with special_ids="last" they depend on how many tokens there are
         training = {name: getattr(self.merging, name) for name in ("tie_break", "min_frequency", "max_token_length")}
         if self.base is None:
             return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
@@ -242,17 +263,19 @@ class _Plan:
 def _plan(
     merging: _Merging,
     parent: Tokenizer | Counts | None,
-    special_tokens: Sequence[str],
+    special_tokens: Sequence[str] | Mapping[str, int],
     pattern: str | None,
     digits: int | None,
     normalizer: str | None,
     text_key: str,
 ) -> _Plan:
     """The plan of a training. What the parent, a base or counts, decides must not be asked for otherwise."""
-    specials = check_specials(special_tokens)
+    given_ids = special_ids_of(special_tokens)
+    wanted = {text: i for text, i in given_ids.items() if i is not None}
+    specials = sorted(wanted, key=wanted.__getitem__) if wanted else list(given_ids)
     if parent is None:
         cut = Pattern("gpt2" if pattern is None else pattern, digits)
-        return _Plan(merging, CountSettings(cut, tuple(specials), normalizer, text_key), specials, None)
+        return _Plan(merging, CountSettings(cut, tuple(specials), normalizer, text_key), specials, None, wanted)
     base = parent if isinstance(parent, Tokenizer) else None
     given = parent if isinstance(parent, Tokenizer) else parent.settings
     if pattern is not None or digits is not None:
@@ -262,12 +285,12 @@ def _plan(
         raise ArgumentError(f"normalizer: it is that of the base or the counts, {given.normalizer!r}; leave it out")
     if base is None:
         settings = CountSettings(given.pattern, tuple(specials), given.normalizer, text_key)
-        return _Plan(merging, settings, specials, None)
+        return _Plan(merging, settings, specials, None, wanted)
     if merging.special_ids != "first":
         raise ArgumentError("special_ids does not go with base: all ids of the base stay, new specials come behind")
     new = [text for text in specials if text not in base.special_tokens]
     settings = CountSettings(base.pattern, (*base.special_tokens, *new), base.normalizer, text_key)
-    return _Plan(merging, settings, new, base)
+    return _Plan(merging, settings, new, base, wanted)
 
 
 def _check_counts(counts: Counts, wanted: CountSettings) -> None:

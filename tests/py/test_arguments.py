@@ -94,7 +94,7 @@ def test_special_tokens_of_a_set_have_the_same_ids_in_every_run() -> None:
 
 def test_the_parts_of_a_tokenizer_make_it_again(tok: pybpe.Tokenizer) -> None:
     assert pybpe.Tokenizer(tok.vocab, tok.merges, tok.special_tokens) == tok
-    again = pybpe.train(iter([TEXT]), vocab_size=270, special_tokens=tok.special_tokens)  # type: ignore[arg-type]
+    again = pybpe.train(iter([TEXT]), vocab_size=270, special_tokens=tok.special_tokens)
     assert again == tok
 
 

@@ -47,17 +47,34 @@ def test_ids_that_cannot_be_given_are_refused(specials: dict, message: str) -> N
         pybpe.Tokenizer(BYTES | {256: b"<s>"}, [], specials)
 
 
+def test_training_gives_the_ids_of_a_mapping_or_refuses() -> None:
+    def train(specials: dict, **how: object) -> dict[str, int]:
+        how.setdefault("inputs", iter(["some text, some"]))
+        return pybpe.train(vocab_size=260, special_tokens=specials, **how).special_tokens  # type: ignore[arg-type]
+
+    def refused(wanted: int, found: int, **how: object) -> None:
+        with pytest.raises(pybpe.ArgumentError, match=f"'<b>' the id {wanted}, but training gives it {found}"):
+            train({"<a>": 0, "<b>": wanted}, **how)
+
+    assert train({"<b>": 1, "<a>": 0}) == {"<a>": 0, "<b>": 1}
+    assert train({"<b>": 257, "<a>": 256}, special_ids="after_bytes") == {"<a>": 256, "<b>": 257}
+    assert train({"<b>": 259, "<a>": 258}, special_ids="last") == {"<a>": 258, "<b>": 259}
+    refused(299, 1)
+    refused(2, 1, counts=pybpe.Counts.from_dict({"some": 2}, special_tokens={"<a>": 0, "<b>": 7}), inputs=None)
+    with pytest.raises(pybpe.ArgumentError, match="'<a>' the id 258, but training gives it 256"):
+        train({"<a>": 258, "<b>": 259}, special_ids="last", min_frequency=100)  # there are fewer tokens
+    base = pybpe.Tokenizer(BYTES, [], {"<a>": 256})
+    assert train({"<a>": 256, "<b>": 257}, base=base) == {"<a>": 256, "<b>": 257}
+    with pytest.raises(pybpe.ArgumentError, match="'<a>' the id 0, but training gives it 256"):
+        train({"<a>": 0}, base=base)
+
+
 def test_where_pybpe_chooses_the_ids_a_mapping_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "t.txt"
     text.write_text("some text")
     tok = pybpe.Tokenizer(BYTES, [])
     for call in (
-        lambda: pybpe.train(iter(["some text"]), vocab_size=300, special_tokens=PAD),
-        lambda: pybpe.train_bpe(text, 300, PAD),
-        lambda: pybpe.train(iter(["some text"]), vocab_size=300, base=tok, special_tokens=PAD),
         lambda: pybpe.prepare(text, tmp_path / "out", vocab_size=300, special_tokens=PAD),
-        lambda: pybpe.count_words(text, special_tokens=PAD),
-        lambda: pybpe.Counts.from_dict({"a": 1}, special_tokens=PAD),
         lambda: tok.extend(PAD),
         lambda: WordTokenizer.train("some text", PAD),
     ):
