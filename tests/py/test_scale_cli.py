@@ -79,8 +79,12 @@ def test_the_compression_curve(folder: Path) -> None:
     data = path.read_bytes()
     tok = pybpe.Tokenizer.from_file(out)
     assert len(tok) == 1000
+    before = 0
     for row, size in zip(rows, (300, 500, 1000), strict=True):
-        assert row == [str(size), f"{len(data) / tok.with_vocab_size(size).count(data):.3f}", str(2 * size * 64)]
+        tokens = tok.with_vocab_size(size).count(data)
+        gain = [f"{100 - 100 * tokens / before:.1f}%"] if before else []
+        assert row == [str(size), f"{len(data) / tokens:.3f}", *gain, str(2 * size * 64)]
+        before = tokens
     sample = run("train", path, "--sizes", "300,600", "--max-bytes", "20k", "-o", out)
     assert pybpe.Tokenizer.from_file(out) == pybpe.train(path, vocab_size=600, max_bytes=20_000), sample.stdout
     facts = json.loads(run("train", path, "--sizes", "300,1k", "--json", "-o", out).stdout)
