@@ -13,11 +13,12 @@ from itertools import chain, islice
 from . import _binding
 from .arguments import instance, whole_number
 from .formats import counts_file
-from .inputs import Piece, Range, Sample, Source, is_packed, record_texts
+from .input_file import InputFile, known_total
+from .inputs import Piece, Range, Sample, Source, record_texts
 from .normalize import check_normalizer, normalize
 from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
-from .pretokenize import Text, cutter, data_pieces, total_bytes, utf8
+from .pretokenize import Text, cutter, data_pieces, utf8
 from .progress import Progress
 
 LEAST_MEMORY = 1 << 24
@@ -86,15 +87,16 @@ class WordCounter:
         context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
         return Source(self._cut, self._pattern.is_custom, context)
 
-    def add_files(self, paths: Iterable[str], progress: bool | None = False, sample: Sample | None = None) -> None:
+    def add_files(
+        self, files: Sequence[InputFile], progress: bool | None = False, sample: Sample | None = None
+    ) -> None:
         """Counts files; each is a text of its own."""
-        paths = list(paths)
         source = self.source
         if sample is None or sample.is_all:
-            total = None if any(map(is_packed, paths)) else total_bytes(paths)
-            self._add_pieces((piece for path in paths for piece in source.pieces(Range(path))), total, progress)
+            pieces = (piece for file in files for piece in source.pieces(Range(file)))
+            self._add_pieces(pieces, known_total(files), progress)
         else:
-            self._add_pieces(source.sample(paths, sample), sample.max_bytes, progress)
+            self._add_pieces(source.sample(files, sample), sample.max_bytes, progress)
 
     def add_range(self, part: Range) -> None:
         """Counts a part of a file, in this thread."""

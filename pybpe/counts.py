@@ -14,11 +14,12 @@ from .arguments import instance, shown, whole_number
 from .counting import CountSettings, WordCounter
 from .errors import ArgumentError, FormatError, WorkerError
 from .formats import counts_file
-from .inputs import Range, Sample, input_files
+from .input_file import InputFile, known_total
+from .inputs import Range, Sample, corpus_files
 from .model import check_specials, special_ids_of
 from .parallel import Arrived, outcome_of, run_interruptibly, submit
 from .pattern import Pattern
-from .pretokenize import STDIN, Inputs, Text, is_path_list, total_bytes, utf8
+from .pretokenize import STDIN, Inputs, Text, is_path_list, utf8
 from .progress import Progress
 
 RANGE_BYTES = 1 << 26  # what an executor's task counts
@@ -219,11 +220,11 @@ def count_inputs(
     """`count_words` with checked settings."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
-    paths = input_files(inputs) if is_path_list(inputs) else None
-    for path in paths or ():
-        if path.endswith(".parquet"):
-            raise FormatError(f"{path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
-    if paths is None:
+    files = corpus_files(inputs) if is_path_list(inputs) else None
+    for file in files or ():
+        if file.path.endswith(".parquet"):
+            raise FormatError(f"{file.path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
+    if files is None:
         instance("inputs", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, Mapping):
             raise ArgumentError("inputs is a dictionary: pass word counts as counts=, texts as iter(texts.values())")
@@ -232,15 +233,15 @@ def count_inputs(
         if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
             raise ArgumentError("inputs has both str, which are paths in a list, and others: pass texts as iter([...])")
     if executor is not None:
-        if paths is None or not sample.is_all or memory_limit is not None:
+        if files is None or not sample.is_all or memory_limit is not None:
             raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
-        if STDIN in paths:
+        if any(file.path == STDIN for file in files):
             raise ArgumentError("an executor counts files, which its workers open themselves: not standard input")
-        return _count_by_executor(paths, settings, executor, progress)
+        return _count_by_executor(files, settings, executor, progress)
     counter = WordCounter(settings, workers, memory_limit)
     try:
-        if paths is not None:
-            counter.add_files(paths, progress, sample)
+        if files is not None:
+            counter.add_files(files, progress, sample)
         else:
             counter.add_texts(inputs, progress, sample)  # type: ignore[arg-type]
         return Counts(counter.finish(), settings)
@@ -249,11 +250,11 @@ def count_inputs(
 
 
 def _count_by_executor(
-    paths: Sequence[str], settings: CountSettings, executor: Executor, progress: bool | None
+    files: Sequence[InputFile], settings: CountSettings, executor: Executor, progress: bool | None
 ) -> Counts:
     table = _Table(settings)
-    with Progress("counting", total_bytes(paths), "B", progress) as bar:
-        tasks = iter(list(WordCounter(settings, 1).source.ranges(paths, RANGE_BYTES)))
+    with Progress("counting", known_total(files), "B", progress) as bar:
+        tasks = iter(list(WordCounter(settings, 1).source.ranges(files, RANGE_BYTES)))
         pending: dict[Future[Arrived], Range] = {}
         try:
             while True:
@@ -264,7 +265,7 @@ def _count_by_executor(
                 for future in wait(pending, return_when=FIRST_COMPLETED).done:
                     task = pending.pop(future)
                     run_interruptibly(table.add, outcome_of(future))
-                    bar.add((task.end - task.start) if task.end is not None else total_bytes([task.path]))
+                    bar.add((task.end - task.start) if task.end is not None else task.file.size or 0)
         except BrokenExecutor as error:
             raise WorkerError(f"a worker process died while counting: {error}") from None
         finally:

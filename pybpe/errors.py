@@ -93,11 +93,16 @@ class FileIsFolderError(FileError, IsADirectoryError):
     """A file was expected where there is a folder."""
 
 
+class FileChangedError(FileError):
+    """An input was changed while it was read, or another machine has another copy of it."""
+
+
 _BY_ERRNO: dict[int, type[FileError]] = {
     errno.ENOENT: FileMissingError,
     errno.EACCES: FilePermissionError,
     errno.EPERM: FilePermissionError,
     errno.EISDIR: FileIsFolderError,
+    errno.ESTALE: FileChangedError,
 }
 
 

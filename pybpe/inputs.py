@@ -10,9 +10,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,8 +25,10 @@ except ImportError:
 
 from . import _binding
 from .arguments import whole_number
-from .errors import ArgumentError, FormatError, MissingExtraError
-from .pretokenize import STDIN, Cut, Inputs, open_input, open_stdin, path_list, stream_pieces, total_bytes, utf8
+from .errors import ArgumentError, FormatError
+from .input_file import InputFile
+from .pretokenize import STDIN, Cut, Inputs, path_list, stream_pieces, utf8
+from .unpacking import without_ending
 
 _SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
 _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
@@ -69,75 +69,19 @@ def _files_of_folder(folder: str) -> list[str]:
     return sorted(path for path in found if os.path.isfile(path) or not os.path.exists(path))
 
 
-def is_packed(path: str) -> bool:
-    """Whether a file is compressed, by its name."""
-    return path.endswith((".gz", ".zst"))
+def corpus_files(inputs: Inputs) -> list[InputFile]:
+    """The same, each with what a run has to know of it."""
+    return [InputFile.of(path) for path in input_files(inputs)]
 
 
 def has_records(path: str) -> bool:
     """Whether a file holds JSON lines, by its name."""
-    return path.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson"))
+    return without_ending(path).endswith((".jsonl", ".ndjson"))
 
 
 def open_text(path: str) -> BinaryIO:
-    """Opens a file for reading; *.gz and *.zst are decompressed on the way. STDIN is standard input."""
-    stream = open_stdin() if path == STDIN else open_input(path)
-    if path.endswith(".gz"):
-        import gzip
-
-        return _Unpacked(path, stream, gzip.GzipFile(fileobj=stream))  # type: ignore[return-value]
-    if path.endswith(".zst"):
-        return _Unpacked(path, stream, zstd_module(path).ZstdFile(stream))  # type: ignore[return-value]
-    return stream
-
-
-def zstd_module(path: str) -> Any:
-    """The module for *.zst files; MissingExtraError says what to install."""
-    try:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-    except ImportError:
-        raise MissingExtraError(f"{path}: .zst files need a package: pip install 'pybpe[zstd]'") from None
-    return zstd
-
-
-class _Unpacked:
-    """A decompressing stream whose errors name the file."""
-
-    def __init__(self, path: str, packed: BinaryIO, stream: Any) -> None:
-        self.name, self._packed, self._stream = path, packed, stream
-
-    def readinto(self, buffer: memoryview) -> int:
-        """See io.RawIOBase."""
-        return int(self._checked(self._stream.readinto, buffer))
-
-    def read(self, size: int = -1) -> bytes:
-        """See io.RawIOBase."""
-        return bytes(self._checked(self._stream.read, size))
-
-    def seek(self, offset: int) -> None:
-        """To a place in the unpacked data: what lies before it is unpacked, and perhaps unpacked again."""
-        self._checked(self._stream.seek, offset)
-
-    def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return function(*args)
-        except (EOFError, zlib.error, ValueError) as error:
-            problem = str(error)
-        except Exception as error:  # ZstdError, whose module may be absent, is a plain Exception
-            if type(error).__name__ not in ("BadGzipFile", "ZstdError"):
-                raise
-            problem = str(error)
-        offset = self._packed.tell()
-        raise FormatError(f"{self.name}: damaged before byte {offset}: {problem}", offset)
-
-    def __enter__(self) -> _Unpacked:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._packed.close()
+    """Opens a file for reading; what is compressed is decompressed on the way. STDIN is standard input."""
+    return InputFile.of(path).open()
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -195,7 +139,7 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
 class Range(NamedTuple):
     """A part of a file; end None is the file's end."""
 
-    path: str
+    file: InputFile
     start: int = 0
     end: int | None = None
 
@@ -222,42 +166,43 @@ class Source:
     def __init__(self, cut: Cut, whole: bool, context: int) -> None:
         self._cut, self._whole, self._context = cut, whole, context
 
-    def ranges(self, paths: Iterable[str], size: int) -> Iterator[Range]:
+    def ranges(self, files: Iterable[InputFile], size: int) -> Iterator[Range]:
         """Files in ranges of about `size` bytes, where they can be read so."""
-        for path in paths:
-            length = total_bytes([path])
-            if is_packed(path) or length <= size or (self._whole and not has_records(path)):
-                yield Range(path)
+        for file in files:
+            length = file.known_size
+            if length is None or length <= size or (self._whole and not has_records(file.path)):
+                yield Range(file)
                 continue
             for start in range(0, length, size):
-                yield Range(path, start, min(start + size, length))
+                yield Range(file, start, min(start + size, length))
 
     def pieces(self, part: Range) -> Iterator[Piece]:
         """The pieces of a range."""
-        records = has_records(part.path)
+        path = part.file.path
+        records = has_records(path)
         cut = line_cut if records else self._cut
-        with open_text(part.path) as stream:
-            offset = 0
+        with part.file.open() as stream:
+            offset, size = 0, part.file.known_size
             if part.end is not None:
                 offset = find_cut(stream, part.start, cut, self._context)
-                end = find_cut(stream, part.end, cut, self._context)
+                size = max(0, find_cut(stream, part.end, cut, self._context) - offset)
                 stream.seek(offset)
-                stream = Limited(stream, end - offset)  # type: ignore[assignment]
-            for data in stream_pieces(stream, cut):
-                yield Piece(data, part.path, offset, records)
+                stream = Limited(stream, size)  # type: ignore[assignment]
+            for data in stream_pieces(stream, cut, size=size):
+                yield Piece(data, path, offset, records)
                 offset += len(data)
 
-    def sample(self, paths: Iterable[str], sample: Sample) -> Iterator[Piece]:
+    def sample(self, files: Iterable[InputFile], sample: Sample) -> Iterator[Piece]:
         """The pieces of a sample."""
         import random
 
-        parts = list(self.ranges(paths, _SAMPLE_BYTES))
+        parts = list(self.ranges(files, _SAMPLE_BYTES))
         random.Random(sample.seed).shuffle(parts)
         left = _Left(sample)
         for part in parts:
             if left.none:
                 return
-            if not has_records(part.path):
+            if not has_records(part.file.path):
                 left.documents -= 1
             for piece in self.pieces(part):
                 taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, self._cut)

@@ -29,6 +29,7 @@ Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 STDIN = "-"  # the path of standard input
 
 BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
+_FIRST_BLOCK = 1 << 16  # what is read of a text first, since it may be short
 _READ_BYTES = 1 << 24  # what is read at once, whatever length a damaged file claims
 _CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
 _CUT_STEP = 1 << 24  # how far a cut is looked for in one call of C
@@ -63,7 +64,7 @@ def utf8(text: Text) -> bytes:
 # Inputs
 
 
-class _InputFile(io.FileIO):
+class InputStream(io.FileIO):
     """A file open for reading. Its errors name it, and it reads less than was asked for only at its end, whatever
     the file system does."""
 
@@ -97,12 +98,12 @@ def open_input(path: _binding.PathLike) -> BinaryIO:
     """Opens a file for reading. FileError, with one line, if that is impossible, and if a read fails."""
     _binding.path_bytes(path)  # refuses what is no path
     with file_errors(path, "cannot be opened"):
-        return _InputFile(path)
+        return InputStream(path)
 
 
-def open_stdin() -> BinaryIO:
+def open_stdin() -> InputStream:
     """Standard input, as open_input opens a file."""
-    stream = _InputFile(0, closefd=False)
+    stream = InputStream(0, closefd=False)
     stream.name = "standard input"
     return stream
 
@@ -134,11 +135,6 @@ def path_list(inputs: Inputs) -> list[str]:
     if not paths:
         raise ArgumentError("inputs is empty: name at least one file")
     return paths
-
-
-def total_bytes(paths: Iterable[str]) -> int:
-    """The size of all files; pipes, devices and STDIN, of which nobody knows it, count nothing."""
-    return sum(os.path.getsize(path) for path in paths if path != STDIN and os.path.isfile(path))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -186,28 +182,38 @@ def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
     return 0
 
 
-def stream_pieces(stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+def stream_pieces(
+    stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES, size: int | None = None
+) -> Iterator[memoryview]:
     """Cuts a stream into pieces of about `block_bytes` that can be worked on separately.
 
     Where a text has no safe cut the piece grows, by doubling, until it has one or the text ends.
+
+    Args:
+        stream: the text.
+        cut: where it can be cut.
+        block_bytes: a piece.
+        size: of the text, if that is known: a short text then takes no more memory than it needs.
     """
     carry = memoryview(b"")
     seen = 1  # offset 0 is a cut already
+    room = min(block_bytes, _FIRST_BLOCK if size is None else size + 1)  # the one more shows that the text ends
     while True:
-        block = bytearray(max(block_bytes, 2 * len(carry)))
+        block = bytearray(max(room, 2 * len(carry)))
         block[: len(carry)] = carry
         filled = _read_full(stream, memoryview(block), len(carry))
         if filled < len(block):
             if filled:
                 yield memoryview(block)[:filled]
             return
-        at = _last_cut(cut, block, seen)
+        at = _last_cut(cut, block, seen) if filled >= block_bytes else 0
         if at:
             yield memoryview(block)[:at]
             seen = 1
-        else:
+        elif filled >= block_bytes:
             seen = max(1, filled - _CUT_WINDOW)
         carry = memoryview(block)[at:]
+        room = block_bytes
 
 
 def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:

@@ -71,7 +71,7 @@ def _load_all(paths: list[str]) -> dict[str, Tokenizer]:
 
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
     """The text as far as the page shows it, where it is from, and how many bytes it has in all."""
-    from ..inputs import is_packed
+    from ..input_file import InputFile
     from ..viz import SAMPLE
 
     if argument is None:
@@ -89,4 +89,4 @@ def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
             text += more
     if argument == "-":
         return text, "standard input", 0
-    return text, os.path.basename(argument), 0 if is_packed(argument) else os.path.getsize(argument)
+    return text, os.path.basename(argument), InputFile.of(argument).known_size or 0

@@ -17,7 +17,7 @@ from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
-from ..inputs import is_packed
+from ..input_file import InputFile, known_total
 from ..locking import only_writer
 from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
@@ -129,13 +129,13 @@ def clean(
     folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
     with only_writer(folder, temporary=True):
         staged = stage(given, folder)
-        for name in staged.paths:
-            if os.path.realpath(name) == os.path.realpath(path):
-                raise ArgumentError(f"{name}: is input and output at once; name another output")
+        for file in staged.files:
+            if os.path.realpath(file.path) == os.path.realpath(path):
+                raise ArgumentError(f"{file.path}: is input and output at once; name another output")
         spool = Spool(folder, _identity(work, staged), resume)
         try:
-            with Progress("cleaning", _total(work.kinds, staged.paths), "B", progress) as bar:
-                tasks = _run(work, DocumentPlan(staged.paths, work.kinds), spool, workers, executor, bar)
+            with Progress("cleaning", _total(work.kinds, staged.files), "B", progress) as bar:
+                tasks = _run(work, DocumentPlan(staged.files, work.kinds), spool, workers, executor, bar)
             decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
             tally = write_output(path, work, spool, tasks, decisions)
         except BaseException:
@@ -193,10 +193,8 @@ def _identity(work: Work, staged: Staged) -> str:
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _total(kinds: Kinds, paths: Sequence[str]) -> int | None:
-    if any(is_packed(path) or kinds.kind(path) == "parquet" for path in paths):
-        return None
-    return sum(map(os.path.getsize, paths))
+def _total(kinds: Kinds, files: Sequence[InputFile]) -> int | None:
+    return None if any(kinds.kind(file.path) == "parquet" for file in files) else known_total(files)
 
 
 def _run(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..dataset.kinds import Kinds
 from ..dataset.planning import Cutting, Plan, Task
 from ..dataset.reading import Block, blocks
+from ..input_file import InputFile
 from ..inputs import records
 from ..pretokenize import utf8
 
@@ -30,8 +31,8 @@ class Document(NamedTuple):
 class DocumentPlan(Plan):
     """Tasks of whole documents."""
 
-    def __init__(self, paths: Sequence[str], kinds: Kinds) -> None:
-        super().__init__(paths, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
+    def __init__(self, files: Sequence[InputFile], kinds: Kinds) -> None:
+        super().__init__(files, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document for itself, as if it might go to any split
 
 

@@ -14,11 +14,12 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, LimitError
-from ..inputs import is_packed
+from ..input_file import known_total
 from ..locking import FOLDER, only_writer
 from ..model import END_OF_TEXT
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
+from ..unpacking import without_ending
 from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
@@ -149,7 +150,7 @@ def run(
     splits = tuple(settings["splits"])
     kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
-    plan = planning.Plan(staged.paths, kinds, splits, settings["split_by"], cutting)
+    plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
     layout = _layout(tok, settings, folder, name, staged, hashed)
     description: dict[str, object] = {
@@ -163,7 +164,8 @@ def run(
         "utf-8", "surrogateescape"
     )
     digest = hashlib.sha256(identity).hexdigest()
-    total = None if any(is_packed(p) or kinds.kind(p) == "parquet" for p in staged.paths) else _size(staged.paths)
+    has_rows = any(kinds.kind(file.path) == "parquet" for file in staged.files)
+    total = None if has_rows else known_total(staged.files)
     conversion = Conversion(plan, encoder, layout, len(splits), digest, resume, beside)
     records = conversion.run(workers, executor, total, progress)
     return conversion.finish(tok, settings, description, records)
@@ -217,8 +219,8 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     """NAME of the files: that of the first input."""
     if given[0] == "-":
         return "stdin"
-    first = staged.paths[0] if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
-    name = os.path.basename(os.path.normpath(first)).removesuffix(".gz").removesuffix(".zst")
+    first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
+    name = without_ending(os.path.basename(os.path.normpath(first)))
     return os.path.splitext(name)[0] or "data"
 
 
@@ -238,7 +240,3 @@ def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, st
         staged.names,
         hashed,
     )
-
-
-def _size(paths: Sequence[str]) -> int:
-    return sum(os.path.getsize(path) for path in paths)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import FormatError, MissingExtraError, file_error
+from ..input_file import InputFile
 from ..pretokenize import BLOCK_BYTES
 
 _BATCH_ROWS = 256
@@ -27,8 +28,10 @@ class RowGroups:
         FormatError: damaged, or without a column of texts of that name.
     """
 
-    def __init__(self, path: str, text_key: str) -> None:
-        self._path, self._key = path, text_key
+    def __init__(self, file: InputFile, text_key: str) -> None:
+        path = file.path
+        file.check_now()
+        self._input, self._path, self._key = file, path, text_key
         parquet = pyarrow_parquet(path)
         self._file = _checked(path, parquet.ParquetFile, path)
         metadata = self._file.metadata
@@ -88,6 +91,7 @@ class RowGroups:
                             raise FormatError(f"{self._path}: row {number}: the column {self._key!r} is null there")
                         yield number, text
                 row += len(texts)
+        self._input.check_now()
 
 
 def _checked(path: str, function: Any, *args: Any) -> Any:

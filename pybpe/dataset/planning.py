@@ -7,14 +7,14 @@ that was interrupted goes on at a task.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 from .._binding import Specials
-from ..inputs import Limited, find_cut, is_packed, open_text
+from ..input_file import InputFile
+from ..inputs import Limited, find_cut
 from ..pattern import Pattern
 from ..pretokenize import BLOCK_BYTES, Cut, cutter
 from .kinds import CONTEXT, Kinds, document_cut
@@ -22,6 +22,7 @@ from .parquet_input import RowGroups
 from .splits import has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
+_LEAST_AMOUNT = 1 << 12  # what a file counts at least, so that tasks of tiny files do not become long
 _MOST_PACKED = 16  # a text is seldom packed closer
 
 
@@ -29,17 +30,22 @@ class Part(NamedTuple):
     """What lies between two places of a file; both are places where it can be cut.
 
     Attributes:
-        path: the file.
+        file: which one.
         start, end: bytes, of the unpacked data if it is compressed; rows of a parquet file. end None: all.
         split: index of the split; None if a hash of each document decides it.
         ends_document: whether a document ends with it; true at the end of a file, and where a split ends.
     """
 
-    path: str
+    file: InputFile
     start: int
     end: int | None
     split: int | None
     ends_document: bool
+
+    @property
+    def path(self) -> str:
+        """The name of the file."""
+        return self.file.path
 
 
 Task = Sequence[Part]
@@ -81,7 +87,7 @@ class Plan:
     """The tasks of a corpus.
 
     Args:
-        paths: the files.
+        files: the corpus.
         kinds: how their documents are told apart.
         splits: the shares.
         split_by: "hash", "document" or "token". A corpus of one single document is split as with "token".
@@ -90,16 +96,16 @@ class Plan:
 
     def __init__(
         self,
-        paths: Sequence[str],
+        files: Sequence[InputFile],
         kinds: Kinds,
         splits: Sequence[float],
         split_by: str,
         cutting: Cutting,
     ) -> None:
-        self.paths, self._kinds, self._splits = paths, kinds, splits
+        self.files, self._kinds, self._splits = files, kinds, splits
         self._cutting = cutting
         self._context = max(cutting.context, CONTEXT)
-        many = split_by != "token" and len(splits) > 1 and has_many_documents(paths, kinds)
+        many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and split_by == "hash"
         self._between_documents = many and split_by == "document"
 
@@ -107,10 +113,10 @@ class Plan:
         """All tasks, in order. Small files share one."""
         task: list[Part] = []
         size = 0
-        for path, stretch in zip(self.paths, self._stretches()):
-            for part, amount in self._parts(path, stretch):
+        for file, stretch in zip(self.files, self._stretches()):
+            for part, amount in self._parts(file, stretch):
                 task.append(part)
-                size += amount
+                size += max(amount, _LEAST_AMOUNT)
                 if size >= TASK_BYTES:
                     yield task
                     task, size = [], 0
@@ -121,80 +127,86 @@ class Plan:
         """Which stretch each file is of what is cut into splits: all of it; or, where documents are to stay whole, its
         place in the corpus."""
         if not self._between_documents:
-            yield from repeat(Stretch(0.0, 1.0), len(self.paths))
+            yield from repeat(Stretch(0.0, 1.0), len(self.files))
             return
-        sizes = [self._text_bytes(path) for path in self.paths]
+        sizes = [self._text_bytes(file) for file in self.files]
         start, total = 0, max(1, sum(sizes))
         for size in sizes:
             yield Stretch(start / total, (start + size) / total)
             start += size
 
-    def _text_bytes(self, path: str) -> int:
-        if self._kinds.kind(path) == "parquet":
-            groups = RowGroups(path, self._kinds.text_key)
+    def _text_bytes(self, file: InputFile) -> int:
+        if self._kinds.kind(file.path) == "parquet":
+            groups = RowGroups(file, self._kinds.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
-        if not is_packed(path):
-            return os.path.getsize(path)
-        with open_text(path) as stream:
+        if file.known_size is not None:
+            return file.known_size
+        with file.open() as stream:
             return _length(stream)
 
-    def _parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+    def _parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         """The parts of a file, and how many bytes each has, roughly."""
-        if self._kinds.kind(path) == "parquet":
-            yield from self._row_parts(path, stretch)
-        elif is_packed(path):
-            yield from self._packed_parts(path, stretch)
+        if self._kinds.kind(file.path) == "parquet":
+            yield from self._row_parts(file, stretch)
+        elif file.is_sequential:
+            yield from self._packed_parts(file, stretch)
         else:
-            with open_text(path) as stream:
-                yield from self._byte_parts(path, stream, stretch)
+            yield from self._byte_parts(file, stretch)
 
-    def _row_parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        groups = RowGroups(path, self._kinds.text_key)
+    def _row_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        groups = RowGroups(file, self._kinds.text_key)
         for split, start, end in self._shares(groups.rows, stretch, lambda row: row):
             for first, last, size in groups.between(start, end):
-                yield Part(path, first, last, split, True), size
+                yield Part(file, first, last, split, True), size
 
-    def _packed_parts(self, path: str, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+    def _packed_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         """A compressed file is one part, or one for each split."""
-        size = os.path.getsize(path)
+        size = file.size or 0
         if self.hashed or len(self._splits) == 1:
-            yield Part(path, 0, None, self._packed_split(path, size) if self.hashed else 0, True), size
+            yield Part(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
             return
-        with open_text(path) as stream:
+        with file.open() as stream:
             length = _length(stream)
-            for split, start, end in self._shares(length, stretch, lambda at: self._border(path, stream, at, length)):
-                yield Part(path, start, end, split, True), size * (end - start) // max(1, length)
+            for split, start, end in self._shares(length, stretch, lambda at: self._border(file, stream, at, length)):
+                yield Part(file, start, end, split, True), size * (end - start) // max(1, length)
 
-    def _packed_split(self, path: str, size: int) -> int | None:
+    def _packed_split(self, file: InputFile, size: int) -> int | None:
         """The split of a large compressed file that is one document; None for other files."""
-        kind = self._kinds.kind(path)
+        kind = self._kinds.kind(file.path)
         if size <= TASK_BYTES // _MOST_PACKED or kind not in ("special", "file"):
             return None
-        with open_text(path) as stream:
+        with file.open() as stream:
             if kind == "special":
                 end, following = next(marks(stream))
                 if following > end:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
 
-    def _byte_parts(self, path: str, stream: BinaryIO, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        size = os.fstat(stream.fileno()).st_size
-        if self.hashed and not self._kinds.is_divided(path):
-            yield from self._hashed_parts(path, stream, size)
+    def _byte_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        size = file.size or 0
+        whole_documents = self.hashed and not self._kinds.is_divided(file.path)
+        if size <= TASK_BYTES and (self.hashed or len(self._splits) == 1):  # one part, whatever is in it
+            if size:
+                yield Part(file, 0, size, None if self.hashed else 0, True), size
             return
-        for split, start, end in self._shares(size, stretch, lambda at: self._border(path, stream, at, size)):
-            yield from self._cut_parts(path, stream, start, end, split)
+        with file.open() as stream:
+            if whole_documents:
+                yield from self._hashed_parts(file, stream, size)
+                return
+            for split, start, end in self._shares(size, stretch, lambda at: self._border(file, stream, at, size)):
+                yield from self._cut_parts(file, stream, start, end, split)
 
     def _cut_parts(
-        self, path: str, stream: BinaryIO, start: int, end: int, split: int | None
+        self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
     ) -> Iterator[tuple[Part, int]]:
         """What lies between two places of a file, of the size of a task each."""
-        cut = self._inner_cut(path)
+        cut = self._inner_cut(file.path)
         while start < end:
             stop = end
             if cut is not None and end - start > TASK_BYTES:
                 stop = min(end, find_cut(stream, start + TASK_BYTES, cut, self._context))
-            yield Part(path, start, stop, split, stop == end or self._kinds.is_divided(path)), stop - start
+            file.check_progress(start, stop)
+            yield Part(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
             start = stop
 
     def _inner_cut(self, path: str) -> Cut | None:
@@ -203,7 +215,7 @@ class Plan:
             return document_cut(self._kinds.kind(path))
         return None if self._cutting.none else self._cutting.cut
 
-    def _hashed_parts(self, path: str, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
+    def _hashed_parts(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
         """The parts of a text whose documents are split by hash: some documents each, or a piece of one that is too
         long to hold. Of such a one the hash is taken here.
 
@@ -211,24 +223,25 @@ class Plan:
             | documents <mark> ... <mark> | a long one          <mark> |
                                         begin                  end
         """
-        marked = self._kinds.kind(path) == "special"
+        marked = self._kinds.kind(file.path) == "special"
         start = 0
         while start < size:
             end, stop = _mark_behind(stream, min(start + TASK_BYTES, size)) if marked else (size, size)
+            file.check_progress(start, stop)
             if end - start <= 2 * TASK_BYTES:
-                yield Part(path, start, stop, None, True), stop - start
+                yield Part(file, start, stop, None, True), stop - start
             else:
                 begin = _last_mark_end(stream, start) if marked else start
                 if begin > start:
-                    yield Part(path, start, begin, None, True), begin - start
+                    yield Part(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self._splits)
-                yield from self._cut_parts(path, stream, begin, end, split)
+                yield from self._cut_parts(file, stream, begin, end, split)
             start = stop
 
-    def _border(self, path: str, stream: BinaryIO, at: int, size: int) -> int:
+    def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
         """Where a split of a file of some size begins: at the first possible place at or behind a byte."""
-        kind = self._kinds.kind(path)
-        if not (self._between_documents or self._kinds.is_divided(path)):
+        kind = self._kinds.kind(file.path)
+        if not (self._between_documents or self._kinds.is_divided(file.path)):
             return find_cut(stream, at, self._cutting.cut, self._context)
         if at == 0:
             return 0

@@ -112,7 +112,7 @@ def prepare(
     with only_writer(folder):
         staged = stage(given, folder)
         cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
-        plan = Plan(staged.paths, kinds, splits, split_by, cutting)
+        plan = Plan(staged.files, kinds, splits, split_by, cutting)
         words = TrainWords(kinds, tuple(splits), counting)
         count = partial(count_train_split, plan, words, workers, executor, progress)
         identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)

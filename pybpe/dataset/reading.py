@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..inputs import Limited, open_text
+from ..inputs import Limited
 from ..pretokenize import Cut, stream_pieces
 from .kinds import Kinds, document_cut
 from .parquet_input import RowGroups
@@ -43,7 +43,7 @@ def blocks(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
 
 def _row_blocks(part: Part, text_key: str) -> Iterator[Block]:
     assert part.end is not None
-    for row, texts in RowGroups(part.path, text_key).texts(part.start, part.end):
+    for row, texts in RowGroups(part.file, text_key).texts(part.start, part.end):
         yield Block(part.path, row, row + len(texts), part.split, texts, True, True)
 
 
@@ -51,12 +51,13 @@ def _byte_blocks(part: Part, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
     divided = part.split is None or kinds.is_divided(part.path)
     cut = document_cut(kinds.kind(part.path)) if divided else text_cut
     offset = part.start
-    with open_text(part.path) as stream:
+    size = None if part.end is None else part.end - offset
+    with part.file.open() as stream:
         if offset:
             stream.seek(offset)
-        if part.end is not None:
-            stream = Limited(stream, part.end - offset)  # type: ignore[assignment]
-        for data in stream_pieces(stream, cut):
+        if size is not None:
+            stream = Limited(stream, size)  # type: ignore[assignment]
+        for data in stream_pieces(stream, cut, size=size):
             end = offset + len(data)
             yield Block(part.path, offset, end, part.split, data, divided, divided)
             offset = end

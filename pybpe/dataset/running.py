@@ -15,6 +15,7 @@ from .encoding import Segment, TaskEncoder
 from .planning import Task
 from .reading import Block
 
+_LEAST_SIZE = 1 << 10  # what a block counts at least: its text is not all the memory that it takes
 PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
 
 
@@ -55,7 +56,7 @@ def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
     size = 0
     for block in blocks:
         batch.append(block)
-        size += _size(block)
+        size += max(_size(block), _LEAST_SIZE)
         if size >= BLOCK_BYTES // 2:
             yield batch
             batch, size = [], 0

@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 from ..arguments import shown
 from ..errors import ArgumentError
-from ..inputs import Limited, open_text
+from ..input_file import InputFile
+from ..inputs import Limited
 from ..model import END_OF_TEXT
 from ..pretokenize import BLOCK_BYTES
 from .kinds import Kinds, find_mark
@@ -63,21 +64,21 @@ def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
     return 0
 
 
-def has_many_documents(paths: Sequence[str], kinds: Kinds) -> bool:
+def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
     """Whether there are at least two documents that are not empty. Holds none; reads on until it knows."""
     count = 0
-    for path in paths:
-        if kinds.is_divided(path):
+    for file in files:
+        if kinds.is_divided(file.path):
             return True
-        count += _count_up_to_two(path, kinds.kind(path) == "special")
+        count += _count_up_to_two(file, kinds.kind(file.path) == "special")
         if count > 1:
             return True
     return False
 
 
-def _count_up_to_two(path: str, marked: bool) -> int:
+def _count_up_to_two(file: InputFile, marked: bool) -> int:
     """How many documents a file has, 2 standing for more. Without marks it is one, unless it is empty."""
-    with open_text(path) as stream:
+    with file.open() as stream:
         if not marked:
             return len(stream.read(1))
         count = begin = 0

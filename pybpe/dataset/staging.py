@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import file_errors
 from ..folders import make_folder
+from ..input_file import InputFile
 from ..inputs import input_files
 from ..locking import FOLDER
 from ..pretokenize import BLOCK_BYTES, open_input
@@ -22,12 +22,12 @@ class Staged:
     """Files to read.
 
     Attributes:
-        paths: of the files.
+        files: in order.
         names: what a staged one is called in the manifest.
         identities: what tells each from another file of its name.
     """
 
-    paths: list[str] = field(default_factory=list)
+    files: list[InputFile] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     identities: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -42,29 +42,16 @@ def stage(inputs: Sequence[str], folder: str) -> Staged:
     staged = Staged()
     for path in inputs:
         for name in [path] if path == "-" else input_files(path):
-            if name == "-" or _is_pipe(name):
+            file = InputFile.of(name)
+            if file.size is None:
                 copy, digest = _copy(name, folder, len(staged.names))
                 staged.names[copy] = name
-                staged.paths.append(copy)
+                staged.files.append(InputFile.of(copy))
                 staged.identities.append((name, digest))
             else:
-                staged.paths.append(name)
-                staged.identities.append(_identity(name))
+                staged.files.append(file)
+                staged.identities.append(tuple(vars(file).values()))
     return staged
-
-
-def _is_pipe(path: str) -> bool:
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
-
-
-def _identity(path: str) -> tuple[object, ...]:
-    with file_errors(path, "cannot be examined"):
-        status = os.stat(path)
-    return path, status.st_size, status.st_mtime_ns
 
 
 def _copy(name: str, folder: str, number: int) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from .. import _binding
 from ..arguments import whole_number
 from ..counting import CountSettings, WordCounter
 from ..counts import Counts
+from ..input_file import InputFile
 from ..model import END_OF_TEXT
 from ..parallel import map_by_executor
 from ..pretokenize import cutter
@@ -37,17 +38,21 @@ class TrainWords:
     settings: CountSettings
 
     def count(
-        self, paths: Iterable[str], tasks: Callable[[], Iterable[Task]], workers: int | None, progress: bool | None
+        self,
+        files: Iterable[InputFile],
+        tasks: Callable[[], Iterable[Task]],
+        workers: int | None,
+        progress: bool | None,
     ) -> Counts:
         """Counts by threads. The texts of records are counted for themselves, since special tokens in them are plain
         text, in training as in encoding.
 
         Args:
-            paths: the files that the tasks read.
+            files: that the tasks read.
             tasks: returns them.
             workers, progress: as in `pybpe.train`.
         """
-        are_records = {self.kinds.kind(path) in RECORDS for path in paths}
+        are_records = {self.kinds.kind(file.path) in RECORDS for file in files}
         counter = WordCounter(self.settings, workers)
         try:
             if False in are_records:
@@ -82,7 +87,7 @@ def count_train_split(
 ) -> Counts:
     """The words of a corpus' train split, the same whoever counts. Arguments and errors are those of `binarize`."""
     if executor is None:
-        return words.count(plan.paths, plan.tasks, workers, progress)
+        return words.count(plan.files, plan.tasks, workers, progress)
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
     nothing = Counts(_binding.Words.from_dict({}), words.settings)
     return Counts.merge(chain([nothing], map_by_executor(partial(count_task, words), plan.tasks(), executor, limit)))
@@ -90,4 +95,4 @@ def count_train_split(
 
 def count_task(words: TrainWords, task: Task) -> Counts:
     """What a worker does."""
-    return words.count([part.path for part in task], lambda: [task], 1, False)
+    return words.count([part.file for part in task], lambda: [task], 1, False)

@@ -24,6 +24,7 @@ from pybpe.dataset.encoding import divide
 from pybpe.dataset.eot import EotPlacer
 from pybpe.dataset.kinds import Kinds
 from pybpe.dataset.splits import hash_split
+from pybpe.input_file import InputFile
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +200,9 @@ def test_documents_are_found_whatever_the_blocks(
         patch.setattr(reading, "stream_pieces", partial(pretokenize.stream_pieces, block_bytes=block))
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
-        assert splits.has_many_documents([file.name], kinds) == many
+        assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
         cutting = planning.Cutting(lambda data, start: start, 1, not cuttable)  # anywhere, or nowhere
-        plan = planning.Plan([file.name], kinds, (8, 1), "hash", cutting)
+        plan = planning.Plan([InputFile.of(file.name)], kinds, (8, 1), "hash", cutting)
         found: list[list[bytes]] = [[], []]
         long_one = b""
         for unit in plan.tasks():

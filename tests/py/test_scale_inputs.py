@@ -12,6 +12,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.counting import CountSettings, WordCounter
+from pybpe.input_file import InputFile
 from pybpe.inputs import Range
 from pybpe.pattern import Pattern
 
@@ -149,8 +150,8 @@ def test_ranges_of_any_size_count_the_same(tmp_path: Path, pattern: str, size: i
     records = write_jsonl(tmp_path / "x.jsonl", RECORDS[:5])
     whole, parts = WordCounter(settings, 1), WordCounter(settings, 1)
     for path in (plain, records):
-        whole.add_range(Range(str(path)))
-        for part in parts.source.ranges([str(path)], size):
+        whole.add_range(Range(InputFile.of(str(path))))
+        for part in parts.source.ranges([InputFile.of(str(path))], size):
             parts.add_range(part)
     assert parts.finish().to_dict() == whole.finish().to_dict()
 

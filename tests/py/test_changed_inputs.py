@@ -1,0 +1,161 @@
+"""Inputs that change while they are read: an error that says so, never a result with a part of the text."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from corpora import EOT, small_tokenizer
+from texts import english
+
+import pybpe
+from pybpe import inputs, pretokenize
+from pybpe.dataset import planning, reading
+from pybpe.errors import FileChangedError
+from pybpe.input_file import InputFile
+
+TEXT = english()[:200_000]
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, 50_000)
+
+
+def grow(path: Path) -> None:
+    with open(path, "ab") as stream:
+        stream.write(b"more text")
+
+
+def replace(path: Path) -> None:
+    """Another file of the same size and name."""
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes().swapcase())
+    os.utime(other, ns=(1, 1))
+    os.replace(other, path)
+
+
+CHANGES = [cut, grow, replace]
+
+
+@pytest.fixture(params=["plain", "records", "marked"])
+def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "records":
+        path = tmp_path / "in.jsonl"
+        path.write_text('{"text": "some text here"}\n' * 8000)
+        return path
+    path = tmp_path / "in.txt"
+    path.write_text(TEXT if request.param == "plain" else TEXT.replace(". ", EOT))
+    return path
+
+
+def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change: Callable[[], None]) -> None:
+    """Changes the input when some pieces of it have been read."""
+    read = pretokenize.stream_pieces
+
+    def pieces_of(*args: object, **kw: object) -> Iterator[memoryview]:
+        for number, piece in enumerate(read(*args, **{**kw, "block_bytes": 8000})):
+            if number == pieces:
+                change()
+            yield piece
+
+    patch.setattr(module, "stream_pieces", pieces_of)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("pieces", [0, 4])
+def test_counting(corpus: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], pieces: int) -> None:
+    change_after(monkeypatch, inputs, pieces, lambda: change(corpus))
+    if change is replace:  # the open file is the old one, read to its end: only a second reader could notice
+        assert pybpe.count_words(corpus, workers=2)
+        return
+    with pytest.raises(FileChangedError, match=r"in\..*changed after this run first looked at it"):
+        pybpe.count_words(corpus, workers=2)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("by_executor", [False, True])
+@pytest.mark.parametrize("split_by", ["hash", "token"])
+def test_binarize(
+    corpus: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    by_executor: bool,
+    split_by: str,
+) -> None:
+    monkeypatch.setattr(planning, "TASK_BYTES", 30_000)
+    change_after(monkeypatch, reading, 2, lambda: change(corpus))
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(FileChangedError, match="changed after this run first looked at it"):
+            pybpe.binarize(
+                small_tokenizer(),
+                corpus,
+                tmp_path / "out",
+                split_by=split_by,
+                executor=executor if by_executor else None,
+                workers=1,
+                min_shard_tokens=0,
+            )
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["special", "file", "line", "blank"])
+def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(planning, "TASK_BYTES", 1000)
+    path = tmp_path / "in.txt"
+    path.write_text(TEXT)
+    kinds = planning.Kinds(kind, "text", True)
+    cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), None, (), None)
+    plan = planning.Plan([InputFile.of(str(path)), InputFile.of(str(path))], kinds, (8, 1), "hash", cutting)
+    tasks = plan.tasks()
+    next(tasks)
+    os.truncate(path, 100)
+    with pytest.raises(FileChangedError):
+        list(tasks)
+
+
+def test_parquet_and_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.txt"
+    path.write_text(TEXT.replace(". ", EOT))
+    change_after(monkeypatch, reading, 2, lambda: cut(path))
+    with pytest.raises(FileChangedError):
+        pybpe.corpus.clean(path, tmp_path / "out.jsonl", workers=1)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_worker_with_another_copy_of_a_file(tmp_path: Path) -> None:
+    """What a machine does that reads a range of a file which is shorter there."""
+    path = tmp_path / "in.txt"
+    path.write_text(TEXT)
+    file = pickle.loads(pickle.dumps(InputFile.of(str(path))))
+    cut(path)
+    with pytest.raises(FileChangedError, match="50000 bytes now, and had 200") as error:
+        file.open()
+    again = pickle.loads(pickle.dumps(error.value))  # as it comes back from there
+    assert type(again) is FileChangedError and str(again) == str(error.value)
+
+
+SMALL_FILES = """
+import resource, sys, pybpe
+from corpora import small_tokenizer
+tok = small_tokenizer()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+pybpe.binarize(tok, sys.argv[1], sys.argv[2], min_shard_tokens=0, workers=2)
+pybpe.count_words(sys.argv[1])
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_small_files_take_little_memory(tmp_path: Path) -> None:
+    """A file of 96 bytes does not take the room of a whole piece of text."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(3000):
+        (folder / f"{number}.txt").write_text(f"{number} " + TEXT[number : number + 90])
+    command = [sys.executable, "-c", SMALL_FILES, str(folder), str(tmp_path / "out")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.path.dirname(__file__))
+    assert int(found.stdout) < 100  # megabytes; 6000 if each took a piece
