@@ -18,11 +18,13 @@ from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
+from pybpe.dataset.kinds import NAME_IT
 from pybpe.dataset.splits import checked_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
 from pybpe.locking import only_writer
-from pybpe.model import CONTROL_TOKENS, END_OF_TEXT
+from pybpe.model import CONTROL_TOKENS
+from pybpe.model import end_of_text as find_end_of_text
 from pybpe.pretokenize import Inputs
 
 from .batch import CPU_BATCH
@@ -70,6 +72,7 @@ def make_workspace(
     *,
     vocab_size: int = 20000,
     special_tokens: Sequence[str] = CONTROL_TOKENS,
+    end_of_text: str | None = None,
     special_ids: str = "first",
     pattern: str = "gpt2",
     digits: int | None = None,
@@ -98,8 +101,8 @@ def make_workspace(
     Args:
         inputs: as in `pybpe.prepare`.
         vocab_size: tokens; fewer come out if the text is too short for so many.
-        special_tokens, special_ids, pattern, digits, normalizer, min_frequency, max_token_length, tie_break: of the
-            tokenizer, as in `pybpe.train`; <|endoftext|> must be among the special tokens.
+        special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
+        tie_break: of the tokenizer, as in `pybpe.prepare`; one of the special tokens must end documents.
         depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels change parts of it.
         context: maxT, at least 64 for the CPU trainer.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
@@ -112,7 +115,7 @@ def make_workspace(
         LimitError: a split is too small for one batch; it says the largest B and T that fit.
         ArgumentError, FileError.
     """
-    _check_arguments(vocab_size, special_tokens, context, dtype, splits)
+    _check_arguments(vocab_size, special_tokens, end_of_text, context, dtype, splits)
     shape: dict[str, int | None] = {"layers": layers, "heads": heads, "channels": channels}
     GPT2Config.of_depth(depth, vocab_size, context, pad, **shape)  # refused now, not after training
     folder = _binding.path_text(out)
@@ -124,6 +127,7 @@ def make_workspace(
                 data,
                 vocab_size=vocab_size,
                 special_tokens=special_tokens,
+                end_of_text=end_of_text,
                 special_ids=special_ids,
                 pattern=pattern,
                 digits=digits,
@@ -160,7 +164,12 @@ def make_workspace(
 
 
 def _check_arguments(
-    vocab_size: int, special_tokens: Sequence[str], context: int, dtype: str, splits: Sequence[float]
+    vocab_size: int,
+    special_tokens: Sequence[str],
+    named: str | None,
+    context: int,
+    dtype: str,
+    splits: Sequence[float],
 ) -> None:
     """What can be refused now, not after training."""
     check_dtype(dtype)
@@ -168,8 +177,8 @@ def _check_arguments(
         raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {context}")
     if vocab_size > MAX_VOCAB_SIZE:
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
-    if END_OF_TEXT not in special_tokens:
-        raise ArgumentError(f"special_tokens must have {END_OF_TEXT}: llm.c starts its samples from it")
+    if find_end_of_text(special_tokens, named) is None:
+        raise ArgumentError(f"no special token is the end of text, from which llm.c starts its samples: {NAME_IT}")
     shares = checked_splits(splits)
     if len(shares) < 2 or shares[1] <= 0:
         raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it, not {splits}")

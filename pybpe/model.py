@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from . import _binding
-from .arguments import is_unicode, whole_number
+from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from .control_tokens import END_OF_TEXT as END_OF_TEXT
 from .errors import ArgumentError
@@ -61,8 +61,7 @@ class Model:
     @property
     def eot(self) -> str | None:
         """The special that ends a document, or None if there is none."""
-        names = (END_OF_TEXT, *_OTHER_ENDS) if self.eos is None else (self.eos,)
-        return next((text for text in names if text in self.specials), None)
+        return end_of_text(self.specials, self.eos)
 
     @property
     def eot_id(self) -> int | None:
@@ -152,6 +151,19 @@ class Model:
         parts = tokens_of(vocab), merges_of(vocab)
         model = cls(*parts, specials, pattern, vocab.normalizer, whole_words=vocab.whole_words)
         return model if model.eot == eos else replace(model, eos=eos)
+
+
+def end_of_text(specials: Collection[str], named: str | None) -> str | None:
+    """The special token that ends a document: the one that was named so, else the first of the usual names; None if
+    there is none."""
+    names = (END_OF_TEXT, *_OTHER_ENDS) if named is None else (named,)
+    return next((text for text in names if text in specials), None)
+
+
+def check_end_of_text(specials: Collection[str], named: str | None) -> None:
+    """ArgumentError if what is named as the end of text is not among the special tokens."""
+    if named is not None and named not in specials:
+        raise ArgumentError(f"end_of_text: {shown(named)} is none of the special tokens: name it among them too")
 
 
 def id_problem(ids: Collection[object]) -> str | None:

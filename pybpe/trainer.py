@@ -17,7 +17,7 @@ from .counting import CountSettings
 from .counts import Counts, count_inputs
 from .errors import ArgumentError, file_errors
 from .inputs import Sample, input_files
-from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, lay_out, special_ids_of
+from .model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from .parallel import run_interruptibly
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list
@@ -39,6 +39,7 @@ def train(
     max_token_length: int = 255,
     normalizer: str | None = None,
     digits: int | None = None,
+    end_of_text: str | None = None,
     base: Tokenizer | None = None,
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
@@ -72,6 +73,8 @@ def train(
         max_token_length: in bytes; 255 is the most that tokenizer.bin holds.
         normalizer: None, "NFC" or "NFKC"; kept in the tokenizer and applied when encoding too.
         digits: 1 makes every digit a word of its own.
+        end_of_text: which special token ends a document: the tokenizer's `eot_token`. None means that of the base, else
+            <|endoftext|> or <|end_of_text|>, if it is a special token.
         base: a tokenizer to continue: its ids, merges, specials, pattern and normalizer are kept. New
             specials, then new tokens, get the ids behind its own; vocab_size counts all.
         counts: ready word counts instead of inputs: of `pybpe.count_words`, or a dictionary word -> count.
@@ -110,6 +113,7 @@ def train(
     ready = counts if isinstance(counts, Counts) else None
     parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
+    check_end_of_text(plan.count.specials, end_of_text)
     if ready is not None:
         _check_counts(ready, plan.count)
     elif counts is not None:
@@ -126,7 +130,10 @@ def train(
         else:
             assert inputs is not None
             words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
-        return plan.tokenizer(_merge(words, plan, saved, progress))
+        tok = plan.tokenizer(_merge(words, plan, saved, progress))
+    if end_of_text in (None, tok.model.eot):
+        return tok
+    return Tokenizer.from_model(replace(tok.model, eos=end_of_text))
 
 
 def train_bpe(

@@ -30,7 +30,6 @@ def add_binarize(commands: Any) -> None:
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
     add_document_options(parser)
     _add_output_options(parser)
-    parser.add_argument("--eot", metavar="WHERE", help="prepend (default for llmc), append (for the others) or none")
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
     parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
     add_common(parser)
@@ -96,6 +95,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             min_shard_tokens=args.min_shard_tokens,
             shard_tokens=args.shard_tokens,
             format=args.format,
+            eot=args.eot,
             documents=args.documents,
             text_key=args.text_key,
             sequence_length=args.sequence_length,
@@ -113,6 +113,11 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         default="llmc",
         metavar="F",
         help="llmc (default), raw (nanoGPT), npy, megatron, parquet or webdataset",
+    )
+    parser.add_argument(
+        "--eot",
+        metavar="WHERE",
+        help="where the end of text goes: prepend (default for llmc), append (for the others) or none",
     )
     add_split_options(parser)
     add_least_tokens(parser)

@@ -19,7 +19,8 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
         "--documents",
         default="auto",
         metavar="HOW",
-        help="in text files they are separated by the text <|endoftext|> (special, the default), blank lines (blank);"
+        help="in text files they are separated by the tokenizer's end of text, usually"
+        " <|endoftext|> (special, the default), blank lines (blank);"
         " or are one a line (line) or file; jsonl: JSON lines, whatever the name",
     )
     parser.add_argument("--text-key", default="text", metavar="K", help="the text of a record (default: text)")

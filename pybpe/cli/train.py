@@ -84,6 +84,9 @@ def add_training_options(
         "--special-token", action="append", metavar="S", help=f"a control token; may be repeated (default: {default})"
     )
     parser.add_argument(
+        "--end-of-text", metavar="S", help="the special token that ends a document (default: <|endoftext|>)"
+    )
+    parser.add_argument(
         "--special-ids", default="first", metavar="WHERE", help="first, after_bytes or last (default: first)"
     )
     add_cutting_options(parser, pattern)
@@ -110,6 +113,7 @@ def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] =
     """What these options say, but for the vocabulary's size, as arguments of `pybpe.train`."""
     return {
         "special_tokens": args.special_token or special_tokens,
+        "end_of_text": args.end_of_text,
         "special_ids": args.special_ids,
         "pattern": args.pattern,
         "digits": args.digits,

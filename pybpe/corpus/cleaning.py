@@ -19,6 +19,7 @@ from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
 from ..input_file import InputFile, known_total
 from ..locking import only_writer
+from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
 from ..pretokenize import Inputs, path_list
@@ -107,7 +108,7 @@ def clean(
     """
     path = check_name(out)
     work = _work(
-        Kinds(documents, text_key, True),
+        Kinds(documents, text_key, END_OF_TEXT),
         normalizer,
         Filters() if filters is None else filters,
         _names("languages", languages),

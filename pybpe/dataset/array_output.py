@@ -51,7 +51,7 @@ def encode_files(
         raise ArgumentError(f"{path}: must end in .npy")
     settings = check_settings(
         tok.n_vocab,
-        tok.eot_token is not None,
+        tok.model.eot,
         format="npy",
         splits=(1,),
         split_by="hash",

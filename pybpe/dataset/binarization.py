@@ -16,7 +16,6 @@ from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, LimitError
 from ..input_file import known_total
 from ..locking import FOLDER, only_writer
-from ..model import END_OF_TEXT
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..unpacking import without_ending
@@ -24,7 +23,7 @@ from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
 from .eot import EOT_MODES
-from .kinds import Kinds
+from .kinds import NAME_IT, Kinds, check_mark
 from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
 from .planning import Cutting
@@ -79,13 +78,15 @@ def binarize(
             have too few of them whole, in turn; "token": contiguous, with a border between any two words, but
             records stay whole. A single document is split as with "token". Shares of contiguous splits are measured
             in bytes of text; in rows of parquet.
-        eot: where <|endoftext|> goes: "prepend" (before each document, as llm.c expects; the default for
+        eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend"
+            (before each document, as llm.c expects; the default for
             "llmc"), "append" (after each, as nanoGPT expects; the default for the others), or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
         shard_tokens: tokens a shard; "raw" and "megatron" have one file a split.
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
         sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
-        documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by
+        documents: how text files are divided: "special" (by the text of the tokenizer's end of
+            text, such as <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by
             blank lines), "line", "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if
             the tokenizer has no such token. The texts of records are encoded as ordinary text.
         text_key: the text of a JSON record, or parquet's column.
@@ -108,7 +109,7 @@ def binarize(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     settings = check_settings(
         tok.n_vocab,
-        tok.eot_token is not None,
+        tok.model.eot,
         format=format,
         splits=splits,
         split_by=split_by,
@@ -148,7 +149,8 @@ def run(
         beside: see Conversion.
     """
     splits = tuple(settings["splits"])
-    kinds = Kinds(settings["documents"], settings["text_key"], tok.eot_token is not None)
+    kinds = Kinds(settings["documents"], settings["text_key"], tok.model.eot)
+    check_mark(kinds, tok.special_tokens, staged.files)
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
     plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
@@ -171,12 +173,12 @@ def run(
     return conversion.finish(tok, settings, description, records)
 
 
-def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]:
+def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, Any]:
     """The arguments of `binarize` that influence the files, with defaults filled in.
 
     Args:
         n_vocab: tokens of the tokenizer.
-        has_mark: whether <|endoftext|> is one of them.
+        mark: the one that is the end of text.
 
     Raises:
         ArgumentError, LimitError: one is out of range.
@@ -189,11 +191,11 @@ def check_settings(n_vocab: int, has_mark: bool, **given: Any) -> dict[str, Any]
             settings[what] = default
     for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
         one_of(what, settings[what], choices)
-    if not has_mark and settings["eot"] != "none":
-        raise ArgumentError(f"the tokenizer has no {END_OF_TEXT}: train with that special token, or pass eot='none'")
+    if mark is None and settings["eot"] != "none":
+        raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none' (--eot none)")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
         settings[what] = whole_number(what, settings[what], least)
-    Kinds(settings["documents"], settings["text_key"], has_mark)
+    Kinds(settings["documents"], settings["text_key"], mark)
     if form.name == "parquet":
         pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
     largest = (settings["shard_tokens"] + settings["min_shard_tokens"]) * id_bytes(settings["dtype"])

@@ -17,7 +17,7 @@ from ..input_file import InputFile
 from ..inputs import Limited, find_cut
 from ..pattern import Pattern
 from ..pretokenize import BLOCK_BYTES, Cut, cutter
-from .kinds import CONTEXT, Kinds, document_cut
+from .kinds import Kinds
 from .parquet_input import RowGroups
 from .splits import has_many_documents, hash_split_of_range, marks
 
@@ -104,7 +104,7 @@ class Plan:
     ) -> None:
         self.files, self._kinds, self._splits = files, kinds, splits
         self._cutting = cutting
-        self._context = max(cutting.context, CONTEXT)
+        self._context = max(cutting.context, kinds.context)
         many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and split_by == "hash"
         self._between_documents = many and split_by == "document"
@@ -177,7 +177,7 @@ class Plan:
             return None
         with file.open() as stream:
             if kind == "special":
-                end, following = next(marks(stream))
+                end, following = next(marks(stream, self._kinds))
                 if following > end:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
@@ -212,7 +212,7 @@ class Plan:
     def _inner_cut(self, path: str) -> Cut | None:
         """Where a split of a file can be cut into tasks."""
         if self._kinds.is_divided(path):
-            return document_cut(self._kinds.kind(path))
+            return self._kinds.document_cut(path)
         return None if self._cutting.none else self._cutting.cut
 
     def _hashed_parts(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
@@ -226,12 +226,12 @@ class Plan:
         marked = self._kinds.kind(file.path) == "special"
         start = 0
         while start < size:
-            end, stop = _mark_behind(stream, min(start + TASK_BYTES, size)) if marked else (size, size)
+            end, stop = _mark_behind(stream, self._kinds, min(start + TASK_BYTES, size)) if marked else (size, size)
             file.check_progress(start, stop)
             if end - start <= 2 * TASK_BYTES:
                 yield Part(file, start, stop, None, True), stop - start
             else:
-                begin = _last_mark_end(stream, start) if marked else start
+                begin = _last_mark_end(stream, self._kinds, start) if marked else start
                 if begin > start:
                     yield Part(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self._splits)
@@ -248,8 +248,8 @@ class Plan:
         if kind == "file":
             return size
         if kind == "special":
-            return _mark_behind(stream, at)[1]
-        return find_cut(stream, at, document_cut(kind), self._context)
+            return _mark_behind(stream, self._kinds, at)[1]
+        return find_cut(stream, at, self._kinds.document_cut(file.path), self._context)
 
     def _shares(
         self, size: int, stretch: Stretch, border: Callable[[int], int]
@@ -268,18 +268,18 @@ class Plan:
             start = end
 
 
-def _mark_behind(stream: BinaryIO, at: int) -> tuple[int, int]:
-    """Where the first <|endoftext|> that ends at or behind a place begins and ends; or the end of the file, twice."""
-    offset = max(0, at - CONTEXT)
+def _mark_behind(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
+    """Where the first mark that ends at or behind a place begins and ends; or the end of the file, twice."""
+    offset = max(0, at - kinds.context)
     stream.seek(offset)
-    return next(marks(stream, offset))
+    return next(marks(stream, kinds, offset))
 
 
-def _last_mark_end(stream: BinaryIO, start: int) -> int:
-    """Where the last <|endoftext|> in the TASK_BYTES behind a place ends; that place if there is none."""
+def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int) -> int:
+    """Where the last mark in the TASK_BYTES behind a place ends; that place if there is none."""
     stream.seek(start)
     last = start
-    for begin, end in marks(Limited(stream, TASK_BYTES), start):
+    for begin, end in marks(Limited(stream, TASK_BYTES), kinds, start):
         if end > begin:  # else it is the end of these bytes
             last = end
     return last

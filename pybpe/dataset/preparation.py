@@ -17,14 +17,15 @@ from .._version import __version__
 from ..counting import CountSettings
 from ..folders import make_folder
 from ..locking import FOLDER, only_writer
-from ..model import CONTROL_TOKENS, END_OF_TEXT, check_specials
+from ..model import CONTROL_TOKENS, check_end_of_text, check_specials
+from ..model import end_of_text as find_end_of_text
 from ..pattern import Pattern
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from ..trainer import train
 from .binarization import check_settings, name_of, run
 from .journal import STAGED
-from .kinds import Kinds
+from .kinds import Kinds, check_mark
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
 from .splits import checked_splits
@@ -38,6 +39,7 @@ def prepare(
     *,
     vocab_size: int,
     special_tokens: Sequence[str] = CONTROL_TOKENS,
+    end_of_text: str | None = None,
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
     name: str | None = None,
@@ -51,6 +53,7 @@ def prepare(
     min_shard_tokens: int | None = None,
     shard_tokens: int = 10**8,
     format: str = "llmc",
+    eot: str | None = None,
     documents: str = "auto",
     text_key: str = "text",
     sequence_length: int = 1024,
@@ -66,6 +69,8 @@ def prepare(
     Args:
         inputs: a path or a list of paths.
         special_tokens: default: the nine control tokens of llm.c's profile, ids 0-8.
+        end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. In text
+            files it separates documents, and in the token files it stands between them. Without any, pass eot="none".
         executor: counts the words and encodes; the files are the same.
         The other arguments are those of `train` and `binarize`.
 
@@ -79,14 +84,15 @@ def prepare(
     splits = checked_splits(splits)
     check_name(name or "")
     specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
-    has_mark = END_OF_TEXT in specials
+    check_end_of_text(specials, end_of_text)
+    mark = find_end_of_text(specials, end_of_text)
     settings_for = partial(
         check_settings,
-        has_mark=has_mark,
+        mark=mark,
         format=format,
         splits=splits,
         split_by=split_by,
-        eot=None if has_mark else "none",
+        eot=eot,
         dtype="auto",
         shard_tokens=shard_tokens,
         min_shard_tokens=min_shard_tokens,
@@ -98,6 +104,7 @@ def prepare(
         train,
         vocab_size=vocab_size,
         special_tokens=special_tokens,
+        end_of_text=end_of_text,
         min_frequency=min_frequency,
         tie_break=tie_break,
         special_ids=special_ids,
@@ -105,12 +112,13 @@ def prepare(
     )
     merge(counts={})  # refuses now what it would refuse after the counting
     settings_for(vocab_size)  # and what it would refuse after the training
-    kinds = Kinds(documents, text_key, has_mark)
+    kinds = Kinds(documents, text_key, mark)
     cut = Pattern(pattern, digits)
     counting = CountSettings(cut, tuple(specials), normalizer)
     folder = _binding.path_text(out)
     with only_writer(folder):
         staged = stage(given, folder)
+        check_mark(kinds, specials, staged.files)
         cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
         plan = Plan(staged.files, kinds, splits, split_by, cutting)
         words = TrainWords(kinds, tuple(splits), counting)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..inputs import Limited
 from ..pretokenize import Cut, stream_pieces
-from .kinds import Kinds, document_cut
+from .kinds import Kinds
 from .parquet_input import RowGroups
 from .planning import Part, Task
 
@@ -49,7 +49,7 @@ def _row_blocks(part: Part, text_key: str) -> Iterator[Block]:
 
 def _byte_blocks(part: Part, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
     divided = part.split is None or kinds.is_divided(part.path)
-    cut = document_cut(kinds.kind(part.path)) if divided else text_cut
+    cut = kinds.document_cut(part.path) if divided else text_cut
     offset = part.start
     size = None if part.end is None else part.end - offset
     with part.file.open() as stream:

@@ -11,14 +11,12 @@ from ..arguments import shown
 from ..errors import ArgumentError
 from ..input_file import InputFile
 from ..inputs import Limited
-from ..model import END_OF_TEXT
 from ..pretokenize import BLOCK_BYTES
-from .kinds import Kinds, find_mark
+from .kinds import Kinds
 
 SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
 
-_MARK = END_OF_TEXT.encode()
 _FIRST_BYTES = 1 << 16  # most documents are shorter
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
@@ -70,19 +68,19 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
     for file in files:
         if kinds.is_divided(file.path):
             return True
-        count += _count_up_to_two(file, kinds.kind(file.path) == "special")
+        count += _count_up_to_two(file, kinds)
         if count > 1:
             return True
     return False
 
 
-def _count_up_to_two(file: InputFile, marked: bool) -> int:
+def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
     """How many documents a file has, 2 standing for more. Without marks it is one, unless it is empty."""
     with file.open() as stream:
-        if not marked:
+        if kinds.kind(file.path) != "special":
             return len(stream.read(1))
         count = begin = 0
-        for end, following in marks(stream):
+        for end, following in marks(stream, kinds):
             count += end > begin
             if count > 1:
                 break
@@ -90,15 +88,15 @@ def _count_up_to_two(file: InputFile, marked: bool) -> int:
         return count
 
 
-def marks(stream: BinaryIO | Limited, offset: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each <|endoftext|> begins and ends, from `offset` on, at which the stream stands; and where the stream
-    ends, as a last one of no length. Holds one block."""
-    keep = len(_MARK) - 1  # so many bytes of a block may begin a mark that ends in the next
+def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each mark of the end of a document begins and ends, from `offset` on, at which the stream stands; and where
+    the stream ends, as a last one of no length. Holds one block."""
+    keep = len(kinds.mark_bytes) - 1  # so many bytes of a block may begin a mark that ends in the next
     block = bytearray(keep + min(_FIRST_BYTES, BLOCK_BYTES))
     held = 0
     while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
         end, begin = held + got, 0
-        while (found := find_mark(memoryview(block)[:end], begin)) is not None:
+        while (found := kinds.find_mark(memoryview(block)[:end], begin)) is not None:
             yield offset + found[0], offset + found[1]
             begin = found[1]
         held = min(keep, end - begin)

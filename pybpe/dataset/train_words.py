@@ -13,7 +13,6 @@ from ..arguments import whole_number
 from ..counting import CountSettings, WordCounter
 from ..counts import Counts
 from ..input_file import InputFile
-from ..model import END_OF_TEXT
 from ..parallel import map_by_executor
 from ..pretokenize import cutter
 from .encoding import divide
@@ -64,11 +63,11 @@ class TrainWords:
             counter.close()
 
     def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
-        """The texts of the train split, some at a time: those of records, or all others, joined by <|endoftext|>."""
+        """The texts of the train split, some at a time: those of records, or all others, joined by the mark."""
         specials = {text: i for i, text in enumerate(self.settings.specials)}
         matcher = _binding.Specials(specials) if specials else None
         cut = cutter(self.settings.pattern, matcher, self.settings.normalizer)
-        join = self.kinds.has_mark and not records
+        join = self.kinds.mark is not None and not records
         for task in tasks:
             parts = [part for part in task if (self.kinds.kind(part.path) in RECORDS) == records]
             for block in blocks(parts, self.kinds, cut):
@@ -79,7 +78,7 @@ class TrainWords:
                     continue
                 for split, documents in divide(block, self.kinds, self.splits):
                     if split == 0:
-                        yield [END_OF_TEXT.encode().join(documents)] if join else documents
+                        yield [self.kinds.mark_bytes.join(documents)] if join else documents
 
 
 def count_train_split(

@@ -191,7 +191,7 @@ def test_documents_are_found_whatever_the_blocks(
     pieces: list[str], block: int, task: int, kind: str, cuttable: bool
 ) -> None:
     text = "".join(pieces).encode()
-    kinds = Kinds(kind, "text", True)
+    kinds = Kinds(kind, "text", EOT)
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         file.write(text)
         file.flush()

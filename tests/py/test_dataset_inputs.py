@@ -23,6 +23,7 @@ from pybpe import pretokenize
 from pybpe.dataset import planning, reading
 from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.dataset.splits import hash_split
+from pybpe.warning import PybpeWarning
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +241,7 @@ def test_text_key_and_bad_kinds(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     with pytest.raises(pybpe.ArgumentError, match="documents must be one of auto, special"):
         pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", documents="chapters")
     bare = pybpe.train(iter([english()[:5000]]), vocab_size=300)
-    with pytest.raises(pybpe.ArgumentError, match="has no <|endoftext|>"):
+    with pytest.raises(pybpe.ArgumentError, match="has no end of text"):
         pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "out", documents="special", eot="none")
     pybpe.binarize(bare, tmp_path / "x.ndjson", tmp_path / "bare", text_key="content", eot="none", splits=(1,))
     expected = streams(bare, [(text, True) for text in documents(60)], lambda _: 0, 1, "none")
@@ -317,3 +318,72 @@ def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: P
         i for text in texts for i in [*tok.encode_ordinary(text), tok.eot_token]
     ]
     assert manifest.text_bytes["train"] == sum(map(len, texts))
+
+
+# ------------------------------------------------------------------------------------------------------
+# What ends a document
+
+
+@pytest.mark.parametrize("split_by", ["hash", "document", "token"])
+@pytest.mark.parametrize("splits", [(1,), (1, 0), (2, 1), (8, 1, 1)])
+@pytest.mark.parametrize(
+    ("specials", "named", "mark"),
+    [
+        ([EOT, "<|end_of_text|>"], None, EOT),
+        (["<|end_of_text|>", "<|pad|>"], None, "<|end_of_text|>"),
+        (["</s>", "<s>"], "</s>", "</s>"),
+        ([EOT, "</s>"], "</s>", "</s>"),
+    ],
+)
+def test_documents_end_with_the_tokenizers_end_of_text_however_they_are_split(
+    tmp_path: Path, specials: list[str], named: str | None, mark: str, splits: tuple[int, ...], split_by: str
+) -> None:
+    """Other marks are plain text, or special tokens that end nothing."""
+    tok = pybpe.train(iter(documents(20)), vocab_size=400, special_tokens=specials, end_of_text=named)
+    assert tok.special_tokens[mark] == tok.eot_token
+    texts = [f"{text} {EOT if mark != EOT else '</s>'} more" for text in documents(40)]
+    (tmp_path / "a.txt").write_text(mark.join(texts), encoding="utf-8")
+    given = {"splits": splits, "split_by": split_by, "min_shard_tokens": 0}
+    manifest = pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", **given)
+    whole = 1 if split_by != "token" else len(splits)  # borders of "token" may divide a document
+    assert 40 <= sum(map(manifest.split_documents, manifest.shards)) < 40 + whole
+    found = [
+        part for name in manifest.shards for part in split_of_tokens(tokens_of(tmp_path / "out", name), tok.eot_token)
+    ]
+    if split_by != "token":
+        assert sorted(tok.decode(part) for part in found if part) == sorted(texts)
+    (tmp_path / "again").mkdir()
+    tok.save(tmp_path / "again" / "tok.json")
+    tok.save_bin(tmp_path / "again" / "tok.bin")
+    for path in (tmp_path / "again").iterdir():
+        assert pybpe.Tokenizer.from_file(path).eot_token == tok.eot_token
+
+
+def test_prepare_marks_documents_with_the_token_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("</s>".join(documents(40)), encoding="utf-8")
+    names = {"special_tokens": ["<s>", "</s>"], "end_of_text": "</s>"}
+    tok, manifest = pybpe.prepare(tmp_path / "a.txt", tmp_path / "out", vocab_size=400, **names)
+    assert tok.eot_token == tok.special_tokens["</s>"]
+    assert sum(map(manifest.split_documents, manifest.shards)) == 40
+    tok, manifest = pybpe.prepare(tmp_path / "a.txt", tmp_path / "none", vocab_size=400, special_tokens=(), eot="none")
+    assert tok.eot_token is None and manifest.settings["eot"] == "none"
+
+
+def test_a_mark_that_is_none_for_this_tokenizer_is_said(tmp_path: Path) -> None:
+    tok = pybpe.train(iter(documents(20)), vocab_size=400, special_tokens=["</s>"], end_of_text="</s>")
+    (tmp_path / "a.txt").write_text(EOT.join(documents(40)), encoding="utf-8")
+    with pytest.warns(PybpeWarning, match="a.txt: has <.endoftext.>, which is plain text to this tokenizer"):
+        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
+
+
+@pytest.mark.parametrize("other", [f"{EOT}{EOT}", f"x{EOT}", f"{EOT}>", "<<", ">>"])
+def test_special_tokens_that_overlap_the_mark(tmp_path: Path, other: str) -> None:
+    """Of "<<|endoftext|>" the tokenizer reads "<<", one who looks for the mark alone the mark."""
+    tok = pybpe.train(iter(documents(20)), vocab_size=400, special_tokens=[EOT, other])
+    (tmp_path / "a.txt").write_text(EOT.join(documents(40)), encoding="utf-8")
+    if other == ">>":  # begins where a mark ends: the mark begins earlier, for both
+        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
+        return
+    with pytest.raises(pybpe.ArgumentError, match="overlaps the end of text"):
+        pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), documents="file")

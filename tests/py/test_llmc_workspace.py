@@ -207,7 +207,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
         ({"pad": 4}, "pad must be a multiple of 8"),
         ({"pad": 0}, "pad must be a multiple of 8"),
         ({"vocab_size": 65537}, "at most 65536"),
-        ({"special_tokens": ["<|user|>"]}, "special_tokens must have"),
+        ({"special_tokens": ["<|user|>"]}, "no special token is the end of text"),
         ({"splits": (1,)}, "val split"),
         ({"splits": (1, 0, 1)}, "val split"),
     ],
