@@ -83,6 +83,26 @@ void error_fill_memory(pybpe_error *err, const char *what, size_t n) {
     error_fill(err, PYBPE_ERR_MEMORY, 0, "out of memory: %zu bytes for %s could not be allocated", n, what);
 }
 
+int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err) {
+    if (strings->count == 0) {
+        return PYBPE_OK;
+    }
+    if (strings->offsets[0] != 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of %s start at %llu; expected 0", what,
+                         (unsigned long long)strings->offsets[0]);
+    }
+    for (size_t i = 0; i < strings->count; i++) {
+        if (strings->offsets[i + 1] < strings->offsets[i] || strings->offsets[i + 1] > SIZE_MAX) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of %s descend after index %zu; expected none to",
+                             what, i);
+        }
+    }
+    if (strings->bytes == NULL && strings->offsets[strings->count] > 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the bytes of %s are NULL, but the offsets say there are some", what);
+    }
+    return PYBPE_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Memory
 */

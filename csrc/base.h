@@ -41,6 +41,16 @@ static inline int error_set_memory(pybpe_error *err, const char *what, size_t n)
     return PYBPE_ERR_MEMORY;
 }
 
+/* Checks a list of strings from outside: its offsets start at 0 and never descend, and the bytes are there. Every public
+   function that takes such a list calls it before it reads one. `what` names the strings in the message. An error's
+   offset is the index of the first wrong string. */
+int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err);
+
+/* The length of all strings together. */
+static inline uint64_t strings_total(const pybpe_strings *strings) {
+    return strings->count > 0 ? strings->offsets[strings->count] : 0;
+}
+
 /* Memory from `mem` (NULL: malloc). They return NULL on failure, and for a size of 0. */
 void *mem_alloc(const pybpe_allocator *mem, size_t n);
 void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size);

@@ -71,14 +71,15 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
         return error_set(err, PYBPE_ERR_VALUE, 0,
                          "this counter was made without a pattern: use pybpe_counter_add_words");
     }
-    size_t pos = 0, start, end;
-    uint32_t id;
+    size_t pos = 0;
+    special_scan scan = special_scan_start(c->specials, text, n, 0);
+    special_match match;
     int code = PYBPE_OK;
-    while (code == PYBPE_OK && c->specials != NULL &&
-           pybpe_specials_find(c->specials, text, n, pos, &start, &end, &id)) {
-        code = segment_add(c, text + pos, start - pos, err);
-        pos = end;
+    while (code == PYBPE_OK && special_scan_next(&scan, &match)) {
+        code = segment_add(c, text + pos, match.start - pos, err);
+        pos = match.end;
     }
+    special_scan_end(&scan);
     return code == PYBPE_OK && pos < n ? segment_add(c, text + pos, n - pos, err) : code;
 }
 
@@ -93,11 +94,12 @@ static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_er
 }
 
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err) {
-    if (words->count == 0 || words->offsets[words->count] == 0) {
-        return PYBPE_OK; /* no words, or empty ones, whose bytes may be NULL */
+    int code = strings_check(words, "words", err);
+    if (code != PYBPE_OK || strings_total(words) == 0) {
+        return code; /* the bytes of empty words may be NULL */
     }
     /* All at once: words may come in the order of another table with the same seed (see count_merge.c). */
-    int code = count_table_reserve(c, words->count, err);
+    code = count_table_reserve(c, words->count, err);
     const uint8_t *end = words->bytes + words->offsets[words->count];
     for (size_t i = 0; i < words->count && code == PYBPE_OK; i++) {
         size_t length = (size_t)(words->offsets[i + 1] - words->offsets[i]);

@@ -20,6 +20,7 @@ very end.
 #include "encode.h"
 #include "encode_cache.h"
 #include "pretok.h"
+#include "special.h"
 #include "vocab.h"
 
 #define INLINE_ALWAYS static inline __attribute__((always_inline))
@@ -504,14 +505,14 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
         return code;
     }
     size_t pos = 0;
-    size_t start;
-    size_t end;
-    uint32_t id;
-    while (work.code == PYBPE_OK && s != NULL && pybpe_specials_find(s, text, n, pos, &start, &end, &id)) {
-        text_add(&work, text + pos, start - pos);
-        sink_put(&work.sink, &id, 1);
-        pos = end;
+    special_scan scan = special_scan_start(s, text, n, 0);
+    special_match match;
+    while (work.code == PYBPE_OK && special_scan_next(&scan, &match)) {
+        text_add(&work, text + pos, match.start - pos);
+        sink_put(&work.sink, &match.id, 1);
+        pos = match.end;
     }
+    special_scan_end(&scan);
     text_add(&work, text + pos, n - pos);
     return work_finish(&work, count);
 }

@@ -40,27 +40,6 @@ static inline bool starts_word(unicode_char a, unicode_char b, uint8_t b_lead) {
     return class_of(a) != class_of(b) && (b.class & UNICODE_MARK) == 0 && b_lead != '\'';
 }
 
-/* Whether a special occurs inside the character at text[pos] or across one of its ends. */
-static bool specials_touch(const pybpe_specials *s, const uint8_t *text, size_t n, size_t pos, size_t length) {
-    size_t start;
-    size_t end;
-    uint32_t id;
-    return special_covers(s, text, n, pos) || special_covers(s, text, n, pos + length) ||
-           pybpe_specials_find(s, text + pos, length, 0, &start, &end, &id) != 0;
-}
-
-/* Whether specials leave text[cut] alone, a and b being the characters on its sides. A special can divide
-   only a character of several bytes. */
-static bool specials_allow(const pybpe_specials *s, const uint8_t *text, size_t n, size_t cut, unicode_char a,
-                           unicode_char b) {
-    if (s == NULL) {
-        return true;
-    }
-    return !special_covers(s, text, n, cut) &&
-           (a.length == 1 || !specials_touch(s, text, n, cut - a.length, a.length)) &&
-           (b.length == 1 || !specials_touch(s, text, n, cut, b.length));
-}
-
 /* A character's start from which decoding finds all that end at or behind pos, pos > 0. A byte that follows
    three continuation bytes and is one itself belongs to no character. */
 static size_t start_before(const uint8_t *text, size_t pos) {
@@ -71,24 +50,50 @@ static size_t start_before(const uint8_t *text, size_t pos) {
     return start;
 }
 
+/* A place between two words, if no special says otherwise. */
+typedef struct cut_candidate {
+    size_t at;
+    unicode_char before, after; /* the characters on its sides */
+} cut_candidate;
+
+/* Moves to the next candidate at `from` or later; false if there is none. */
+static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size_t from) {
+    while (c->at < n) {
+        c->at += c->after.length;
+        c->before = c->after;
+        c->after = unicode_decode(text, n, c->at);
+        if (c->at >= from && c->at < n && starts_word(c->before, c->after, text[c->at])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a special must not touch: the place, and the character on each side that has several bytes, since only those
+   can be divided. */
+static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *until) {
+    size_t low = c->before.length > 1 ? c->at - c->before.length : c->at;
+    size_t high = c->after.length > 1 ? c->at + c->after.length : c->at;
+    return low < *until ? SPECIAL_TOUCHES : special_reader_ask(r, low, high, until);
+}
+
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
     (void)p; /* the rule is the same for all patterns */
-    size_t special_length = special_max_length(s);
     if (from == 0 || from >= n) {
         return from < n ? 0 : n;
     }
-    size_t cut = start_before(text, from);
-    unicode_char a = {.class = UNICODE_SPACE}; /* nothing is cut before the first character */
-    while (cut < n) {
-        unicode_char b = unicode_decode(text, n, cut);
-        if (n - cut - b.length < special_length) {
-            break;
+    /* Nothing is cut before the first character that is looked at, hence the white space before it. */
+    cut_candidate c = {.at = start_before(text, from), .after = {.class = UNICODE_SPACE}};
+    special_reader reader = {0};
+    if (s != NULL) {
+        reader = special_reader_start(s, text, n, c.at);
+    }
+    size_t until = 0;
+    while (candidate_next(&c, text, n, from)) {
+        int answer = s == NULL ? SPECIAL_NONE : candidate_ask(&c, &reader, &until);
+        if (answer != SPECIAL_TOUCHES) {
+            return answer == SPECIAL_NONE ? c.at : n;
         }
-        if (cut >= from && starts_word(a, b, text[cut]) && specials_allow(s, text, n, cut, a, b)) {
-            return cut;
-        }
-        a = b;
-        cut += b.length;
     }
     return n;
 }

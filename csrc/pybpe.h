@@ -65,7 +65,8 @@ typedef struct pybpe_allocator {
 } pybpe_allocator;
 
 /* A list of byte strings laid end to end: string i is bytes[offsets[i]] up to bytes[offsets[i + 1]],
-   so offsets has count + 1 entries, never descends, and starts at 0. */
+   so offsets has count + 1 entries, never descends, and starts at 0. Functions that take such a list check this
+   first: PYBPE_ERR_VALUE, offset = index. With count 0 neither pointer is read. */
 typedef struct pybpe_strings {
     const uint8_t *bytes;
     const uint64_t *offsets;
@@ -152,19 +153,28 @@ Special tokens: strings that are found before the pattern is applied, and are ne
 typedef struct pybpe_specials pybpe_specials; /* immutable */
 
 /* A matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset =
-   index). Costs O(total length); matching costs O(1) per byte of text, whatever the strings are. */
+   index). Costs O(total length). */
 int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                        const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_specials_free(pybpe_specials *s);
 
 /* Finds the first special in text[from..n): the leftmost, and of those that start there the longest.
-   Returns 1 and sets start, end and id, or returns 0 and leaves them. */
+   Returns 1 and sets start, end and id, or returns 0 and leaves them. Costs O(1) per byte that is read: up to the end of
+   the special, and after it as long as a longer one may follow. To find all specials of a text call _find_all. */
 int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
                         uint32_t *id);
 
+/* Finds all specials in text[from..n): what _find finds from `from`, then from the end of that one, and so on. Writes
+   start and end of each to `spans` and its id to `ids`, up to `cap` of them, and returns how many. If that is cap, call
+   again from the last end. Costs O(1) per byte of text whatever the strings are, plus O(longest string) per call. It
+   may take memory, as much as 4 times the longest string; without that memory it returns the same, more slowly. */
+size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
+                               uint32_t *ids, size_t cap);
+
 /* The smallest cut c, from <= c < n, at which text can be cut in two parts that are then worked on
    separately with the same result as the whole, whatever follows text[n); or n if it has none. 0 counts
-   as a cut. text must itself begin at a cut or at the start of the input. `s` may be NULL. */
+   as a cut. text must itself begin at a cut or at the start of the input. `s` may be NULL. Costs O(1) per byte
+   from `from` minus the longest special to the cut. */
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 
 /* ---------------------------------------------------------------------------------------------------

@@ -1,204 +1,82 @@
 /*
-Special tokens: finding many strings in a text at once, with the automaton of Aho and Corasick (1975).
-
-The strings form a trie; each state is a prefix of some of them. `fail` leads from a state to the longest
-proper suffix of it that is a state too, so that no byte of the text is ever read again:
-
-    strings  "he" "she"          root -h-> h -e-> HE
-                                 root -s-> s -h-> sh -e-> SHE
-                                 fail: sh -> h, SHE -> HE
-
-`match` is the longest string that ends where the state ends: the state itself, or what its fail has.
+Special tokens: finding many strings in a text at once, with the automaton of special_automaton.h.
 
 The leftmost longest match is wanted, as in Hugging Face's added tokens. So a match is kept while the state
 still begins no later than it does, since a longer string may yet end from there, and is returned as soon as
-the state begins behind it.
+the state begins after it. Nearly all of a text is passed at the root, where only the first two bytes of each
+string matter: with one first byte, usually "<", by memchr.
 
-Edges stand in one hash table (state, byte) -> state, so that building costs O(total length) whatever the
-strings are. Nearly all of a text is passed at the root, where only the first two bytes of each string
-matter: with one first byte, usually "<", by memchr.
+What was read after the match is then read again, and again after the next match, which may begin just there:
+
+    strings  "x" and "xaxa...xab"            xaxaxaxaxaxaxaxa...xaxac
+                                             |------ read ---------->|  "x" at 0
+                                               |---- read again ---->|  "x" at 2, and so on
+
+With strings of some kilobytes that takes quadratic time. So once more than a few bytes were read in vain, a scan reads
+the following text backward, with an automaton of the reversed strings. Its state at a place knows the longest string
+that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest string, so that
+each byte is read at most twice.
 */
 #include "special.h"
 
-#include "wordkey.h"
+#include "special_automaton.h"
 
-enum { ROOT = 0, NO_STATE = 0 }; /* no edge leads to the root */
-
-typedef struct special_state {
-    uint32_t fail;
-    uint32_t depth;
-    uint32_t match_length; /* 0: no string ends here */
-    uint32_t match_id;
-} special_state;
-
-typedef struct special_edge {
-    uint64_t key; /* state * 256 + byte */
-    uint32_t to;  /* NO_STATE: the slot is empty */
-} special_edge;
+enum { SHORT_LOOK = 32 }; /* reading so much again after each match costs less than anything against it */
 
 struct pybpe_specials {
     pybpe_allocator mem;
-    special_state *states;
-    size_t states_count;
-    special_edge *edges;
-    size_t edges_mask;
-    hash_seed seed;
-    size_t max_length;
-    int only_first;   /* the byte that all strings begin with, or -1 */
-    bool first[256];  /* whether a string begins with this byte */
-    bool second[256]; /* whether a string has this second byte; all true if one has none */
+    special_automaton forward;
+    special_automaton backward; /* of the reversed strings; without states where `forward` never looks far ahead */
+    int only_first;             /* the byte that all strings begin with, or -1 */
+    bool first[256];            /* whether a string begins with this byte */
+    bool second[256];           /* whether a string has this second byte; all true if one has none */
 };
-
-/* What only building needs: how each state was reached. */
-typedef struct trie_step {
-    uint32_t parent;
-    uint8_t byte;
-} trie_step;
-
-/* ---------------------------------------------------------------------------------------------------
-Edges
-*/
-
-static size_t edge_slot(const pybpe_specials *s, uint32_t state, uint8_t byte) {
-    uint64_t key = (uint64_t)state << 8 | byte;
-    size_t i = (size_t)hash_mix(key ^ s->seed.a, s->seed.b | 1) & s->edges_mask;
-    while (s->edges[i].to != NO_STATE && s->edges[i].key != key) {
-        i = (i + 1) & s->edges_mask;
-    }
-    return i;
-}
-
-static uint32_t edge_follow(const pybpe_specials *s, uint32_t state, uint8_t byte) {
-    return s->edges[edge_slot(s, state, byte)].to;
-}
-
-/* The next state of the automaton: the longest suffix of what was read that is a state. */
-static uint32_t state_next(const pybpe_specials *s, uint32_t state, uint8_t byte) {
-    uint32_t next = edge_follow(s, state, byte);
-    while (next == NO_STATE && state != ROOT) {
-        state = s->states[state].fail;
-        next = edge_follow(s, state, byte);
-    }
-    return next;
-}
 
 /* ---------------------------------------------------------------------------------------------------
 Building
 */
 
-static int trie_insert(pybpe_specials *s, trie_step *steps, const uint8_t *bytes, size_t n, uint32_t id, size_t index,
-                       pybpe_error *err) {
-    uint32_t state = ROOT;
-    for (size_t i = 0; i < n; i++) {
-        special_edge *edge = &s->edges[edge_slot(s, state, bytes[i])];
-        if (edge->to == NO_STATE) {
-            uint32_t fresh = (uint32_t)s->states_count++;
-            *edge = (special_edge){(uint64_t)state << 8 | bytes[i], fresh};
-            s->states[fresh] = (special_state){.depth = (uint32_t)i + 1};
-            steps[fresh] = (trie_step){state, bytes[i]};
-        }
-        state = edge->to;
-    }
-    if (s->states[state].match_length != 0) {
-        return error_set(err, PYBPE_ERR_VALUE, index, "special token %zu is given twice: leave one of them out", index);
-    }
-    s->states[state].match_length = (uint32_t)n;
-    s->states[state].match_id = id;
-    s->max_length = n > s->max_length ? n : s->max_length;
-    s->first[bytes[0]] = true;
-    if (n > 1) {
-        s->second[bytes[1]] = true;
-    } else {
-        memset(s->second, true, sizeof s->second);
-    }
-    return PYBPE_OK;
-}
-
-/* Sets the fail links and inherited matches, shallow states first, since each needs shallower ones. */
-static int fails_set(pybpe_specials *s, const trie_step *steps, pybpe_error *err) {
-    uint32_t *starts = mem_alloc_zeroed(&s->mem, s->max_length + 2, sizeof *starts);
-    uint32_t *by_depth = mem_alloc_array(&s->mem, s->states_count, sizeof *by_depth);
-    if (starts == NULL || by_depth == NULL) {
-        mem_free(&s->mem, starts);
-        mem_free(&s->mem, by_depth);
-        return error_set_memory(err, "special tokens", s->states_count * sizeof *by_depth);
-    }
-    for (size_t i = 0; i < s->states_count; i++) {
-        starts[s->states[i].depth + 1] += 1;
-    }
-    for (size_t depth = 1; depth <= s->max_length; depth++) {
-        starts[depth + 1] += starts[depth];
-    }
-    for (size_t i = 0; i < s->states_count; i++) {
-        by_depth[starts[s->states[i].depth]++] = (uint32_t)i;
-    }
-    for (size_t i = 1; i < s->states_count; i++) {
-        special_state *state = &s->states[by_depth[i]];
-        trie_step step = steps[by_depth[i]];
-        state->fail = step.parent == ROOT ? ROOT : state_next(s, s->states[step.parent].fail, step.byte);
-        if (state->match_length == 0) {
-            state->match_length = s->states[state->fail].match_length;
-            state->match_id = s->states[state->fail].match_id;
-        }
-    }
-    mem_free(&s->mem, starts);
-    mem_free(&s->mem, by_depth);
-    return PYBPE_OK;
-}
-
-static int strings_insert(pybpe_specials *s, trie_step *steps, const pybpe_strings *strings, const uint32_t *ids,
-                          pybpe_error *err) {
-    for (size_t i = 0; i < strings->count; i++) {
-        size_t n = (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
-        if (n == 0) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: leave it out", i);
-        }
-        int code = trie_insert(s, steps, strings->bytes + strings->offsets[i], n, ids[i], i, err);
-        if (code != PYBPE_OK) {
-            return code;
-        }
-    }
+static void starts_note(pybpe_specials *s, const pybpe_strings *strings) {
     int firsts = 0;
-    for (int b = 0; b < 256; b++) {
-        firsts += s->first[b];
-        s->only_first = s->first[b] ? b : s->only_first;
+    for (size_t i = 0; i < strings->count; i++) {
+        const uint8_t *bytes = strings->bytes + strings->offsets[i];
+        firsts += !s->first[bytes[0]];
+        s->first[bytes[0]] = true;
+        s->only_first = firsts == 1 ? bytes[0] : -1;
+        if (strings->offsets[i + 1] - strings->offsets[i] > 1) {
+            s->second[bytes[1]] = true;
+        } else {
+            memset(s->second, true, sizeof s->second);
+        }
     }
-    s->only_first = firsts == 1 ? s->only_first : -1;
-    return PYBPE_OK;
 }
 
 int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                        const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    uint64_t total = strings->offsets[strings->count];
-    if (total >= UINT32_MAX) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0, "special tokens of %llu bytes in all are too many: 4 GiB is the most",
-                         (unsigned long long)total);
+    int code = strings_check(strings, "special tokens", err);
+    if (code != PYBPE_OK) {
+        return code;
     }
-    pybpe_specials *s = mem_alloc(mem, sizeof *s);
+    if (strings_total(strings) >= UINT32_MAX) {
+        return error_set(err, PYBPE_ERR_LIMIT, 0, "special tokens of %llu bytes in all are too many: 4 GiB is the most",
+                         (unsigned long long)strings_total(strings));
+    }
+    pybpe_specials *s = mem_alloc_zeroed(mem, 1, sizeof *s);
     if (s == NULL) {
         return error_set_memory(err, "special tokens", sizeof *s);
     }
-    *s = (pybpe_specials){.mem = mem_of(mem), .states_count = 1, .seed = hash_seed_draw(), .only_first = -1};
-    size_t slots = 16;
-    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* as many more fit no memory of 32 bits */
-        slots *= 2;
+    s->mem = mem_of(mem);
+    s->only_first = -1;
+    code = automaton_init(&s->forward, strings, ids, false, mem, err);
+    if (code == PYBPE_OK && s->forward.look_ahead > SHORT_LOOK) {
+        code = automaton_init(&s->backward, strings, ids, true, mem, err);
     }
-    s->edges_mask = slots - 1;
-    s->edges = mem_alloc_zeroed(mem, slots, sizeof *s->edges);
-    s->states = mem_alloc_zeroed(mem, (size_t)total + 1, sizeof *s->states);
-    trie_step *steps = mem_alloc_array(mem, (size_t)total + 1, sizeof *steps);
-    int code = s->edges == NULL || s->states == NULL || steps == NULL
-                   ? error_set_memory(err, "special tokens", slots * sizeof *s->edges)
-                   : strings_insert(s, steps, strings, ids, err);
-    if (code == PYBPE_OK) {
-        code = fails_set(s, steps, err);
-    }
-    mem_free(mem, steps);
     if (code != PYBPE_OK) {
         pybpe_specials_free(s);
         return code;
     }
+    starts_note(s, strings);
     *out = s;
     return PYBPE_OK;
 }
@@ -206,8 +84,8 @@ int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const
 void pybpe_specials_free(pybpe_specials *s) {
     if (s != NULL) {
         pybpe_allocator mem = s->mem;
-        mem_free(&mem, s->states);
-        mem_free(&mem, s->edges);
+        automaton_free(&s->forward, &mem);
+        automaton_free(&s->backward, &mem);
         mem_free(&mem, s);
     }
 }
@@ -235,54 +113,158 @@ static size_t candidate_find(const pybpe_specials *s, const uint8_t *text, size_
     return n;
 }
 
-int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
-                        uint32_t *id) {
+/* The first special at or after `from`. *read is where reading ended. */
+static bool first_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, special_match *match,
+                       size_t *read) {
+    const special_automaton *a = &s->forward;
     uint32_t state = ROOT;
-    size_t found_start = 0, found_end = 0; /* equal: nothing yet */
-    uint32_t found_id = 0;
-    for (size_t at = from; at < n; at++) {
+    bool found = false;
+    size_t at = from;
+    for (; at < n; at++) {
         if (state == ROOT) {
-            at = candidate_find(s, text, n, at);
+            at = found ? at : candidate_find(s, text, n, at);
             if (at == n) {
                 break;
             }
         }
-        state = state_next(s, state, text[at]);
-        const special_state *now = &s->states[state];
-        if (found_end > found_start && at + 1 - now->depth > found_start) {
+        state = state_next(a, state, text[at]);
+        const special_state *now = &a->states[state];
+        if (found && at + 1 - now->depth > match->start) {
             break;
         }
-        size_t match_start = at + 1 - now->match_length;
-        if (now->match_length > 0 && (found_end == found_start || match_start <= found_start)) {
-            found_start = match_start;
-            found_end = at + 1;
-            found_id = now->match_id;
+        size_t start = at + 1 - now->match_length;
+        if (now->match_length > 0 && (!found || start <= match->start)) {
+            *match = (special_match){start, at + 1, now->match_id};
+            found = true;
         }
     }
-    if (found_end == found_start) {
+    *read = at;
+    return found;
+}
+
+int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
+                        uint32_t *id) {
+    special_match match;
+    size_t read;
+    if (!first_find(s, text, n, from, &match, &read)) {
         return 0;
     }
-    *start = found_start;
-    *end = found_end;
-    *id = found_id;
+    *start = match.start;
+    *end = match.end;
+    *id = match.id;
     return 1;
 }
 
-size_t special_max_length(const pybpe_specials *s) { return s == NULL ? 0 : s->max_length; }
+special_scan special_scan_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
+    return (special_scan){.s = s, .text = text, .n = n, .at = s == NULL ? n : from};
+}
 
-bool special_covers(const pybpe_specials *s, const uint8_t *text, size_t n, size_t cut) {
-    size_t reach = special_max_length(s);
-    uint32_t state = ROOT;
-    if (reach < 2) { /* one byte is never cut */
-        return false;
+void special_scan_end(special_scan *scan) {
+    if (scan->longest != NULL) {
+        mem_free(&scan->s->mem, scan->longest);
+        scan->longest = NULL;
     }
-    /* Behind the cut only states that begin before it can still end in a string that covers it. */
-    for (size_t at = cut < reach ? 0 : cut - reach + 1; at < n && (at < cut || at - s->states[state].depth < cut);
-         at++) {
-        state = state_next(s, state, text[at]);
-        if (at + 1 > cut && at + 1 - s->states[state].match_length < cut) {
+}
+
+/* Fills a window that begins at scan->at. Without memory for it there is none: then the scan is right, but slower. */
+static void window_fill(special_scan *scan) {
+    const special_automaton *a = &scan->s->backward;
+    const size_t most = a->max_length;
+    if (scan->longest == NULL) {
+        scan->longest = mem_alloc_array(&scan->s->mem, most, sizeof *scan->longest);
+        if (scan->longest == NULL) {
+            return;
+        }
+    }
+    const size_t left = scan->n - scan->at;
+    scan->window = scan->at;
+    scan->window_end = scan->at + (left < most ? left : most);
+    const size_t after = scan->n - scan->window_end;
+    uint32_t state = ROOT;
+    for (size_t at = scan->window_end + (after < most ? after : most); at-- > scan->window;) {
+        state = state_next(a, state, scan->text[at]);
+        if (at < scan->window_end) {
+            scan->longest[at - scan->window] = state;
+        }
+    }
+}
+
+/* The next special that begins in the window. */
+static bool window_next(special_scan *scan, special_match *match) {
+    for (; scan->at < scan->window_end; scan->at++) {
+        const special_state *state = &scan->s->backward.states[scan->longest[scan->at - scan->window]];
+        if (state->match_length > 0) {
+            *match = (special_match){scan->at, scan->at + state->match_length, state->match_id};
+            scan->at = match->end;
             return true;
         }
     }
     return false;
+}
+
+bool special_scan_next(special_scan *scan, special_match *match) {
+    if (window_next(scan, match)) {
+        return true;
+    }
+    size_t read;
+    if (scan->at >= scan->n || !first_find(scan->s, scan->text, scan->n, scan->at, match, &read)) {
+        scan->at = scan->n;
+        return false;
+    }
+    scan->at = match->end;
+    if (scan->s->backward.states != NULL && read - match->end > SHORT_LOOK) {
+        window_fill(scan);
+    }
+    return true;
+}
+
+size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
+                               uint32_t *ids, size_t cap) {
+    special_scan scan = special_scan_start(s, text, n, from);
+    special_match match;
+    size_t count = 0;
+    for (; count < cap && special_scan_next(&scan, &match); count++) {
+        spans[2 * count] = match.start;
+        spans[2 * count + 1] = match.end;
+        ids[count] = match.id;
+    }
+    special_scan_end(&scan);
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Places that specials leave alone
+*/
+
+/* Skips what no special that touches `low` can begin in. */
+static void reader_skip(special_reader *r, size_t low) {
+    size_t reach = r->s->forward.max_length;
+    if (low > reach && r->at < low - reach) {
+        r->at = low - reach;
+        r->state = ROOT;
+    }
+}
+
+special_reader special_reader_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
+    special_reader r = {s, text, n, 0, ROOT};
+    reader_skip(&r, from);
+    return r;
+}
+
+int special_reader_ask(special_reader *r, size_t low, size_t high, size_t *until) {
+    const special_automaton *a = &r->s->forward;
+    reader_skip(r, low);
+    while (r->at < high || r->at - a->states[r->state].depth < high) {
+        if (r->at >= r->n) {
+            return SPECIAL_UNDECIDED;
+        }
+        r->state = state_next(a, r->state, r->text[r->at]);
+        r->at++;
+        const special_state *now = &a->states[r->state];
+        if (now->match_length > 0 && r->at > low && r->at - now->match_length < high) {
+            *until = r->at;
+            return SPECIAL_TOUCHES;
+        }
+    }
+    return SPECIAL_NONE;
 }

@@ -1,15 +1,54 @@
 /*
-Special tokens, for pretok.c's cuts. Internal; the rest is public.
+Special tokens, for counting, encoding and cuts. Internal; the rest is public.
 */
 #ifndef PYBPE_SPECIAL_H
 #define PYBPE_SPECIAL_H
 
 #include "base.h"
 
-/* The length in bytes of the longest special; 0 for NULL. */
-size_t special_max_length(const pybpe_specials *s);
+/* One special in a text. */
+typedef struct special_match {
+    size_t start, end;
+    uint32_t id;
+} special_match;
 
-/* Whether any special, chosen by _find or not, occurs at text[a..b) with a < cut < b. No for NULL. */
-bool special_covers(const pybpe_specials *s, const uint8_t *text, size_t n, size_t cut);
+/* A walk over all specials of a text, in O(1) a byte whatever they are. Start it, call _next until it returns false, and
+   always end it. */
+typedef struct special_scan {
+    const pybpe_specials *s;
+    const uint8_t *text;
+    size_t n;
+    size_t at;         /* the next special begins here or later */
+    uint32_t *longest; /* for each place of a window, the state that knows the longest special that begins there */
+    size_t window;     /* where the window begins */
+    size_t window_end; /* where it ends; at most `at` if there is none */
+} special_scan;
+
+/* `s` may be NULL: a text without specials. */
+special_scan special_scan_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+bool special_scan_next(special_scan *scan, special_match *match);
+void special_scan_end(special_scan *scan);
+
+/* Reads a text once, from left to right, to find out which places specials leave alone. */
+typedef struct special_reader {
+    const pybpe_specials *s;
+    const uint8_t *text;
+    size_t n;
+    size_t at; /* what was read ends here */
+    uint32_t state;
+} special_reader;
+
+enum special_answer {
+    SPECIAL_NONE,     /* no special touches the place */
+    SPECIAL_TOUCHES,  /* one does */
+    SPECIAL_UNDECIDED /* one that begins in the text and ends after it might */
+};
+
+/* For places at `from` and later. */
+special_reader special_reader_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+
+/* Whether any special, chosen by _find or not, occurs at text[a..b) with a < high and low < b; low <= high. If one
+   touches it, *until is b. Then the next question may only be about a low of at least *until. */
+int special_reader_ask(special_reader *r, size_t low, size_t high, size_t *until);
 
 #endif

@@ -292,7 +292,7 @@ static int refuse(pybpe_error *err, const char *what) {
 /* Makes the vocabulary of the tokens that were read, without merges, but with room for them. */
 static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {
     const size_t specials = r->spec->specials_count;
-    const size_t special_bytes = specials > 0 ? (size_t)r->special_texts->offsets[specials] : 0;
+    const size_t special_bytes = (size_t)strings_total(r->special_texts);
     const vocab_sizes sizes = {.tokens = count_ids(r),
                                .bytes = r->bytes_count + special_bytes,
                                .merges = merges,
@@ -346,16 +346,24 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
                          size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                          const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
+    int code = strings_check(special_texts, "special tokens", err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    if (special_texts->count != spec->specials_count) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "%zu texts of special tokens; expected one for each of the %zu ids",
+                         special_texts->count, spec->specials_count);
+    }
     json_reader r = {.spec = spec, .special_texts = special_texts};
     byte_level_fill(r.byte_of);
     size_t room = vocab_n > merges_n ? vocab_n : merges_n;
-    const size_t specials = special_texts->count > 0 ? (size_t)special_texts->offsets[special_texts->count] : 0;
+    const size_t specials = (size_t)strings_total(special_texts);
     if (!size_add(room, specials + 1, &room)) {
         return error_set_memory(err, "the parts of a tokenizer.json", room);
     }
     r.bytes = mem_alloc(mem, room);
     r.tokens = mem_alloc_array(mem, most_tokens(vocab_n), sizeof *r.tokens);
-    int code =
+    code =
         r.bytes != NULL && r.tokens != NULL ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
     pybpe_vocab *v = NULL;
     if (code == PYBPE_OK) {

@@ -56,6 +56,9 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     int code = config_check(config, err);
+    if (code == PYBPE_OK) {
+        code = strings_check(words, "words", err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }

@@ -63,22 +63,9 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
     return PYBPE_OK;
 }
 
-static int check_layout(const pybpe_strings *tokens, pybpe_error *err) {
-    if (tokens->count > 0 && tokens->offsets[0] != 0) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "the offsets of tokens start at %llu; expected 0",
-                         (unsigned long long)tokens->offsets[0]);
-    }
-    for (size_t i = 0; i < tokens->count; i++) {
-        if (tokens->offsets[i + 1] < tokens->offsets[i] || tokens->offsets[i + 1] > SIZE_MAX) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of tokens descend behind token %zu", i);
-        }
-    }
-    return PYBPE_OK;
-}
-
 static vocab_sizes spec_sizes(const pybpe_vocab_spec *spec) {
     return (vocab_sizes){.tokens = spec->tokens.count,
-                         .bytes = spec->tokens.count > 0 ? (size_t)spec->tokens.offsets[spec->tokens.count] : 0,
+                         .bytes = (size_t)strings_total(&spec->tokens),
                          .merges = spec->merges_count,
                          .specials = spec->specials_count,
                          .custom = spec->custom != NULL ? strlen(spec->custom) : 0,
@@ -109,7 +96,7 @@ static void vocab_copy_spec(pybpe_vocab *v, const pybpe_vocab_spec *spec, const 
 
 int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
-    int code = check_layout(&spec->tokens, err);
+    int code = strings_check(&spec->tokens, "tokens", err);
     if (code != PYBPE_OK) {
         return code;
     }

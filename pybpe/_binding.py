@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
@@ -235,6 +235,19 @@ class Specials:
         if lib.pybpe_specials_find(self.c, view, len(view), start, begin, end, number):
             return begin[0], end[0], number[0]
         return None
+
+    def find_all(self, data: Data) -> Iterator[tuple[int, int, int]]:
+        """(start, end, id) of every special in `data`, in order."""
+        view = ffi.from_buffer(data)
+        at, room = 0, 16
+        while True:
+            spans, numbers = _new_uncleared("size_t[]", 2 * room), _new_uncleared("uint32_t[]", room)
+            count = lib.pybpe_specials_find_all(self.c, view, len(view), at, spans, numbers, room)
+            places = ffi.unpack(spans, 2 * count) if count else []
+            yield from zip(places[0::2], places[1::2], ffi.unpack(numbers, count) if count else ())
+            if count < room:
+                return
+            at, room = places[-1], min(16 * room, 1 << 14)
 
 
 def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) -> int:

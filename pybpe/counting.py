@@ -220,10 +220,10 @@ def _run_entries(names: Iterable[str], stack: ExitStack) -> list[Iterator[counts
 def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:
     """What lies between the special tokens of a text."""
     begin = 0
-    while specials is not None and (found := specials.find(data, begin)) is not None:
-        if found[0] > begin:
-            yield data[begin : found[0]]
-        begin = found[1]
+    for start, end, _ in specials.find_all(data) if specials is not None else ():
+        if start > begin:
+            yield data[begin:start]
+        begin = end
     if begin < len(data):
         yield data[begin:]
 

@@ -308,9 +308,9 @@ def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
 def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[bytes, int | None]]:
     """The text between special tokens, each with the id of the special behind it; the last has None."""
     begin = 0
-    while specials is not None and (found := specials.find(data, begin)) is not None:
-        yield data[begin : found[0]], found[2]
-        begin = found[1]
+    for start, end, special in specials.find_all(data) if specials is not None else ():
+        yield data[begin:start], special
+        begin = end
     yield data[begin:], None
 
 

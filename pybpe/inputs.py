@@ -222,11 +222,12 @@ def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
     while True:
         more = stream.read(look)
         window += more
-        if start - begin >= len(window) or not more:
+        if not more:
             return begin + len(window)
-        found = cut(window, start - begin)
-        if found < len(window):
-            return begin + found
+        if start - begin < len(window):  # else the context alone is longer, and more must be read
+            found = cut(window, start - begin)
+            if found < len(window):
+                return begin + found
         look = len(window)
 
 

@@ -88,7 +88,8 @@ class TaskEncoder:
         """The ids of documents with marks between."""
         records = self.kinds.kind(path) in RECORDS
         mark = self.tok.model.eot
-        if mark is None or len(documents) == 1 or _overlaps_itself(mark):
+        recognized = [mark] if records else self.tok.special_tokens
+        if mark is None or len(documents) == 1 or _may_be_missed(mark, recognized):
             return self._encode_singly(documents, () if records else "all")
         ids = self._ids(mark.encode().join(documents), {mark} if records else "all")  # one call for all
         if records and _binding.count_id(ids, self.tok.special_tokens[mark]) != len(documents) - 1:
@@ -116,10 +117,15 @@ class TaskEncoder:
         return len((self.tok.model.eot or END_OF_TEXT).encode())
 
 
-def _overlaps_itself(text: str) -> bool:
-    """Whether a text can begin before another occurrence of it ends, as in "aba": then it may be found in another place
-    than where it was put between two texts."""
-    return any(text.endswith(text[:size]) for size in range(1, len(text)))
+def _may_be_missed(mark: str, specials: Iterable[str | None]) -> bool:
+    """Whether a mark that was put between two texts may not be found there. A special can take some of it that begins
+    before it, as "<<" does in "a<" + "<|endoftext|>", or that is longer. So can the mark, if it overlaps itself."""
+    return any(_reaches_into(special, mark) for special in specials if special is not None)
+
+
+def _reaches_into(special: str, mark: str) -> bool:
+    overlap = any(special.endswith(mark[:size]) for size in range(1, min(len(mark), len(special))))
+    return overlap or (special != mark and mark in special)
 
 
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:

@@ -205,7 +205,69 @@ static void test_counting_everything(void) {
     pybpe_counter_free(c);
 }
 
+/* ---------------------------------------------------------------------------------------------------
+Lists of strings whose offsets are wrong
+*/
+
+static void expect_refused(const pybpe_strings *strings, uint64_t offset) {
+    const uint32_t ids[] = {7, 8};
+    const uint64_t counts[] = {3, 4};
+    const pybpe_train_config config = {.vocab_size = 300, .max_token_length = 16};
+    const pybpe_vocab_spec spec = {.tokens = *strings, .eot_id = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
+    const pybpe_vocab_spec specials = {.specials = ids, .specials_count = strings->count, .eot_id = PYBPE_NO_ID};
+    pybpe_specials *s = (pybpe_specials *)1;
+    pybpe_vocab *v = (pybpe_vocab *)1;
+    pybpe_counter *c = NULL;
+    CHECK_EQ(pybpe_specials_new(&s, strings, ids, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(s == NULL && err.offset == offset);
+    expect_vocab(&spec, PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, offset);
+    expect_trainer(strings, counts, config, PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, offset);
+    CHECK_EQ(
+        pybpe_vocab_new_json(&v, (const uint8_t *)"{}", 2, (const uint8_t *)"[]", 2, strings, &specials, NULL, &err),
+        PYBPE_ERR_VALUE);
+    CHECK(v == NULL && err.offset == offset);
+    CHECK_EQ(pybpe_counter_new(&c, NULL, NULL, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add_words(c, strings, counts, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, offset);
+    CHECK_EQ(pybpe_counter_get_stats(c).words, 0);
+    pybpe_counter_free(c);
+}
+
+/* The bytes have just the length of the last offset, so that the sanitizer sees any reading beyond them. */
+static void test_offsets(void) {
+    static const struct {
+        uint64_t offsets[3];
+        uint64_t index;
+        size_t bytes;
+    } wrong[] = {{{5, 1, 2}, 0, 2}, {{0, 6, 3}, 1, 3}, {{1, 2, 3}, 0, 3}, {{0, UINT64_MAX, 1}, 1, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        uint8_t *bytes = calloc(wrong[i].bytes, 1);
+        const pybpe_strings strings = {bytes, wrong[i].offsets, 2};
+        expect_refused(&strings, wrong[i].index);
+        free(bytes);
+    }
+    const uint64_t right[] = {0, 1, 2};
+    const pybpe_strings missing = {NULL, right, 2};
+    expect_refused(&missing, 0);
+}
+
+/* A tokenizer.json with fewer texts of special tokens than ids. */
+static void test_special_texts(void) {
+    const uint64_t offsets[] = {0, 1};
+    const uint32_t ids[] = {1, 2};
+    const pybpe_strings texts = {(const uint8_t *)"x", offsets, 1};
+    const pybpe_vocab_spec spec = {.specials = ids, .specials_count = 2, .eot_id = PYBPE_NO_ID};
+    pybpe_vocab *v = (pybpe_vocab *)1;
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)"{}", 2, (const uint8_t *)"[]", 2, &texts, &spec, NULL, &err),
+             PYBPE_ERR_VALUE);
+    CHECK(v == NULL);
+}
+
 int main(void) {
+    test_offsets();
+    test_special_texts();
     test_vocab_sizes();
     test_encoder_bits();
     test_specials();

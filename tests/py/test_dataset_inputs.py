@@ -234,6 +234,18 @@ def test_damaged_records_name_the_place(tok: pybpe.Tokenizer, tmp_path: Path, li
     assert os.listdir(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("kind", ["line", "blank"])
+@pytest.mark.parametrize("special", ["<<", "x<|end", "x<|endoftext|>", "<|endoftext|>x", ">y", "end", "<|"])
+def test_specials_that_overlap_the_mark_never_join_documents(tmp_path: Path, kind: str, special: str) -> None:
+    tok = pybpe.train(iter([english()[:5000]]), vocab_size=400, special_tokens=[EOT, special])
+    texts = ["a<", "b", "x", "yx", "y", "<<", "<|end", "oftext|>", "x<", special, "a" + special[:1], special[1:] + "b"]
+    texts = [text for text in texts * 3 if text and EOT not in text.replace(special, "")]
+    (tmp_path / "x.txt").write_text(("\n" if kind == "line" else "\n\n").join(texts))
+    pybpe.binarize(tok, tmp_path / "x.txt", tmp_path / "out", splits=(1,), documents=kind, min_shard_tokens=0)
+    expected = streams(tok, [(text, False) for text in texts], lambda _: 0, 1, "prepend")
+    assert [tokens_of(tmp_path / "out", "train")] == expected
+
+
 def test_text_key_and_bad_kinds(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "x.ndjson").write_bytes(jsonl(documents(60), "content"))
     pybpe.binarize(tok, tmp_path / "x.ndjson", tmp_path / "out", text_key="content", splits=(1,))

@@ -156,6 +156,20 @@ def test_ranges_of_any_size_count_the_same(tmp_path: Path, pattern: str, size: i
     assert parts.finish().to_dict() == whole.finish().to_dict()
 
 
+def test_ranges_where_a_special_is_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    special = "".join(rng.choices("pqr ", k=70_000))
+    path = tmp_path / "x.txt"
+    text = english()[:150_000]
+    path.write_text(text + special[:-1] + "!" + special + text + special + "end")
+    settings = CountSettings(Pattern("gpt2"), (special,))
+    whole, parts = WordCounter(settings, 1), WordCounter(settings, 1)
+    whole.add_range(Range(InputFile.of(str(path))))
+    for part in parts.source.ranges([InputFile.of(str(path))], 30_000):
+        parts.add_range(part)
+    assert parts.finish().to_dict() == whole.finish().to_dict()
+
+
 # ------------------------------------------------------------------------------------------------------
 # Samples
 
