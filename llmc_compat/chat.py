@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
+from pybpe.arguments import whole_number
 from pybpe.dataset.manifest import ShardRecord, check_name
 from pybpe.dataset.shards import SplitWriter
 from pybpe.dataset.splits import SPLIT_NAMES, checked_splits, hash_split
@@ -213,15 +214,15 @@ def write_chat(
     chat = ChatFormat(tok)
     splits = checked_splits(splits)
     check_name(name)
-    if shard_tokens < 1:
-        raise ArgumentError(f"shard_tokens must be at least 1, not {shard_tokens}")
+    shard_tokens = whole_number("shard_tokens", shard_tokens, 1)
+    min_shard_tokens = whole_number("min_shard_tokens", min_shard_tokens, 0)
     folder = _binding.path_text(out)
     unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
     paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in SPLIT_NAMES[: len(splits)]}
     with only_writer(folder), _emptied(unfinished):
         writers = {
-            split: SplitWriter(path, unfinished, tok.dtype.itemsize, shard_tokens, min_shard_tokens)
+            split: SplitWriter(path, unfinished, tok.dtype.name, shard_tokens, min_shard_tokens)
             for split, path in paths.items()
         }
         try:

@@ -32,7 +32,11 @@ def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:
     if by:
         parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
     parser.add_argument(
-        "--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="tokens a shard, e.g. 50M (default: 100M)"
+        "--shard-tokens",
+        type=parse_amount,
+        default=10**8,
+        metavar="N",
+        help="the most tokens of a shard, e.g. 50M (default: 100M); llm.c's shards are of equal size",
     )
 
 

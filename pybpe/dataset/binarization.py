@@ -82,7 +82,9 @@ def binarize(
             (before each document, as llm.c expects; the default for
             "llmc"), "append" (after each, as nanoGPT expects; the default for the others), or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
-        shard_tokens: tokens a shard; "raw" and "megatron" have one file a split.
+        shard_tokens: the most tokens of a shard; "raw" and "megatron" have one file per split. The shards of "llmc"
+            are of equal size (some may have one token more), without which llm.c cannot resume. Those of other formats
+            have just so many, and the last one has what is left.
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
         sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of
@@ -198,7 +200,7 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
     Kinds(settings["documents"], settings["text_key"], mark)
     if form.name == "parquet":
         pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
-    largest = (settings["shard_tokens"] + settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
+    largest = max(settings["shard_tokens"], 2 * settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
     if form.max_bytes and form.header_bytes + largest > form.max_bytes:
         raise LimitError(
             f"shard_tokens={settings['shard_tokens']} would pass 2 GiB, beyond which llm.c cannot seek: write more,"

@@ -79,6 +79,8 @@ class Conversion:
             for writer in self._writers:
                 writer.finish()
             self._checkpoint()
+            if any([writer.cut() for writer in self._writers]):
+                self._checkpoint()
             self._close()
         except (ArgumentError, FormatError, LimitError):
             self._close()
@@ -160,14 +162,14 @@ class Conversion:
         written = sum(writer.written_bytes for writer in self._writers)
         missing = ""
         if total is not None and self._done:
-            left = (total - self._done) * written // self._done
+            left = (total - self._done) * written // self._done + max(w.spare_bytes for w in self._writers)
             disk = os.statvfs(self._layout.folder)
             free = disk.f_bavail * disk.f_frsize
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(
             error.errno or 0,
-            f"{self._layout.folder}: the disk is full{missing}. Finished shards are kept: make room and run the same"
-            " again, it goes on where it was",
+            f"{self._layout.folder}: the disk is full{missing}. What is done is kept: make room and run the same"
+            " command again; it resumes",
         )
 
     # ------------------------------------------------------------------------------------------------

@@ -1,111 +1,88 @@
-"""Tokens that come once and in memory as a row of shards. For corpora, which need more, see split_writer.py."""
+"""Tokens of a split as llm.c's shards, by one process that nothing resumes. For corpora, see split_writer.py."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .. import _binding
-from ..errors import ShardTooSmallError
+from ..errors import file_errors
+from .equal_shards import check_least, check_most, cut_shards, shard_sizes
 from .manifest import ShardRecord, record_shard
+from .writers import FORMATS
 
 if TYPE_CHECKING:
     import numpy
 
+_FORMAT = FORMATS["llmc"]
+
 
 class SplitWriter:
-    """Writes the tokens of one split as llm.c's shards.
+    """Writes the tokens of one split as llm.c's shards of equal size.
 
-    A shard is closed at `shard_tokens` only when `min_tokens` more have come, so the last one is never too
-    small: it is up to min_tokens longer instead.
+    All tokens go into the first shard, from which the others are cut at the end.
 
     Args:
         path: the shards' path with a place for the number, such as "out/talks_train_{:06d}.bin".
         folder: where they are until the caller gives them these names.
-        id_bytes: 2 or 4.
-        shard_tokens: the size of a shard.
-        min_tokens: the least size of a shard.
+        dtype: "uint16" or "uint32".
+        shard_tokens: the most tokens of a shard.
+        min_tokens: the least tokens of a shard.
     """
 
-    def __init__(self, path: str, folder: str, id_bytes: int, shard_tokens: int, min_tokens: int) -> None:
+    def __init__(self, path: str, folder: str, dtype: str, shard_tokens: int, min_tokens: int) -> None:
         self._path = path
         self._folder = folder
-        self._id_bytes = id_bytes
+        self._dtype = dtype
         self._shard_tokens = shard_tokens
         self._min_tokens = min_tokens
-        self._writer: _binding.ShardWriter | None = None
-        self._written = 0  # in the open shard
-        self._held: list[numpy.ndarray[Any, Any]] = []  # beyond the open shard's size, not yet min_tokens
-        self._held_tokens = 0
+        self._tokens = 0
+        with self._errors():
+            self._stream = open(self._temporary_path(0), "wb")
+            self._stream.write(self._header(0))
         self.records: list[ShardRecord] = []
 
     def write(self, ids: numpy.ndarray[Any, Any]) -> None:
-        """Appends tokens, shape (n,), uint16 or uint32."""
-        while len(ids):
-            room = self._shard_tokens - self._written
-            if room:
-                self._append(ids[:room])
-                ids = ids[room:]
-                continue
-            self._held.append(ids.copy())
-            self._held_tokens += len(ids)
-            if self._held_tokens >= self._min_tokens:
-                self._close()
-                ids = self._take_held()
-            else:
-                return
+        """Appends tokens, shape (n,), of the writer's dtype."""
+        with self._errors():
+            self._stream.write(ids.astype(f"<u{self._id_bytes}", copy=False).data)
+        self._tokens += len(ids)
 
     def finish(self) -> None:
-        """Closes the last shard.
+        """Writes the shards.
 
         Raises:
-            ShardTooSmallError: the split has fewer than min_tokens tokens.
+            ShardTooSmallError: the split has fewer than min_tokens tokens. LimitError: a shard would be too large.
         """
-        held = self._take_held()
-        if len(held):
-            self._append(held)
-        if self._written < self._min_tokens:
-            raise ShardTooSmallError(
-                f"{self._shard_path()}: would have {self._written} tokens, and llm.c needs at least"
-                f" {self._min_tokens} in every shard; give more text or another split, or allow it with"
-                " min_shard_tokens=0",
-                self._shard_path(),
-                self._written,
-            )
-        if self._written or not self.records:
-            self._close()
+        check_least(self._shard_path(0), self._tokens, self._min_tokens)
+        sizes = shard_sizes(self._tokens, self._shard_tokens, self._min_tokens)
+        check_most(self._shard_path(0), len(self._header(0)) + sizes[0] * self._id_bytes, _FORMAT.max_bytes)
+        with self._errors():
+            self._stream.seek(0)
+            self._stream.write(self._header(sizes[0]))
+            self._stream.close()
+        for _ in cut_shards(self._temporary_path, self._header, self._id_bytes, sizes):
+            pass
+        self.records = [record_shard(self._temporary_path(index), size) for index, size in enumerate(sizes)]
 
     def discard(self) -> None:
-        """Drops the open shard; finished ones stay."""
-        if self._writer is not None:
-            self._writer.discard()
+        """Closes the file; the folder is the caller's to remove."""
+        with suppress(OSError):
+            self._stream.close()
 
-    def _shard_path(self) -> str:
-        return self._path.format(len(self.records))
+    @property
+    def _id_bytes(self) -> int:
+        return 2 if self._dtype == "uint16" else 4
 
-    def _temporary_path(self) -> str:
-        return os.path.join(self._folder, os.path.basename(self._shard_path()))
+    def _header(self, tokens: int) -> bytes:
+        assert _FORMAT.header is not None
+        return _FORMAT.header(tokens, self._dtype)
 
-    def _open(self) -> _binding.ShardWriter:
-        """The writer of the current shard, opened if it is not."""
-        if self._writer is None:
-            self._writer = _binding.ShardWriter(self._temporary_path(), "llmc", self._id_bytes)
-        return self._writer
+    def _errors(self) -> Any:
+        return file_errors(self._temporary_path(0), "cannot be written")
 
-    def _append(self, ids: numpy.ndarray[Any, Any]) -> None:
-        self._open().write(ids)
-        self._written += len(ids)
+    def _shard_path(self, index: int) -> str:
+        return self._path.format(index)
 
-    def _take_held(self) -> numpy.ndarray[Any, Any]:
-        import numpy
-
-        held = numpy.concatenate(self._held) if self._held else numpy.empty(0, dtype=numpy.uint16)
-        self._held, self._held_tokens = [], 0
-        return held
-
-    def _close(self) -> None:
-        writer, self._writer = self._open(), None
-        path = self._temporary_path()
-        writer.finish()
-        self.records.append(record_shard(path, self._written))
-        self._written = 0
+    def _temporary_path(self, index: int) -> str:
+        return os.path.join(self._folder, os.path.basename(self._shard_path(index)))

@@ -1,7 +1,9 @@
-"""One split as a row of shards: a new file every so many tokens, none too small for its reader.
+"""One split as a row of shards, none of them too small for its reader.
 
 A shard is closed when it is full, but published, under its name and with a record in the manifest, at the next
-checkpoint: until then a run that dies may need the shard's tokens to go on (journal.py).
+checkpoint: until then a run that dies may need the shard's tokens to resume (journal.py).
+
+Where shards must be of equal size, a split is one spool until its end, which is then cut (equal_shards.py).
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..errors import ShardTooSmallError
 from .encoding import Segment
 from .eot import EotPlacer
+from .equal_shards import check_least, check_most, cut_shards, shard_facts, shard_sizes
+from .facts import Facts
 from .hashing import Hasher, file_sha256
 from .manifest import ShardRecord
-from .spool import Spool
+from .spool import LoggedSegment, SegmentLog, Spool, tokens_path
 from .writers import Finished, Format
 from .writers.base import id_bytes
 
@@ -67,27 +70,6 @@ class Layout:
 
 
 @dataclass
-class Facts:
-    """What is known of the tokens of a shard, or of some that will be one."""
-
-    tokens: int = 0
-    documents: int = 0
-    text_bytes: int = 0
-    sources: list[list[Any]] = field(default_factory=list)
-
-    def add(self, tokens: int, documents: int, text_bytes: int, source: tuple[str, int, int]) -> None:
-        """Some more, of one source: the last of `sources` afterwards."""
-        self.tokens += tokens
-        self.documents += documents
-        self.text_bytes += text_bytes
-        path, start, end = source
-        if self.sources and self.sources[-1][0] == path and self.sources[-1][2] == start:
-            self.sources[-1][2] = end
-        elif not self.sources or self.sources[-1] != [path, start, end]:
-            self.sources.append([path, start, end])
-
-
-@dataclass
 class SplitState:
     """A split at a checkpoint, as JSON holds it.
 
@@ -98,7 +80,9 @@ class SplitState:
         beyond: facts of the tokens that the open shard has beyond its size.
         documents_before: how many documents began before the open shard.
         in_document: see EotPlacer.is_open.
+        segments: how many the split's log has, if its shards are of equal size.
         finished: whether the last shard is closed.
+        uncut: whether `closed` are shards that are still to be cut from the spool of the first.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -107,7 +91,9 @@ class SplitState:
     beyond: Facts = field(default_factory=Facts)
     documents_before: int = 0
     in_document: bool = False
+    segments: int = 0
     finished: bool = False
+    uncut: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -132,13 +118,13 @@ def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
 class SplitWriter:
     """Writes the tokens of one split.
 
-    A shard is closed at `shard_tokens` only when `min_shard_tokens` more have come, so the last one is never
-    too small: it is up to so much longer instead.
+    Shards of equal size have at most `shard_tokens`. Others are closed at `shard_tokens`, but only when
+    `min_shard_tokens` more have come, so that the last one is never too small: it is up to so much longer instead.
 
     Args:
         layout: what the splits share.
         split: the split's name.
-        state: where to go on; the spools are there then.
+        state: where to resume; the spools are there then.
     """
 
     def __init__(self, layout: Layout, split: str, state: SplitState) -> None:
@@ -149,6 +135,7 @@ class SplitWriter:
         self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
         self._spool = self._open(state.open.tokens + state.beyond.tokens, state.open.documents + state.beyond.documents)
+        self._segments = SegmentLog(layout.spool(split, 0), state.segments) if layout.format.equal_shards else None
 
     @property
     def records(self) -> list[ShardRecord]:
@@ -164,6 +151,12 @@ class SplitWriter:
     def has_ready(self) -> bool:
         """Whether closed shards can be published without waiting for their hashes."""
         return bool(self._state.closed) and all(digest.done() for digest in self._hashes.values())
+
+    @property
+    def spare_bytes(self) -> int:
+        """How much more room than for its tokens the split needs on the disk, at most."""
+        largest = max((facts.tokens for facts in self._state.closed), default=0) if self._state.uncut else 0
+        return largest * id_bytes(self._layout.dtype)
 
     @property
     def written_bytes(self) -> int:
@@ -203,7 +196,7 @@ class SplitWriter:
         while len(ids):
             room = len(ids)
             facts = state.open
-            if self._layout.format.has_shards:
+            if self._layout.format.has_shards and self._segments is None:
                 if state.open.tokens < size:
                     room = size - state.open.tokens
                 else:
@@ -213,6 +206,9 @@ class SplitWriter:
             part_bytes = self._layout.text_length(part) if len(ids) else text_bytes
             facts.add(len(part), first, part_bytes, source)
             self._spool.append(part, starts[:first], len(facts.sources) - 1)
+            if self._segments is not None:
+                last = LoggedSegment(facts.tokens, facts.text_bytes, len(facts.sources) - 1, source[1], source[2])
+                self._segments.add(last)
             starts, text_bytes = array("Q", [at - len(part) for at in starts[first:]]), text_bytes - part_bytes
             if state.beyond.tokens == self._reserve:
                 self._close()
@@ -222,7 +218,7 @@ class SplitWriter:
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
         if self._layout.hashed and self._layout.format.is_flat:
-            self._hash(self._header())
+            self._hash(self._index, state.open.tokens)
         else:
             self._spool.sync()
         self._spool.close()
@@ -232,15 +228,19 @@ class SplitWriter:
         self._spool = self._open()
         self._spool.append_documents(ids, starts, sources)
 
-    def _header(self) -> bytes:
-        """That of the open shard, which is full and flat."""
+    def _header(self, tokens: int) -> bytes:
+        """That of a flat shard."""
         assert self._layout.format.header is not None
-        return self._layout.format.header(self._state.open.tokens, self._layout.dtype)
+        return self._layout.format.header(tokens, self._layout.dtype)
 
-    def _hash(self, header: bytes) -> None:
-        """Starts hashing the open shard."""
-        size = len(header) + self._state.open.tokens * id_bytes(self._layout.dtype)
-        self._hashes[self._index] = self._hasher.start(self._spool.tokens_path, header, size)
+    def _hash(self, index: int, tokens: int) -> None:
+        """Starts hashing a flat shard that is full."""
+        header = self._header(tokens)
+        size = len(header) + tokens * id_bytes(self._layout.dtype)
+        self._hashes[index] = self._hasher.start(self._tokens_path(index), header, size)
+
+    def _tokens_path(self, index: int) -> str:
+        return tokens_path(self._layout.spool(self._split, index))
 
     # ------------------------------------------------------------------------------------------------
     # Checkpoints
@@ -259,32 +259,67 @@ class SplitWriter:
         for name in ("tokens", "documents", "text_bytes"):
             setattr(state.open, name, getattr(state.open, name) + getattr(state.beyond, name))
         state.beyond = Facts()
-        if state.open.tokens < layout.min_shard_tokens:
-            path = layout.path(self._split, self._index)
-            raise ShardTooSmallError(
-                f"{path}: would have {state.open.tokens} tokens, and llm.c needs at"
-                f" least {layout.min_shard_tokens} in every shard; give more text or another split, or allow it with"
-                " min_shard_tokens=0",
-                path,
-                state.open.tokens,
-            )
-        if state.open.tokens or not self._index:
-            if layout.format.is_flat:
-                header = self._header()
-                if layout.hashed:
-                    self._hash(header)
-                self._spool.fill_header(header)
-            state.closed.append(state.open)
-            state.documents_before += state.open.documents
-            state.open = Facts()
-            self._spool.sync()
-            self._spool.close()
+        check_least(layout.path(self._split, self._index), state.open.tokens, layout.min_shard_tokens)
+        if self._segments is not None:
+            self._plan_shards()
+        elif state.open.tokens or not self._index:
+            self._close_last()
         state.finished = True
+
+    def _close_last(self) -> None:
+        state, layout = self._state, self._layout
+        if layout.format.is_flat:
+            if layout.hashed:
+                self._hash(self._index, state.open.tokens)
+            self._spool.fill_header(self._header(state.open.tokens))
+        self._leave_spool([state.open])
+
+    def _plan_shards(self) -> None:
+        """All tokens are in one spool, to be cut later unless they fit one shard."""
+        state, layout = self._state, self._layout
+        assert self._segments is not None
+        sizes = shard_sizes(state.open.tokens, layout.shard_tokens, layout.min_shard_tokens)
+        size = layout.format.header_bytes + sizes[0] * id_bytes(layout.dtype)
+        check_most(layout.path(self._split, 0), size, layout.format.max_bytes)
+        if len(sizes) == 1:
+            self._close_last()
+            return
+        shards = shard_facts(state.open, sizes, self._spool, self._segments, layout.text_length)
+        self._leave_spool(shards)
+        state.uncut = True
+
+    def _leave_spool(self, closed: list[Facts]) -> None:
+        """The tokens of the split are complete."""
+        state = self._state
+        state.closed += closed
+        state.documents_before += state.open.documents
+        state.open = Facts()
+        self._spool.sync()
+        self._spool.close()
+
+    def cut(self) -> bool:
+        """Cuts a finished split into its shards, if that is to be done. The journal must know that it is finished.
+
+        Returns:
+            Whether there was anything to do.
+        """
+        state, layout = self._state, self._layout
+        if not state.uncut:
+            return False
+        sizes = [facts.tokens for facts in state.closed]
+        for index in cut_shards(self._tokens_path, self._header, id_bytes(layout.dtype), sizes):
+            if layout.hashed:
+                self._hash(index, sizes[index])
+        state.uncut = False
+        return True
 
     def sync(self) -> SplitState:
         """All tokens so far are on disk. Returns the state that goes with them."""
         if not self._spool.is_closed:
             self._spool.sync()
+            if self._segments is not None:
+                self._segments.sync()
+                self._state.segments = self._segments.segments
         for digest in self._hashes.values():
             digest.result()
         self._state.in_document = self._placer.is_open
@@ -293,6 +328,8 @@ class SplitWriter:
     def publish(self) -> None:
         """Gives closed shards their names. The journal must know them."""
         state, layout = self._state, self._layout
+        if state.uncut:
+            return
         before = state.documents_before - sum(facts.documents for facts in state.closed)
         while state.closed:
             facts, index = state.closed[0], len(state.records)
@@ -332,3 +369,5 @@ class SplitWriter:
         """Leaves the files."""
         self._hasher.close()
         self._spool.close()
+        if self._segments is not None:
+            self._segments.close()

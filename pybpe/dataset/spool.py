@@ -5,7 +5,10 @@ Two files that only grow, and are cut back to a known length when a run goes on:
     NAME.tokens    room for a header, then the ids
     NAME.starts    (token, source) as two uint64 for each document that begins in the shard
 
-Formats whose body is the ids alone (formats.py) make the finished file of the first by filling in the header.
+Formats whose body is the ids alone (writers/) make the finished file of the first by filling in the header. A split
+whose shards are cut at its end (equal_shards.py) has a third:
+
+    NAME.segments  five uint64 for each segment: see SegmentLog
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from typing import TYPE_CHECKING, Any, BinaryIO
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ..errors import FormatError, file_errors
 from ..pretokenize import open_input
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 _START_BYTES = 16
+_SEGMENT_FIELDS = 5
+_SEGMENT_BYTES = 8 * _SEGMENT_FIELDS
+_SEGMENTS = 4096  # read at once
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
@@ -48,7 +56,7 @@ class Spool:
 
     @property
     def tokens_path(self) -> str:
-        return self.base + ".tokens"
+        return tokens_path(self.base)
 
     @property
     def starts_path(self) -> str:
@@ -69,11 +77,22 @@ class Spool:
         self.tokens += len(ids)
         self.documents += len(starts)
 
+    def read(self, first: int, count: int) -> array[int]:
+        """The ids from number `first` on."""
+        return _read(self.tokens_path, self.typecode, self.header_bytes + first * self._id_bytes, count)
+
+    def documents_before(self, token: int) -> int:
+        """How many documents begin before a token."""
+
+        def start(document: int) -> int:
+            return _read(self.starts_path, "Q", document * _START_BYTES, 1)[0]
+
+        return bisect_left(range(self.documents), token, key=start)
+
     def tail(self, tokens: int, documents: int) -> tuple[array[int], array[int], array[int]]:
         """What lies behind the first `tokens` and `documents`: the ids; of the documents the tokens, counted from
         there, and the sources."""
-        offset = self.header_bytes + tokens * self._id_bytes
-        ids = _read(self.tokens_path, self.typecode, offset, self.tokens - tokens)
+        ids = self.read(tokens, self.tokens - tokens)
         pairs = _read(self.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
         return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
@@ -98,6 +117,63 @@ class Spool:
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 stream.close()
+
+
+def tokens_path(base: str) -> str:
+    """The file of the tokens of a spool."""
+    return base + ".tokens"
+
+
+class LoggedSegment(NamedTuple):
+    """Some tokens of a split that come from one source.
+
+    Attributes:
+        tokens_end, text_end: tokens of the split up to the end of this segment, and bytes of the text that they stand for.
+        source: its place in the sources of the split.
+        start, end: the range of the source.
+    """
+
+    tokens_end: int
+    text_end: int
+    source: int
+    start: int
+    end: int
+
+
+class SegmentLog:
+    """The segments of a split, on disk.
+
+    Args:
+        base: path without ending, as the spool's.
+        segments: how many of the file count, if it is there; what is after them is dropped.
+    """
+
+    def __init__(self, base: str, segments: int = 0) -> None:
+        self.segments = segments
+        self._path = base + ".segments"
+        self._file = _open(self._path, segments * _SEGMENT_BYTES)
+
+    def add(self, segment: LoggedSegment) -> None:
+        """Appends one."""
+        _write(self._file, array("Q", segment))
+        self.segments += 1
+
+    def read(self) -> Iterator[LoggedSegment]:
+        """All, in order."""
+        for first in range(0, self.segments, _SEGMENTS):
+            count = min(_SEGMENTS, self.segments - first)
+            fields = _read(self._path, "Q", first * _SEGMENT_BYTES, count * _SEGMENT_FIELDS)
+            for at in range(0, len(fields), _SEGMENT_FIELDS):
+                yield LoggedSegment(*fields[at : at + _SEGMENT_FIELDS])
+
+    def sync(self) -> None:
+        """The file is on disk."""
+        with file_errors(self._path, "cannot be written"):
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Leaves the file."""
+        self._file.close()
 
 
 def read_starts(path: str, first: int, last: int) -> Array:

@@ -79,13 +79,16 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
 def test_shards_are_full_and_never_too_small(
     tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, shard_tokens: int
 ) -> None:
-    manifest = pybpe.binarize(tok, novel, tmp_path / "many", shard_tokens=shard_tokens)
+    """Of formats other than llm.c's, whose shards are of equal size: test_equal_shards.py."""
+    options = {"eot": "prepend", "shard_tokens": shard_tokens, "min_shard_tokens": 257}
+    manifest = pybpe.binarize(tok, novel, tmp_path / "many", format="npy", **options)
     whole = pybpe.binarize(tok, novel, tmp_path / "one")
     for split, records in manifest.shards.items():
-        assert tokens_of(tmp_path / "many", split) == tokens_of(tmp_path / "one", split)
+        shards = [numpy.load(tmp_path / "many" / record.file) for record in records]
+        assert numpy.concatenate(shards).tolist() == tokens_of(tmp_path / "one", split)
         assert all(record.tokens == shard_tokens for record in records[:-1])
         assert 257 <= records[-1].tokens < shard_tokens + 257
-        assert [r.file for r in records] == [f"novel_{split}_{i:06d}.bin" for i in range(len(records))]
+        assert [r.file for r in records] == [f"novel_{split}_{i:06d}.npy" for i in range(len(records))]
     assert whole.tokens == manifest.tokens
 
 

@@ -19,6 +19,7 @@ import pybpe
 from llmc_compat import chat
 from llmc_compat.chat import ChatFormat
 from llmc_compat.shards import read_shard
+from pybpe.dataset.equal_shards import shard_sizes
 from pybpe.errors import ArgumentError, FileMissingError, FormatError, LimitError
 from pybpe.model import CONTROL_TOKENS
 
@@ -210,6 +211,7 @@ def test_shards_and_masks_hold_all_conversations(
         mask = [int(i) for path in paths for i in chat.read_mask(chat.mask_path(path))]
         assert [len(read_shard(path)) for path in paths] == [len(chat.read_mask(chat.mask_path(p))) for p in paths]
         assert mask == mask_by_rule(ids)
+        assert [len(read_shard(path)) for path in paths] == shard_sizes(len(ids), shard_tokens, 257)
         assert (data.tokens[split], data.trained_tokens[split]) == (len(ids), sum(mask))
         starts = [i for i, token in enumerate(ids) if token == EOT]
         found += [tuple(ids[a:b]) for a, b in zip(starts, [*starts[1:], len(ids)])]

@@ -6,7 +6,9 @@ The same struct fields (but for FILE *tokens_file, which is `shard` here, and th
 and:
 - Any file is safe: what is wrong with it is said in one line, then the program exits. Nothing depends on assert.
 - Shards beyond 2 GiB, and Llama 3's with uint32 tokens.
-- dataloader_resume restores the permutation exactly. llm.c keeps that of the first shard and reads outside of it.
+- dataloader_resume alone restores the permutations too. llm.c's needs a caller that restores them, as load_state of
+  train_gpt2.cu does. With load_state both serve the batches of a run that was not stopped, and both need shards with
+  equally many samples, which load_state asserts.
 - Files are read at offsets, not mapped into memory: a mapped shard that is truncated kills the program with SIGBUS.
 - An EvalLoader whose process has no examples left is at its end instead of reading past the file.
 - Everything is static inline, C and C++.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
 from ...folders import give_name, remove_file
-from ..spool import read_starts
+from ..spool import read_starts, tokens_path
 
 if TYPE_CHECKING:
     import numpy
@@ -46,7 +46,7 @@ class Finished:
 
     @property
     def tokens_path(self) -> str:
-        return self.base + ".tokens"
+        return tokens_path(self.base)
 
     @property
     def starts_path(self) -> str:
@@ -78,6 +78,7 @@ class Format:
         companion_name: its name for a file's.
         read: read(path, dtype) yields the ids of a file in blocks.
         max_bytes: the largest file that its readers can read; 0: any.
+        equal_shards: whether the shards of a split are of equal size. They are cut at its end then.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Format:
     companion: Callable[[Finished, str], None] | None = None
     companion_name: Callable[[str], str] | None = None
     max_bytes: int = 0
+    equal_shards: bool = False
 
     @property
     def has_shards(self) -> bool:

@@ -24,4 +24,5 @@ FORMAT = Format(
     header_bytes=_binding.SHARD_HEADER_BYTES,
     header=_header,
     max_bytes=_binding.SHARD_MAX_BYTES,
+    equal_shards=True,
 )

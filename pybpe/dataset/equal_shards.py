@@ -1,0 +1,148 @@
+"""Shards of equal size, as llm.c needs them to resume.
+
+llm.c's load_state (train_gpt2.cu) requires that the shard at which a run stopped has as many samples as the first shard
+of the new run. A sample is B * T tokens for each process, and a shard of c tokens has (c - 1) / sample of them, rounded
+down. So a short last shard makes llm.c abort when it resumes there.
+
+The size of a split is known only at its end. Until then its tokens are in one spool; then it is cut:
+
+    spool    [header room][ shard 0 | shard 1 | shard 2 ]
+    copied                                    [ shard 2 ]    and cut off the spool, then shard 1, ...
+    left     [header room][ shard 0 ]                        becomes the first file
+
+From the last to the first, so that the disk needs room for one shard more, and the first is not copied. A split that
+fits one shard is never copied.
+
+If the shards do not divide the tokens, some have one token more. c and c + 1 tokens give the same number of samples
+unless the sample divides c. So c must be odd then: no sample of an even number of tokens divides it. Those of llm.c's
+trainer that resumes have an even number: softmax_forward_kernel5 asserts that T is a multiple of 4. With cuDNN's
+attention in its place there is gelu_forward, which asserts that B * T * C is a multiple of 1024, so that only a model
+with such a C can have odd samples, if B, T and the number of processes are odd. No token is added and none is lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, chain
+
+from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
+from ..folders import give_name
+from ..pretokenize import open_input
+from .facts import Facts
+from .spool import SegmentLog, Spool
+
+_BLOCK = 1 << 20
+
+
+def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
+    """How many tokens each shard of a split gets.
+
+    Args:
+        tokens: of the split.
+        most: tokens of a shard. More only if the shards would be smaller than `least` otherwise.
+        least: tokens of a shard; the split has so many.
+
+    Returns:
+        Sizes that are equal, or an odd number and, first, that number plus 1.
+    """
+    fewest = max(1, -(-tokens // most))
+    largest_count = max(1, tokens // max(1, least))
+    for count in chain(range(fewest, largest_count + 1), range(min(fewest, largest_count), 0, -1)):
+        size, larger = divmod(tokens, count)
+        if larger == 0 or size % 2 == 1:
+            return [size + 1] * larger + [size] * (count - larger)
+    raise AssertionError  # one shard is always possible
+
+
+def check_least(path: str, tokens: int, least: int) -> None:
+    """ShardTooSmallError if the last shard of a split, or its only one, has fewer than `least` tokens."""
+    if tokens < least:
+        raise ShardTooSmallError(
+            f"{path}: would have {tokens} tokens, and llm.c needs at least {least} in every shard; give more text or"
+            " another split, or allow it with min_shard_tokens=0",
+            path,
+            tokens,
+        )
+
+
+def check_most(path: str, size: int, most: int) -> None:
+    """LimitError if a shard of `size` bytes is beyond the largest that its readers can read."""
+    if most and size > most:
+        raise LimitError(
+            f"{path}: would have {size} bytes, and llm.c cannot seek beyond {most}: choose a smaller shard_tokens or"
+            " min_shard_tokens"
+        )
+
+
+def cut_shards(
+    path: Callable[[int], str], header: Callable[[int], bytes], id_bytes: int, sizes: Sequence[int]
+) -> Iterator[int]:
+    """Cuts the spool of a split into shards. Run again after a kill, it resumes.
+
+    Args:
+        path: gives the file of a shard; that of shard 0 is the spool.
+        header: gives the header of a shard of so many tokens. The spool has room for it.
+        id_bytes: 2 or 4.
+        sizes: of the shards.
+
+    Yields:
+        The number of each shard when its file is complete, from the last to the first. The header of the first is not
+        written.
+    """
+    ends = [len(header(0)) + id_bytes * end for end in accumulate(sizes)]
+    for index in range(len(sizes) - 1, 0, -1):
+        if not os.path.exists(path(index)):
+            _copy(path(0), ends[index - 1], ends[index], path(index), header(sizes[index]))
+        with file_errors(path(0), "cannot be shortened"):
+            if os.path.getsize(path(0)) > ends[index - 1]:
+                os.truncate(path(0), ends[index - 1])
+        yield index
+    yield 0
+
+
+def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None:
+    """Copies a range of a file into a new file, after a header."""
+    temporary = target + ".copy"
+    buffer = memoryview(bytearray(_BLOCK))
+    with open_input(source) as stream, file_errors(temporary, "cannot be written"), open(temporary, "wb") as output:
+        stream.seek(start)
+        output.write(header)
+        while start < end:
+            got: int = stream.readinto(buffer[: end - start])  # type: ignore[attr-defined]
+            if got == 0:
+                raise FormatError(f"{source}: is shorter than this run made it: something else has changed it")
+            output.write(buffer[:got])
+            start += got
+    give_name(temporary, target)
+
+
+def shard_facts(
+    whole: Facts, sizes: Sequence[int], spool: Spool, segments: SegmentLog, text_length: Callable[[memoryview], int]
+) -> list[Facts]:
+    """What is known of each shard, from what is known of the split and its segments.
+
+    Args:
+        whole: of the split.
+        sizes: of its shards.
+        spool, segments: of the split, not cut yet.
+        text_length: bytes of the text that ids stand for.
+    """
+    found = [Facts()]
+    at = text_at = 0
+    for segment in segments.read():
+        source = (whole.sources[segment.source][0], segment.start, segment.end)
+        while at < segment.tokens_end:
+            if found[-1].tokens == sizes[len(found) - 1]:
+                found.append(Facts())
+            room = sizes[len(found) - 1] - found[-1].tokens
+            part = min(room, segment.tokens_end - at)
+            is_cut = at + part < segment.tokens_end
+            text_bytes = text_length(memoryview(spool.read(at, part))) if is_cut else segment.text_end - text_at
+            found[-1].add(part, 0, text_bytes, source)
+            at, text_at = at + part, text_at + text_bytes
+    ends = list(accumulate(sizes))
+    before = [spool.documents_before(end) for end in ends]
+    for facts, first, last in zip(found, [0, *before], before):
+        facts.documents = last - first
+    return found

@@ -1,0 +1,27 @@
+"""What the manifest says of the tokens of a shard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Facts:
+    """What is known of the tokens of a shard, or of some that will be one."""
+
+    tokens: int = 0
+    documents: int = 0
+    text_bytes: int = 0
+    sources: list[list[Any]] = field(default_factory=list)
+
+    def add(self, tokens: int, documents: int, text_bytes: int, source: tuple[str, int, int]) -> None:
+        """Some more, of one source: the last of `sources` afterwards."""
+        self.tokens += tokens
+        self.documents += documents
+        self.text_bytes += text_bytes
+        path, start, end = source
+        if self.sources and self.sources[-1][0] == path and self.sources[-1][2] == start:
+            self.sources[-1][2] = end
+        elif not self.sources or self.sources[-1] != [path, start, end]:
+            self.sources.append([path, start, end])

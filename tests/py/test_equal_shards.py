@@ -1,0 +1,233 @@
+"""llm.c's shards are of equal size, so that llm.c can resume in any of them."""
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from corpora import EOT, documents, small_tokenizer, tokens_of
+
+import pybpe
+from llmc_compat.shards import read_shard
+from pybpe import _binding
+from pybpe.dataset import spool
+from pybpe.dataset.equal_shards import shard_sizes
+from pybpe.dataset.journal import FOLDER
+from pybpe.dataset.verification import verify
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Some 50,000 tokens."""
+    path = tmp_path / "corpus.txt"
+    path.write_text(EOT.join(documents(300)), encoding="utf-8")
+    return path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# ------------------------------------------------------------------------------------------------------
+# Sizes
+
+
+def sizes_are_right(tokens: int, most: int, least: int) -> None:
+    sizes = shard_sizes(tokens, most, least)
+    assert sum(sizes) == tokens and min(sizes) >= min(least, tokens)
+    assert max(sizes) - min(sizes) <= 1 and sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 1 or min(sizes) % 2 == 1
+    for sample in range(2, max(sizes) + 2, 2):  # what llm.c divides by
+        assert len({(size - 1) // sample for size in sizes}) == 1
+    if most >= 20 * least:
+        assert max(sizes) <= most
+
+
+def test_every_small_split_has_shards_with_equally_many_samples() -> None:
+    for tokens in range(1, 120):
+        for most in (1, 2, 3, 7, 10, 16, 50, 200):
+            for least in (1, 2, 5, 9):
+                if tokens >= least:
+                    sizes_are_right(tokens, most, least)
+
+
+def test_random_splits_have_shards_with_equally_many_samples() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        least = rng.choice([0, 1, 257, 300])
+        sizes_are_right(rng.randrange(max(least, 1), 20_000), rng.randrange(257, 2000), least)
+
+
+def test_shards_are_near_the_size_that_was_asked_for() -> None:
+    assert shard_sizes(10**8, 10**8, 257) == [10**8]
+    assert shard_sizes(3 * 10**8, 10**8, 257) == [10**8] * 3
+    assert shard_sizes(10**8 + 2, 10**8, 257) == [50_000_001] * 2
+    assert shard_sizes(10**8 + 3, 10**8, 257) == [50_000_002, 50_000_001]
+    assert shard_sizes(0, 10, 0) == [0]
+    rng = random.Random(2)
+    for _ in range(1000):
+        tokens = rng.randrange(10**9, 10**12)
+        count = len(shard_sizes(tokens, 10**8, 257))
+        assert count <= -(-tokens // 10**8) + 12
+
+
+# ------------------------------------------------------------------------------------------------------
+# binarize
+
+
+@pytest.mark.parametrize("shard_tokens", [300, 999, 4000, 7777])
+def test_no_token_is_lost(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, shard_tokens: int) -> None:
+    manifest = pybpe.binarize(tok, corpus, tmp_path / "many", shard_tokens=shard_tokens)
+    whole = pybpe.binarize(tok, corpus, tmp_path / "one")
+    for split, records in manifest.shards.items():
+        assert tokens_of(tmp_path / "many", split) == tokens_of(tmp_path / "one", split)
+        tokens = whole.split_tokens(split)
+        assert [record.tokens for record in records] == shard_sizes(tokens, shard_tokens, 257)
+        assert [r.file for r in records] == [f"corpus_{split}_{i:06d}.bin" for i in range(len(records))]
+        for record in records:
+            ids = read_shard(tmp_path / "many" / record.file)
+            assert int((ids == tok.eot_token).sum()) == record.documents
+    assert verify(tmp_path / "many", tok)[1] == []
+
+
+def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
+) -> None:
+    """The oracle: the shards of another format, which are written at their size from the start."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for i, part in enumerate(corpus.read_text().split("Document 2", 7)):
+        (folder / f"{i}.txt").write_text(part)
+    for split_by in ("hash", "document", "token"):
+        options: dict[str, Any] = {"split_by": split_by, "splits": (1,), "eot": "prepend", "min_shard_tokens": 0}
+        total = pybpe.binarize(tok, folder, tmp_path / "one", **options).tokens
+        for size in (-(-total // count) for count in (2, 5, 13)):
+            llmc = pybpe.binarize(tok, folder, tmp_path / f"{split_by}{size}", shard_tokens=size, **options)
+            sizes = [record.tokens for record in llmc.shards["train"]]
+            if len(set(sizes)) > 1:
+                continue
+            other = {**options, "format": "npy", "shard_tokens": sizes[0]}
+            npy = pybpe.binarize(tok, folder, tmp_path / f"npy{split_by}{size}", **other)
+            for a, b in zip(llmc.shards["train"], npy.shards["train"], strict=True):
+                same = ("tokens", "documents", "text_bytes", "sources")
+                assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
+                filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
+                assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
+
+
+def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether binarize was killed before it touched the disk for the point-th time."""
+
+    def work() -> None:
+        left = iter(range(point, -1, -1))
+
+        def counted(function: Any) -> Any:
+            def call(*args: Any, **named: Any) -> Any:
+                if next(left) == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*args, **named)
+
+            return call
+
+        for name in ("replace", "unlink", "fsync", "truncate"):
+            setattr(os, name, counted(getattr(os, name)))
+        spool._write = counted(spool._write)
+        _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
+        pybpe.binarize(*arguments, **keywords)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    keywords = {"shard_tokens": 9000, "splits": (9, 1), "workers": 1, "progress": False}
+    pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
+    expected = content(tmp_path / "undisturbed")
+    assert len(expected) == 9
+    first, deaths = 0, 0
+    while run_and_die(first, (tok, corpus, tmp_path / f"out{first}"), keywords):
+        out = tmp_path / f"out{first}"
+        for later in range(0, 9, 3):  # killed again on the way
+            deaths += run_and_die(later, (tok, corpus, out), keywords)
+        pybpe.binarize(tok, corpus, out, **keywords)
+        assert content(out) == expected and not (out / FOLDER).exists()
+        first += 2
+    assert first > 60 and deaths > 60
+
+
+def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
+    from pybpe.dataset.equal_shards import cut_shards
+
+    (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
+    with pytest.raises(pybpe.FormatError, match="0: is shorter than this run made it"):
+        list(cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10]))
+    assert sorted(os.listdir(tmp_path)) in (["0"], ["0", "2.copy"])
+
+
+def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(pybpe.LimitError, match="2 GiB"):
+        pybpe.binarize(tok, corpus, tmp_path / "out", min_shard_tokens=600_000_000)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Resuming
+
+
+@pytest.fixture(scope="module")
+def programs(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """tests/c/llmc_resume.c over the drop-in headers; and over llm.c's own, if LLMC is the folder of its source."""
+    subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)
+    folder = tmp_path_factory.mktemp("programs")
+    found = []
+    own = os.environ.get("LLMC")
+    ours = [f"-I{root}/csrc", f"-I{root}/llmc_compat/include"]
+    for name, include in [("ours", ours), *([("llmc", [f"-I{own}"])] if own else [])]:
+        command = ["cc", "-O2", *include, root / "tests/c/llmc_resume.c"]
+        libraries = [root / "build/libpybpe.a"] if name == "ours" else []
+        subprocess.run([*command, *libraries, "-lm", "-pthread", "-o", folder / name], check=True, capture_output=True)
+        found.append(folder / name)
+    return found
+
+
+def resumes(program: Path, pattern: str, B: int, T: int, processes: int) -> str:
+    command = [program, pattern, str(B), str(T), str(processes)]
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("shard_tokens", [3001, 5000, 8999, 10**8])
+def test_llmc_resumes_at_every_step(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path], shard_tokens: int
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path, shard_tokens=shard_tokens)
+    for processes in (1, 2, 8):
+        for B, T in ((3, 20), (4, 64)):
+            for program in programs:
+                shown = resumes(program, f"{tmp_path}/corpus_train_*.bin", B, T, processes)
+                assert shown.endswith(" resumed, 0 aborts, 0 other batches\n")
+                assert int(shown.split()[0]) > 20
+
+
+def test_the_check_sees_a_short_last_shard(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, programs: list[Path]
+) -> None:
+    pybpe.binarize(tok, corpus, tmp_path, splits=(1,))
+    ids = read_shard(tmp_path / "corpus_train_000000.bin")
+    for i, part in enumerate((ids[:6000], ids[6000:12_000], ids[12_000:14_440])):
+        writer = _binding.ShardWriter(str(tmp_path / f"short_{i}.bin"), "llmc", 2)
+        writer.write(part)
+        writer.finish()
+    for program in programs:
+        assert " 0 aborts" not in resumes(program, f"{tmp_path}/short_*.bin", 4, 64, 1)
