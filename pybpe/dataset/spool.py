@@ -128,7 +128,8 @@ class LoggedSegment(NamedTuple):
     """Some tokens of a split that come from one source.
 
     Attributes:
-        tokens_end, text_end: tokens of the split up to the end of this segment, and bytes of the text that they stand for.
+        tokens_end: tokens of the split up to the end of this segment.
+        text_end: bytes of the text that they stand for.
         source: its place in the sources of the split.
         start, end: the range of the source.
     """
