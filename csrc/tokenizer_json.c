@@ -84,6 +84,7 @@ typedef struct json_reader {
     size_t bytes_count;
     json_token *tokens; /* the ordinary ones, as they come; room for all */
     size_t tokens_count;
+    uint8_t *found; /* for each special, whether the vocabulary has it */
 } json_reader;
 
 /* The index of the special with an id, or specials_count. */
@@ -118,6 +119,7 @@ static bool read_token(json_reader *r, json *j, uint32_t limit) {
     if (special < r->spec->specials_count) {
         size_t m;
         const uint8_t *known = special_text(r, special, &m);
+        r->found[special] = 1;
         return m == n && memcmp(text, known, n) == 0;
     }
     if (!byte_level_bytes(r->byte_of, text, &n)) {
@@ -138,6 +140,21 @@ static bool read_tokens(json_reader *r, json *j, uint32_t limit) {
         }
     } while (json_take(j, ','));
     return json_take(j, '}') && j->at == j->end;
+}
+
+/* Whether the specials that the vocabulary lacks have the ids that Hugging Face gives them: those after it, counted from
+   the number of its tokens. */
+static bool specials_follow(const json_reader *r) {
+    size_t next = r->tokens_count;
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        next += r->found[i];
+    }
+    for (size_t i = 0; i < r->spec->specials_count; i++) {
+        if (!r->found[i] && r->spec->specials[i] != next++) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* How many tokens a text may hold: each takes six characters at least, as in `"a":1,`. */
@@ -325,7 +342,7 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
 static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out, const pybpe_allocator *mem,
                     pybpe_error *err) {
     size_t most = most_merges((size_t)(merges->end - merges->at));
-    if (!read_tokens(r, vocab, UINT32_C(1) << 24)) {
+    if (!read_tokens(r, vocab, UINT32_C(1) << 24) || !specials_follow(r)) {
         return refuse(err, "vocabulary");
     }
     int code = make_vocab(r, most, out, mem, err);
@@ -363,8 +380,9 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
     }
     r.bytes = mem_alloc(mem, room);
     r.tokens = mem_alloc_array(mem, most_tokens(vocab_n), sizeof *r.tokens);
-    code =
-        r.bytes != NULL && r.tokens != NULL ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
+    r.found = mem_alloc_zeroed(mem, spec->specials_count + 1, 1);
+    const bool is_ready = r.bytes != NULL && r.tokens != NULL && r.found != NULL;
+    code = is_ready ? PYBPE_OK : error_set_memory(err, "the parts of a tokenizer.json", room);
     pybpe_vocab *v = NULL;
     if (code == PYBPE_OK) {
         json vocab_text = {vocab, vocab + vocab_n};
@@ -373,6 +391,7 @@ int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n
     }
     mem_free(mem, r.bytes);
     mem_free(mem, r.tokens);
+    mem_free(mem, r.found);
     if (code != PYBPE_OK) {
         pybpe_vocab_free(v);
         return code;

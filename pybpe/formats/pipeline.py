@@ -1,5 +1,5 @@
-"""The parts of a tokenizer.json around its model, each written and read: added tokens, normalizer, pre-tokenizer,
-post-processor.
+"""The parts of a tokenizer.json around its model, each written and read: normalizer, pre-tokenizer, post-processor.
+The added tokens are in added_tokens.py.
 
 What is read means exactly the same here as there, or is refused by name.
 """
@@ -9,80 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
-from ..model import Model
 from ..pattern import Pattern
 from ..template import Piece, Template
-
-JsonObject = dict[str, Any]
+from .json_parts import JsonObject, part
 
 NORMALIZERS = ("NFC", "NFKC")
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-
-
-def part(parent: Any, key: str, kind: type, name: str) -> Any:
-    """A member of a JSON object. FormatError unless it is there and of this type."""
-    value = parent.get(key) if isinstance(parent, dict) else None
-    if type(value) is not kind:
-        raise FormatError(f"{name}: not a tokenizer.json: {key!r} is no {kind.__name__}: {value!r:.60}")
-    return value
-
-
-# ----------------------------------------------------------------------------------------------------
-# Added tokens: our specials
-
-
-def write_added_tokens(model: Model) -> list[JsonObject]:
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    by_id = sorted(model.specials.items(), key=lambda entry: entry[1])
-    return [{"id": i, "content": text, **flags, "special": text not in model.visible} for text, i in by_id]
-
-
-def read_added_tokens(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
-    """All added tokens, text -> id, and those that are not "special"."""
-    specials: dict[str, int] = {}
-    visible, normalized = set(), set()
-    for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") else []:
-        text, number = part(entry, "content", str, name), part(entry, "id", int, name)
-        if not is_unicode(text):
-            raise FormatError(f"{name}: the added token {text!r} holds a lone surrogate: not valid Unicode")
-        for flag in ("single_word", "lstrip", "rstrip"):
-            if entry.get(flag):
-                raise FormatError(f"{name}: the added token {text!r} has {flag} on, which pybpe does not do")
-        if specials.setdefault(text, number) != number:
-            raise FormatError(f"{name}: the added token {text!r} has two ids, {specials[text]} and {number}")
-        if not entry.get("special", False):
-            visible.add(text)
-        if entry.get("normalized", False):
-            normalized.add(text)
-    _refuse_normalized(normalized, set(specials) - normalized, normalizer, name)
-    return specials, frozenset(visible)
-
-
-def _refuse_normalized(normalized: set[str], raw: set[str], normalizer: str | None, name: str) -> None:
-    """Hugging Face looks for added tokens in the text as it is, then for the "normalized" ones in the normalised
-    text; we look for all at once, in the text as it is. Refuses those for which that makes a difference."""
-    for text in sorted(normalized):
-        # Under NFC, ASCII white space comes of nothing else, and joins with nothing.
-        if normalizer is not None and not (normalizer == "NFC" and not text.strip(" \t\r\n")):
-            raise FormatError(
-                f"{name}: the added token {text!r} has normalized on, and there is a normalizer: pybpe looks for"
-                " special tokens in the text as it is"
-            )
-        clash = next((other for other in sorted(raw) if _overlap(text, other)), None)
-        if clash is not None:
-            raise FormatError(
-                f"{name}: the added tokens {text!r} and {clash!r} overlap, and normalized is on for one of them only:"
-                " pybpe looks for all at once"
-            )
-
-
-def _overlap(a: str, b: str) -> bool:
-    """Whether a text can hold both in places that share characters."""
-    if a in b or b in a:
-        return True
-    return any(a.endswith(b[:n]) or b.endswith(a[:n]) for n in range(1, min(len(a), len(b))))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ from typing import Any
 
 from .. import _binding
 from ..arguments import is_unicode
-from ..errors import ArgumentError, Error, FormatError, LimitError
+from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import utf8
 from ..vocab_parts import merges_of, tokens_of
-from . import pipeline
-from .pipeline import JsonObject, part
+from . import added_tokens, pipeline
+from .json_parts import JsonObject, part
 from .spelling import read_parts, token_names
 
 # Facts of a Model that are kept under "pybpe", beside `training`.
@@ -41,12 +41,18 @@ def dumps(model: Model) -> str:
 def to_object(model: Model) -> JsonObject:
     """The same as a JSON object."""
     names = token_names(model)
+    word = added_tokens.taken_as_word(model, model.specials)
+    if word is not None:
+        raise UnsupportedError(
+            f"Hugging Face would give the special token {word!r:.80} for a word too, since words are taken whole"
+            " (ignore_merges): tokenizer.json cannot say otherwise; save as tokenizer.bin"
+        )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": pipeline.write_added_tokens(model),
+        "added_tokens": added_tokens.write(model),
         "normalizer": pipeline.write_normalizer(model.normalizer),
         "pre_tokenizer": pipeline.write_pre_tokenizer(model.pattern),
         "post_processor": pipeline.write_post_processor(model.template, model.specials),
@@ -98,6 +104,8 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | N
     around = b"".join([text[:start], empty, text[end:second], second_empty, text[last:]])
     try:
         model = _without_parts(json.loads(around), name, pattern)
+        if not added_tokens.follow_in_order(model.specials) or added_tokens.taken_as_word(model, model.specials):
+            return None
         vocab = _binding.Vocab.from_json(
             text,
             spans,
@@ -120,6 +128,13 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None) -> Model:
     vocab = part(data["model"], "vocab", dict, name)
     missing = {text: i for text, i in around.specials.items() if text not in vocab}
     tokens, pairs = read_parts({**vocab, **missing}, merges, around.specials, name)
+    added_tokens.check_ids(around.specials, vocab, name)
+    word = added_tokens.taken_as_word(around, set(around.specials) - set(missing))
+    if word is not None:
+        raise FormatError(
+            f"{name}: ignore_merges is on, and Hugging Face gives the added token {word!r:.80}, which model.vocab has,"
+            " for a word too: pybpe does not"
+        )
     return replace(around, tokens=tokens, merges=pairs)
 
 
@@ -128,7 +143,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
     model = part(data, "model", dict, name)
     _refuse_options(data, model, name)
     normalizer = pipeline.read_normalizer(data.get("normalizer"), name)
-    specials, visible = pipeline.read_added_tokens(data, normalizer, name)
+    specials, visible = added_tokens.read(data, normalizer, name)
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
