@@ -342,10 +342,13 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
 static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out, const pybpe_allocator *mem,
                     pybpe_error *err) {
     size_t most = most_merges((size_t)(merges->end - merges->at));
-    if (!read_tokens(r, vocab, UINT32_C(1) << 24) || !specials_follow(r)) {
+    if (!read_tokens(r, vocab, UINT32_C(1) << 24)) {
         return refuse(err, "vocabulary");
     }
     int code = make_vocab(r, most, out, mem, err);
+    if (code == PYBPE_OK && !specials_follow(r)) {
+        return refuse(err, "vocabulary");
+    }
     if (code == PYBPE_OK && !read_merges(r, merges, *out)) {
         return refuse(err, "merges");
     }

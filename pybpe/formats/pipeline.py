@@ -22,6 +22,11 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 # Normalizer
 
 
+def type_of(step: Any) -> Any:
+    """The type of a step of the pipeline; of what is no JSON object, the value itself."""
+    return step.get("type") if isinstance(step, dict) else step
+
+
 def write_normalizer(normalizer: str | None) -> JsonObject | None:
     return {"type": normalizer} if normalizer is not None else None
 
@@ -29,9 +34,11 @@ def write_normalizer(normalizer: str | None) -> JsonObject | None:
 def read_normalizer(normalizer: Any, name: str) -> str | None:
     if normalizer is None:
         return None
-    kind = normalizer.get("type") if isinstance(normalizer, dict) else normalizer
-    if kind == "Sequence" and isinstance(normalizer.get("normalizers"), list) and len(normalizer["normalizers"]) < 2:
-        return read_normalizer(next(iter(normalizer["normalizers"]), None), name)
+    kind, steps = type_of(normalizer), None
+    if kind == "Sequence" and isinstance(normalizer, dict):
+        steps = normalizer.get("normalizers")
+    if isinstance(steps, list) and len(steps) < 2:
+        return read_normalizer(next(iter(steps), None), name)
     if not isinstance(kind, str) or kind not in NORMALIZERS:
         raise FormatError(f"{name}: the normalizer is {kind!r}; pybpe has NFC and NFKC")
     return str(kind)
@@ -85,7 +92,7 @@ def _read_split(split: JsonObject, is_ours: bool, name: str) -> Pattern:
         raise FormatError(f"{name}: the pre_tokenizer splits at {given!r:.80}, which is not a Regex")
     pattern = Pattern.builtin(regex)
     if pattern is None and is_ours:
-        pattern = Pattern(regex)
+        pattern = _own_pattern(regex, name)
     if pattern is None:
         raise FormatError(
             f"{name}: the pre_tokenizer splits with a pattern that pybpe does not know: {regex!r}; pass pattern= if"
@@ -100,9 +107,20 @@ def _read_split(split: JsonObject, is_ours: bool, name: str) -> Pattern:
     return pattern
 
 
+def _own_pattern(regex: str, name: str) -> Pattern:
+    """The custom pattern that a file of ours has. FormatError if `Pattern` does not take it as a regular expression."""
+    try:
+        pattern = Pattern(regex)
+    except ArgumentError as error:
+        raise FormatError(f"{name}: the pre_tokenizer: {error}") from None
+    if not pattern.is_custom:
+        raise FormatError(f"{name}: the pre_tokenizer splits at {regex!r}, the name of a pattern, not its Regex")
+    return pattern
+
+
 def check_decoder(decoder: Any, name: str) -> None:
     """FormatError for a decoder that is not that of byte-level tokens."""
-    kind = decoder.get("type") if isinstance(decoder, dict) else decoder
+    kind = type_of(decoder)
     if kind not in (None, "ByteLevel"):
         raise FormatError(f"{name}: the decoder is {kind!r}; pybpe has ByteLevel")
 
@@ -133,15 +151,20 @@ def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) 
     """The template. ByteLevel only trims offsets, so it is passed over."""
     if processor is None:
         return None
-    kind = processor.get("type") if isinstance(processor, dict) else processor
-    steps = processor.get("processors") if kind == "Sequence" else [processor]
-    others = [step for step in steps or [] if not (isinstance(step, dict) and step.get("type") == "ByteLevel")]
+    is_list = type_of(processor) == "Sequence" and isinstance(processor, dict)
+    steps = part(processor, "processors", list, f"{name}: post_processor") if is_list else [processor]
+    others = [step for step in steps if not _only_trims(step)]
     if not others:
         return None
-    kinds = [step.get("type") if isinstance(step, dict) else step for step in others]
+    kinds = [type_of(step) for step in others]
     if kinds != ["TemplateProcessing"]:
         raise FormatError(f"{name}: the post_processor is {kinds}; pybpe has ByteLevel and one TemplateProcessing")
     return _read_template(others[0], specials, name)
+
+
+def _only_trims(step: Any) -> bool:
+    """Whether a step is ByteLevel, which Hugging Face knows by its members."""
+    return type_of(step) == "ByteLevel" and isinstance(step, dict) and type(step.get("add_prefix_space")) is bool
 
 
 def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str) -> Template:

@@ -160,7 +160,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
         pattern,
         normalizer,
         training=facts,
-        whole_words=bool(model.get("ignore_merges")),
+        whole_words="ignore_merges" in model and part(model, "ignore_merges", bool, name),
         visible=visible,
         template=template,
         **fields,

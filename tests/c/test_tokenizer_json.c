@@ -166,6 +166,40 @@ static void test_specials_out_of_order(void) {
     CHECK(v == NULL && strstr(err.msg, "special 1 has id 300") != NULL);
 }
 
+/* Those that the vocabulary lacks have the ids after it, or the file is read by other means. */
+static void test_specials_after_the_vocabulary(void) {
+    const uint64_t offsets[] = {0, 5, 8};
+    const pybpe_strings texts = {(const uint8_t *)"<|e|><f>", offsets, 2};
+    static const struct {
+        const char *more;
+        uint32_t ids[2];
+        int expected;
+    } cases[] = {
+        {"", {256, 257}, PYBPE_OK},
+        {"", {256, 258}, PYBPE_ERR_FORMAT},
+        {"", {257, 258}, PYBPE_ERR_FORMAT},
+        {",\"<|e|>\":256", {256, 257}, PYBPE_OK},
+        {",\"<|e|>\":300", {300, 301}, PYBPE_ERR_FORMAT},
+        {",\"<f>\":300", {257, 300}, PYBPE_OK},
+        {",\"<|e|>\":300,\"<f>\":400", {300, 400}, PYBPE_OK},
+        {",\"aa\":300", {257, 258}, PYBPE_OK},
+        {",\"aa\":300", {256, 257}, PYBPE_ERR_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pybpe_vocab_spec spec = SPEC;
+        spec.eot_id = PYBPE_NO_ID;
+        spec.specials = cases[i].ids;
+        spec.specials_count = 2;
+        char text[8192];
+        size_t n = write_vocab(text, sizeof text, cases[i].more);
+        pybpe_vocab *v = NULL;
+        CHECK_EQ(
+            pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &spec, NULL, NULL),
+            cases[i].expected);
+        pybpe_vocab_free(v);
+    }
+}
+
 /* As many tokens and merges as a text of this length can hold: the room for them is just enough. */
 static void test_dense(void) {
     enum { MANY = 200 };
@@ -285,6 +319,7 @@ int main(void) {
     test_extremes();
     test_refused();
     test_specials_out_of_order();
+    test_specials_after_the_vocabulary();
     test_dense();
     test_cuts();
     test_find();
