@@ -27,6 +27,7 @@ from .kinds import NAME_IT, Kinds, check_mark
 from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
 from .planning import Cutting
+from .shares import check_shares
 from .split_writer import Layout
 from .splits import SPLIT_BY, checked_splits
 from .staging import Staged, stage
@@ -71,25 +72,25 @@ def binarize(
             test.bin without one and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
             "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": shards of packed sequences, one a
             row or sample.
-        splits: the shares of train, val and test; fewer than three leave out the last ones.
+        splits: the shares of train, val and test; fewer than three leave out the last ones. A few documents may come
+            out in other shares: then there is a warning, and an error if a split gets nothing that must not be empty.
         split_by: "hash": each document by a hash of its bytes, so that it stays in its split when the
             corpus grows (a JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, by that:
             so they stay together); "document": each file contiguous, with a border between documents, and files that
             have too few of them whole, in turn; "token": contiguous, with a border between any two words, but
-            records stay whole. A single document is split as with "token". Shares of contiguous splits are measured
-            in bytes of text; in rows of parquet.
-        eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend"
-            (before each document, as llm.c expects; the default for
-            "llmc"), "append" (after each, as nanoGPT expects; the default for the others), or "none".
+            records stay whole. A single document is split as with "token"; what each split has of it is a document
+            of its own there. Shares of contiguous splits are measured in bytes of text; in rows of parquet.
+        eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
+            expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
+            or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
         shard_tokens: the most tokens of a shard; "raw" and "megatron" have one file per split. The shards of "llmc"
             are of equal size (some may have one token more), without which llm.c cannot resume. Those of other formats
             have just so many, and the last one has what is left.
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
         sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
-        documents: how text files are divided: "special" (by the text of the tokenizer's end of
-            text, such as <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by
-            blank lines), "line", "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if
+        documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
+            <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line", "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if
             the tokenizer has no such token. The texts of records are encoded as ordinary text.
         text_key: the text of a JSON record, or parquet's column.
         name: NAME of the files; None takes the first input's name without its ending.
@@ -156,6 +157,7 @@ def run(
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
     plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
+    check_shares(plan, kinds, splits, settings["min_shard_tokens"])
     layout = _layout(tok, settings, folder, name, staged, hashed)
     description: dict[str, object] = {
         "n_vocab": tok.n_vocab,

@@ -132,12 +132,13 @@ class Conversion:
         if self._has_begun or not files:
             return
         self._has_begun = True
-        paths = [os.path.join(self._layout.folder, name) for name in self._journal.older]
+        older = sorted(self._journal.older, key=lambda name: name != FILE_NAME)
+        paths = [os.path.join(self._layout.folder, name) for name in older]
         left = [path for path in paths if os.path.lexists(path)]
         if left:
             some = "a file" if len(left) == 1 else f"{len(left)} files"
             warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
-        for path in sorted(left, key=lambda path: os.path.basename(path) != FILE_NAME):
+        for path in left:
             if os.path.basename(path) not in files:
                 remove_file(path)
         self._journal.older = []

@@ -92,6 +92,10 @@ class Plan:
         splits: the shares.
         split_by: "hash", "document" or "token". A corpus of one single document is split as with "token".
         cutting: where texts can be cut between words.
+
+    Attributes:
+        hashed: whether a hash of each document decides its split.
+        between_documents: whether splits are contiguous, with borders between documents.
     """
 
     def __init__(
@@ -107,7 +111,7 @@ class Plan:
         self._context = max(cutting.context, kinds.context)
         many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and split_by == "hash"
-        self._between_documents = many and split_by == "document"
+        self.between_documents = many and split_by == "document"
 
     def tasks(self) -> Iterator[Task]:
         """All tasks, in order. Small files share one."""
@@ -126,7 +130,7 @@ class Plan:
     def _stretches(self) -> Iterator[Stretch]:
         """Which stretch each file is of what is cut into splits: all of it; or, where documents are to stay whole, its
         place in the corpus."""
-        if not self._between_documents:
+        if not self.between_documents:
             yield from repeat(Stretch(0.0, 1.0), len(self.files))
             return
         sizes = [self._text_bytes(file) for file in self.files]
@@ -241,7 +245,7 @@ class Plan:
     def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
         """Where a split of a file of some size begins: at the first possible place at or behind a byte."""
         kind = self._kinds.kind(file.path)
-        if not (self._between_documents or self._kinds.is_divided(file.path)):
+        if not (self.between_documents or self._kinds.is_divided(file.path)):
             return find_cut(stream, at, self._cutting.cut, self._context)
         if at == 0:
             return 0

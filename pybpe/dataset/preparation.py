@@ -28,6 +28,7 @@ from .journal import STAGED
 from .kinds import Kinds, check_mark
 from .manifest import Manifest, check_name
 from .planning import Cutting, Plan
+from .shares import check_shares
 from .splits import checked_splits
 from .staging import stage
 from .train_words import TrainWords, count_train_split
@@ -121,6 +122,7 @@ def prepare(
         check_mark(kinds, specials, staged.files)
         cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
         plan = Plan(staged.files, kinds, splits, split_by, cutting)
+        check_shares(plan, kinds, splits, settings_for(vocab_size)["min_shard_tokens"])
         words = TrainWords(kinds, tuple(splits), counting)
         count = partial(count_train_split, plan, words, workers, executor, progress)
         identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)

@@ -108,7 +108,7 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(planning, "TASK_BYTES", 1000)
     path = tmp_path / "in.txt"
     path.write_text(TEXT)
-    kinds = planning.Kinds(kind, "text", True)
+    kinds = planning.Kinds(kind, "text", "<|endoftext|>")
     cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), None, (), None)
     plan = planning.Plan([InputFile.of(str(path)), InputFile.of(str(path))], kinds, (8, 1), "hash", cutting)
     tasks = plan.tasks()

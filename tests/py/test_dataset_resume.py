@@ -156,10 +156,10 @@ def test_what_is_replaced_is_said_and_stays_until_then(
         pybpe.binarize(tok, bad, out)
     assert content(out) == before and verify(out, tok)[1] == []
     with pytest.raises(pybpe.FormatError):  # and late: llm.c's shards get their names at the end
-        pybpe.binarize(tok, [*corpus, bad], out, shard_tokens=7000, name="new", workers=1)
+        pybpe.binarize(tok, [*corpus, bad], out, shard_tokens=7000, splits=(1,), name="new", workers=1)
     assert content(out) == before
     with pytest.raises(pybpe.FormatError):  # and so late that new shards have got their names
-        pybpe.binarize(tok, [*corpus, bad], out, format="npy", shard_tokens=7000, name="new", workers=1)
+        pybpe.binarize(tok, [*corpus, bad], out, format="npy", shard_tokens=7000, splits=(1,), name="new", workers=1)
     assert content(out) == {}
     pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
     with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):

@@ -2,19 +2,23 @@
 
 import json
 import multiprocessing
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.dataset import conversion, planning, preparation
+from pybpe.dataset import conversion, encoding, planning, preparation, reading, shares
+from pybpe.dataset.encoding import TaskEncoder
 from pybpe.dataset.splits import hash_split
 from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error
 from pybpe.model import CONTROL_TOKENS
+from pybpe.warning import PybpeWarning
 
 
 @pytest.fixture
@@ -134,3 +138,72 @@ def test_a_run_that_fails_leaves_the_tokenizer_that_fits_the_shards(corpus: Path
     with pytest.raises(pybpe.LimitError):
         pybpe.prepare(corpus, tmp_path / "out", vocab_size=300, min_shard_tokens=10**6)
     assert content() == before
+
+
+# ------------------------------------------------------------------------------------------------------
+# Few documents
+
+
+def books(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    for i in range(count):
+        (folder / f"{i}.txt").write_text(english()[i * 30_000 : (i + 1) * 30_000], encoding="utf-8")
+    return folder
+
+
+def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) -> None:
+    """Three books whose hashes put one into each split."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "hash_split", lambda document, splits: document[0] % 3)
+        (tmp_path / "in").mkdir()
+        for i, letter in enumerate("abc"):
+            (tmp_path / "in" / f"{letter}.txt").write_text(letter + english()[i * 30_000 :][:30_000])
+        for call in (
+            lambda: pybpe.prepare(tmp_path / "in", tmp_path / "out", vocab_size=400),
+            lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
+        ):
+            with pytest.warns(
+                PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*--split-by token"
+            ):
+                call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pybpe.prepare(tmp_path / "in", tmp_path / "out3", vocab_size=400, split_by="token")
+
+
+@pytest.mark.parametrize("split_by", ["hash", "document"])
+def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_by: str
+) -> None:
+    def encode(*_: object, **__: object) -> None:
+        raise AssertionError("worked for nothing")
+
+    monkeypatch.setattr(preparation, "count_train_split", encode)
+    monkeypatch.setattr(TaskEncoder, "segments", encode)
+    for call in (
+        lambda: pybpe.prepare(books(tmp_path / "a", 2), tmp_path / "out", vocab_size=400, split_by=split_by),
+        lambda: pybpe.binarize(small_tokenizer(), books(tmp_path / "b", 2), tmp_path / "out", split_by=split_by),
+    ):
+        with pytest.raises(pybpe.LimitError, match="no document falls into the split .*split_by='token'"):
+            call()
+    monkeypatch.undo()
+    with pytest.warns(PybpeWarning, match="other ones than asked for"):  # allowed if asked for
+        given = {"split_by": split_by, "min_shard_tokens": 0}
+        pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", **given)
+
+
+def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not further than to the first few hundred."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 5000)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": f"{i} " * 20}) + "\n" for i in range(5000)))
+    seen: list[object] = []
+
+    def counted(task: Any, *rest: Any) -> Any:
+        seen.append(task)
+        return reading.blocks(task, *rest)
+
+    monkeypatch.setattr(shares, "blocks", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out")
+    assert 0 < len(seen) < 20

@@ -1,0 +1,67 @@
+"""How much text each split will get: of few documents, some splits get far more or less than was asked for.
+
+Whole documents go into splits, by hash or in turn. Of thousands, the shares come out as asked for. Three books may come
+out as 1:1:1 where 8:1:1 was wanted, or leave a split empty. That shows before anything is encoded: as soon as there are
+more than _MOST documents it need not be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import LimitError
+from ..warning import warn
+from .encoding import divide
+from .kinds import Kinds
+from .planning import Plan
+from .reading import blocks
+from .splits import SPLIT_NAMES
+
+_MOST = 200  # documents; of more, the shares are near enough, unless a few are far longer than the rest
+_FACTOR = 2.0  # a share that is so many times larger or smaller than it was to be is said
+_REMEDY = "documents stay whole; split_by='token' (--split-by token) divides the text itself"
+
+
+def check_shares(plan: Plan, kinds: Kinds, splits: Sequence[float], least_tokens: int) -> None:
+    """Warns if the text of a few documents is divided in other shares than `splits`.
+
+    Raises:
+        LimitError: a split that has a share gets nothing, but needs `least_tokens` tokens.
+    """
+    if not (plan.hashed or plan.between_documents) or len(splits) == 1:
+        return
+    found = _text_bytes(plan, kinds, splits)
+    if found is None:
+        return
+    wanted = [share / sum(splits) for share in splits]
+    shares = [size / max(1, sum(found)) for size in found]
+    names = SPLIT_NAMES[: len(splits)]
+    figures = ", ".join(
+        f"{100 * share:.0f}% {name} ({100 * want:.0f}%)" for name, share, want in zip(names, shares, wanted)
+    )
+    for name, size, want in zip(names, found, wanted):
+        if want and not size and least_tokens:
+            raise LimitError(f"no document falls into the split {name}: the shares would be {figures}; {_REMEDY}")
+    if any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted)):
+        warn(f"the shares of the splits are other ones than asked for: {figures}; {_REMEDY}")
+
+
+def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] | None:
+    """The bytes of text of each split; None if there are many documents."""
+    found = [0] * len(splits)
+    documents = 0
+    for task in plan.tasks():
+        for part in task:
+            if part.split is not None and part.end is not None:
+                found[part.split] += part.end - part.start
+                documents += part.ends_document
+                continue
+            for block in blocks([part], kinds, lambda data, start: len(data)):
+                for split, some in divide(block, kinds, splits):
+                    found[split] += sum(map(len, some))
+                    documents += len(some)
+                if documents > _MOST:
+                    return None
+        if documents > _MOST:
+            return None
+    return found
