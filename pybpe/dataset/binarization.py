@@ -90,8 +90,9 @@ def binarize(
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
         sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
-            <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line", "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if
-            the tokenizer has no such token. The texts of records are encoded as ordinary text.
+            <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
+            "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if the tokenizer has no such token.
+            The texts of records are encoded as ordinary text.
         text_key: the text of a JSON record, or parquet's column.
         name: NAME of the files; None takes the first input's name without its ending.
         workers: threads; None for all CPUs. With an executor: its workers; None has it do 64 tasks at once.
