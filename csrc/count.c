@@ -43,8 +43,11 @@ void pybpe_counter_free(pybpe_counter *c) {
 static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
     size_t ends[BATCH];
     pending batch[BATCH];
-    for (size_t pos = 0; pos < n;) {
-        size_t count = pybpe_pretok_split(c->pretok, text, n, pos, ends, BATCH);
+    pretok_cut_fn *cut = pretok_cutter(c->pretok);
+    pretok_place place = pretok_place_at(0, n);
+    size_t count;
+    size_t pos = 0;
+    while ((count = cut(&place, NULL, text, n, ends, BATCH)) > 0) {
         int code = count_table_reserve(c, count, err);
         if (code != PYBPE_OK) {
             return code;

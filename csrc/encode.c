@@ -426,31 +426,21 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
     }
 }
 
-/* Encodes ordinary text, with a splitter that cuts at hard boundaries as well. */
-static void text_add_cut(encode_work *work, pretok_cut_fn *cut, const uint8_t *text, size_t n) {
+/* Encodes ordinary text. Words that may be tokens as a whole are cut at hard boundaries only after they are looked up. */
+static void text_add(encode_work *work, const uint8_t *text, size_t n) {
+    const boundary_table *boundaries = work->e->whole.bits == NULL ? &work->e->boundaries : NULL;
+    pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
+    pretok_place place = pretok_place_at(0, n);
     size_t ends[BATCH_WORDS];
     size_t pos = 0;
     size_t count;
-    pretok_place place = pretok_place_at(0, n);
-    while (work->code == PYBPE_OK && (count = cut(&place, &work->e->boundaries, text, n, ends, BATCH_WORDS)) > 0) {
-        words_put(work, text, pos, ends, count, true);
-        pos = ends[count - 1];
-    }
-}
-
-/* Encodes ordinary text. */
-static void text_add(encode_work *work, const uint8_t *text, size_t n) {
-    pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
-    if (cut != NULL && work->e->whole.bits == NULL) {
-        text_add_cut(work, cut, text, n);
-    } else {
-        size_t ends[BATCH_WORDS];
-        size_t pos = 0;
-        while (pos < n && work->code == PYBPE_OK) {
-            size_t words = pybpe_pretok_split(work->e->pretok, text, n, pos, ends, BATCH_WORDS);
-            words_add(work, text, pos, ends, words);
-            pos = ends[words - 1];
+    while (work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
+        if (boundaries != NULL) {
+            words_put(work, text, pos, ends, count, true);
+        } else {
+            words_add_whole(work, text, pos, ends, count);
         }
+        pos = ends[count - 1];
     }
     units_flush(work);
 }

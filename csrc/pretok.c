@@ -1,8 +1,9 @@
 /*
 The patterns: their names, their regular expressions, and which splitter cuts with them.
 
-The splitters are pretok_gpt2.c, which works on 64 bytes at once because most tokenizers are of its kind,
-and pretok_scan.c for the others. Both give exactly the words that the regular expression finds.
+The splitters give exactly the words that the regular expression finds. They work on blocks of 64 bytes
+(pretok_block.h), with rules for gpt2 (pretok_gpt2.h) and for the others (pretok_cl100k.h), and there is a copy for
+each set of instructions (pretok_kernel.h).
 */
 #include "pretok.h"
 
@@ -24,16 +25,9 @@ and pretok_scan.c for the others. Both give exactly the words that the regular e
     O200K_START "*" O200K_END "+" CONTRACTION "?|" O200K_START "+" O200K_END "*" CONTRACTION "?|" number "|" OTHERS    \
                 "[\\r\\n/]*|\\s*[\\r\\n]+|" SPACES
 
-static const char *const simd_names[] = {
-    [PRETOK_SWAR] = "swar",
-    [PRETOK_AVX2] = "avx2",
-    [PRETOK_AVX512] = "avx512",
-};
-
 struct pybpe_pretok {
-    pretok_cut_fn *cut; /* one of these, the other is NULL */
-    pretok_split_fn *split;
-    enum pretok_simd simd;
+    const pretok_kernel *kernel;
+    pretok_cut_fn *cut; /* one of the kernel's */
     hash_seed seed;
     pybpe_allocator mem;
 };
@@ -80,28 +74,36 @@ const char *pybpe_pattern_regex(int pattern) {
     }
 }
 
-/* The widest instructions of this machine, or narrower ones if the environment asks for them. Each
-   variant's needs are those of its __attribute__((target)) in pretok_gpt2.c. */
-static enum pretok_simd simd_choose(void) {
-    enum pretok_simd best = PRETOK_SWAR;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("popcnt")) {
-        best = PRETOK_AVX2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512vbmi2")) {
-            best = PRETOK_AVX512;
-        }
-    }
-#endif
+/* The widest instructions of this machine, or narrower ones if the environment asks for them. */
+static const pretok_kernel *kernel_choose(void) {
+    const pretok_kernel *const kernels[] = {pretok_avx512(), pretok_avx2(), pretok_swar()};
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): getenv is safe while no thread changes the environment */
     const char *wanted = getenv("PYBPE_SIMD");
-    for (enum pretok_simd simd = PRETOK_SWAR; wanted != NULL && simd < best; simd++) {
-        if (strcmp(wanted, simd_names[simd]) == 0) {
-            return simd;
+    const pretok_kernel *widest = NULL;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        if (kernels[i] != NULL && wanted != NULL && strcmp(wanted, kernels[i]->name) == 0) {
+            return kernels[i];
         }
+        widest = widest == NULL ? kernels[i] : widest;
     }
-    return best;
+    return widest;
+}
+
+/* Which of a kernel's cutters is the one for a pattern that has a regular expression. */
+static int cutter_of(int pattern) {
+    bool digits1 = (pattern & PYBPE_PATTERN_DIGITS1) != 0;
+    switch (pattern & ~PYBPE_PATTERN_DIGITS1) {
+    case PYBPE_PATTERN_GPT2:
+        return digits1 ? CUT_GPT2_DIGITS1 : CUT_GPT2;
+    case PYBPE_PATTERN_CL100K:
+        return digits1 ? CUT_CL100K_DIGITS1 : CUT_CL100K;
+    case PYBPE_PATTERN_O200K:
+        return digits1 ? CUT_O200K_DIGITS1 : CUT_O200K;
+    case PYBPE_PATTERN_LLAMA3:
+        return digits1 ? CUT_QWEN2 : CUT_LLAMA3;
+    default:
+        return CUT_QWEN2;
+    }
 }
 
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err) {
@@ -116,14 +118,8 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
     if (p == NULL) {
         return error_set_memory(err, "a splitter", sizeof *p);
     }
-    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw()};
-    if ((pattern & ~PYBPE_PATTERN_DIGITS1) == PYBPE_PATTERN_GPT2) {
-        p->simd = simd_choose();
-        p->cut = pretok_gpt2_cutter(p->simd, (pattern & PYBPE_PATTERN_DIGITS1) != 0);
-    } else {
-        p->simd = PRETOK_SWAR; /* there is one splitter for all machines */
-        p->split = pretok_scan_splitter(pattern);
-    }
+    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw(), .kernel = kernel_choose()};
+    p->cut = p->kernel->cut[cutter_of(pattern)];
     *out = p;
     return PYBPE_OK;
 }
@@ -137,12 +133,9 @@ void pybpe_pretok_free(pybpe_pretok *p) {
 
 hash_seed pretok_seed(const pybpe_pretok *p) { return p->seed; }
 
-const char *pybpe_pretok_simd(const pybpe_pretok *p) { return simd_names[p->simd]; }
+const char *pybpe_pretok_simd(const pybpe_pretok *p) { return p->kernel->name; }
 
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
-    if (p->split != NULL) {
-        return p->split(text, n, pos, ends, cap);
-    }
     pretok_place place = pretok_place_at(pos, n);
     return p->cut(&place, NULL, text, n, ends, cap);
 }

@@ -6,18 +6,44 @@ Splitters: what pretok.c chooses from. Internal.
 
 #include "encode_boundary.h"
 
-/* The instructions that a splitter may use, narrowest first. */
-enum pretok_simd { PRETOK_SWAR, PRETOK_AVX2, PRETOK_AVX512 };
+/* What differs between the patterns other than gpt2. */
+typedef struct pretok_rules {
+    unsigned numbers; /* how many numbers a word may have: 3 or 1 */
+    bool cased;       /* o200k */
+    bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
+} pretok_rules;
 
-/* The contract of pybpe_pretok_split, for one pattern. */
-typedef size_t pretok_split_fn(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
-
-/* What a block of text leaves to the next one: bits of the next one's first bytes. */
+/* What a block of text leaves to the next one: bit 0 says something of the last character. */
 typedef struct pretok_carry {
-    uint64_t letter, number, space, blank; /* bit 0: the class of the character before */
-    uint64_t joined;                       /* no word starts here: the letter of a contraction */
-    uint64_t forced;                       /* a word starts here: a contraction ended before */
+    uint64_t letter, number, space, blank; /* its class; `blank` is U+0020 */
+    uint64_t joined;                       /* bits of the next block that are in a contraction: no word starts */
+    uint64_t forced;                       /* bits of the next block where a word starts: a contraction ended */
+    /* For the patterns other than gpt2: */
+    uint64_t newline, other;
+    uint64_t absorbed; /* a newline, or o200k's slash, that ends a word of others */
+    uint64_t joins;    /* letters that follow belong to the same word */
+    uint64_t lower, cased, caseless;
+    unsigned group; /* the numbers in the last word, 1 to 3, if `number` */
 } pretok_carry;
+
+/* The length of the contraction at text[pos], in upper or lower case; 0 if there is none. As Unicode folds
+   cases, the long s (U+017F: C5 BF) is an s. */
+static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t pos) {
+    if (n - pos < 2 || text[pos] != '\'') {
+        return 0;
+    }
+    int a = text[pos + 1] | 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') {
+        return 2;
+    }
+    if (n - pos < 3) {
+        return 0;
+    }
+    int b = text[pos + 2] | 0x20;
+    bool found = (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ||
+                 (text[pos + 1] == 0xC5 && text[pos + 2] == 0xBF);
+    return found ? 3 : 0;
+}
 
 /* How far a text is cut: before `base`, and what the next call needs to know. */
 typedef struct pretok_place {
@@ -25,29 +51,60 @@ typedef struct pretok_place {
     uint64_t ends_none; /* 1 until the first word starts, whose start ends none */
     bool ended;         /* the end of the last word was given */
     pretok_carry carry;
+    /* For the patterns other than gpt2: */
+    size_t word;                   /* the start of the last word that starts before `base` */
+    size_t resume;                 /* no word starts between base and here; here one does */
+    size_t space_end, newline_end; /* a run of whitespace that was looked ahead, and its last newline */
 } pretok_place;
 
 /* At the start of the word at text[pos]. */
 static inline pretok_place pretok_place_at(size_t pos, size_t n) {
-    return (pretok_place){.base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}};
+    return (pretok_place){
+        .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
 }
 
 /* Cuts text[0..n) from `place` on, where the last call with the same text stopped. The ends of words go to `ends`, which
-   has room for `cap`, at least 64; returns their number, 0 only behind the end of the text. With a table, not NULL,
+   has room for `cap`, at least 64; returns their number, 0 only after the end of the text. With a table, not NULL,
    words are also cut at those hard boundaries that are next to characters beyond ASCII. */
 typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
                              size_t cap);
 
+/* The patterns that have a cutter, each once. */
+enum {
+    CUT_GPT2,
+    CUT_GPT2_DIGITS1,
+    CUT_CL100K,
+    CUT_CL100K_DIGITS1,
+    CUT_O200K,
+    CUT_O200K_DIGITS1,
+    CUT_LLAMA3,
+    CUT_QWEN2, /* llama3 with DIGITS1 is the same */
+    CUT_COUNT
+};
+
+/* The cutters for one set of instructions. */
+typedef struct pretok_kernel {
+    const char *name;
+    pretok_cut_fn *cut[CUT_COUNT];
+} pretok_kernel;
+
+/* One file each. NULL if this processor lacks the instructions. */
+const pretok_kernel *pretok_avx512(void);
+const pretok_kernel *pretok_avx2(void);
+const pretok_kernel *pretok_swar(void);
+
 /* The seed of all tables of words that this splitter cuts: tables with the same seed are added faster. */
 hash_seed pretok_seed(const pybpe_pretok *p);
 
-/* pretok_gpt2.c: 64 bytes at a time, as bit masks. */
-pretok_cut_fn *pretok_gpt2_cutter(enum pretok_simd simd, bool digits1);
-
-/* The cutter of p, or NULL if its pattern has none. */
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p);
 
-/* pretok_scan.c: character by character. */
-pretok_split_fn *pretok_scan_splitter(int pattern);
+/* pretok_scan.c: one word after the other, for the rare blocks that masks cannot cut. */
+
+/* The starts of words in the block text[base..base + length), as bits; place->resume gets the first start after it. */
+uint64_t pretok_scan_starts(pretok_place *place, const uint8_t *text, size_t n, size_t base, unsigned length,
+                            pretok_rules r);
+
+/* Finds the end of the whitespace from text[pos] on, and of its last newline: place->space_end and newline_end. */
+void pretok_scan_spaces(pretok_place *place, const uint8_t *text, size_t n, size_t pos);
 
 #endif

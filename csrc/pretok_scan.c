@@ -1,5 +1,6 @@
 /*
-The splitter for cl100k, llama3, qwen2 and o200k, one word after the other.
+The words of cl100k, llama3, qwen2 and o200k, one after the other: for the rare blocks that the masks of
+pretok_cl100k.h cannot cut.
 
 Of the alternatives in the regular expressions (pretok.c), the first that matches wins, so the first
 characters of a word decide which one it is, and each has a function below that finds its end:
@@ -19,12 +20,6 @@ is so uniform that the next word or two take all of it. So any text costs linear
 #include "pretok.h"
 #include "unicode.h"
 
-typedef struct rules {
-    unsigned numbers; /* how many numbers a word may have */
-    bool cased;       /* o200k */
-    bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
-} rules;
-
 enum { NOT_OTHER = UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE };
 
 static inline bool is_other(unicode_char c) { return c.length != 0 && (c.class & NOT_OTHER) == 0; }
@@ -38,25 +33,6 @@ static inline size_t skip(const uint8_t *text, size_t n, size_t pos, unsigned bi
         }
         pos += c.length;
     }
-}
-
-/* The length of the contraction at pos, in upper or lower case; 0 if there is none. As Unicode folds
-   cases, the long s (U+017F: C5 BF) is an s. */
-static inline size_t contraction_length(const uint8_t *text, size_t n, size_t pos) {
-    if (n - pos < 2 || text[pos] != '\'') {
-        return 0;
-    }
-    int a = text[pos + 1] | 0x20;
-    if (a == 's' || a == 't' || a == 'm' || a == 'd') {
-        return 2;
-    }
-    if (n - pos < 3) {
-        return 0;
-    }
-    int b = text[pos + 2] | 0x20;
-    bool found = (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ||
-                 (text[pos + 1] == 0xC5 && text[pos + 2] == 0xBF);
-    return found ? 3 : 0;
 }
 
 static inline size_t numbers_end(const uint8_t *text, size_t n, size_t pos, unsigned most) {
@@ -158,7 +134,7 @@ static inline size_t plain_word_end(const uint8_t *text, size_t n, size_t pos, u
     return pos;
 }
 
-static inline size_t word_end(const uint8_t *text, size_t n, size_t pos, rules r) {
+static inline size_t word_end(const uint8_t *text, size_t n, size_t pos, pretok_rules r) {
     unicode_char c = unicode_decode(text, n, pos);
     if ((c.class & UNICODE_NUMBER) != 0) {
         return numbers_end(text, n, pos, r.numbers);
@@ -174,41 +150,24 @@ static inline size_t word_end(const uint8_t *text, size_t n, size_t pos, rules r
     return spaces_end(text, n, pos, r.end_is_one);
 }
 
-__attribute__((always_inline)) static inline size_t split_scanned(const uint8_t *text, size_t n, size_t pos,
-                                                                  size_t *ends, size_t cap, rules r) {
-    size_t count = 0;
-    while (pos < n && count < cap) {
+uint64_t pretok_scan_starts(pretok_place *place, const uint8_t *text, size_t n, size_t base, unsigned length,
+                            pretok_rules r) {
+    size_t pos = place->resume >= base ? place->resume : place->word;
+    uint64_t starts = 0;
+    while (pos < base + length) {
+        starts |= pos >= base ? UINT64_C(1) << (pos - base) : 0;
         pos = word_end(text, n, pos, r);
-        ends[count++] = pos;
     }
-    return count;
+    place->resume = pos;
+    return starts;
 }
 
-#define SPLITTER(name, ...)                                                                                            \
-    static size_t name(const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {                          \
-        return split_scanned(text, n, pos, ends, cap, (rules){__VA_ARGS__});                                           \
+void pretok_scan_spaces(pretok_place *place, const uint8_t *text, size_t n, size_t pos) {
+    place->newline_end = pos;
+    unicode_char c = unicode_decode(text, n, pos);
+    for (; (c.class & UNICODE_SPACE) != 0; c = unicode_decode(text, n, pos)) {
+        pos += c.length;
+        place->newline_end = (c.class & UNICODE_NEWLINE) != 0 ? pos : place->newline_end;
     }
-
-SPLITTER(cl100k_split, .numbers = 3, .end_is_one = true)
-SPLITTER(cl100k_split_digits1, .numbers = 1, .end_is_one = true)
-SPLITTER(o200k_split, .numbers = 3, .cased = true)
-SPLITTER(o200k_split_digits1, .numbers = 1, .cased = true)
-SPLITTER(llama3_split, .numbers = 3)
-SPLITTER(qwen2_split, .numbers = 1)
-
-pretok_split_fn *pretok_scan_splitter(int pattern) {
-    switch (pattern) {
-    case PYBPE_PATTERN_CL100K:
-        return cl100k_split;
-    case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS1:
-        return cl100k_split_digits1;
-    case PYBPE_PATTERN_O200K:
-        return o200k_split;
-    case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS1:
-        return o200k_split_digits1;
-    case PYBPE_PATTERN_LLAMA3:
-        return llama3_split;
-    default: /* qwen2, and llama3 with DIGITS1, which is the same */
-        return qwen2_split;
-    }
+    place->space_end = pos;
 }

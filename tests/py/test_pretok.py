@@ -264,7 +264,7 @@ def test_english(splitters: list[tuple[int, Splitter]]) -> None:
 
 @pytest.mark.parametrize("pos", range(60, 70))
 def test_contraction_across_blocks(splitters: list[tuple[int, Splitter]], pos: int) -> None:
-    """A block of csrc/pretok_gpt2.c is 64 bytes: all that can straddle its end, does."""
+    """A block of csrc/pretok_block.h is 64 bytes: all that can straddle its end, does."""
     for piece in ("'s", "'ll", "'lx", "'", "'sa", "'ll'll", "中", "\u3000", "\u3000\u3000", "😀", "é", " ", "  ", "'é"):
         for behind in ("", "a", " ", "  ", "1", "!", "中"):
             for filler in ("a", "!", " ", "a a"):

@@ -1,0 +1,70 @@
+/*
+The cutters for one set of instructions. Internal to the splitters.
+
+A file such as pretok_avx2.c defines what differs between machines (block_ops), each function with the name of its
+instructions in front, and PRETOK_KERNEL makes a copy of everything else, so that the compiler uses them there too.
+*/
+#ifndef PYBPE_PRETOK_KERNEL_H
+#define PYBPE_PRETOK_KERNEL_H
+
+#include "pretok_cl100k.h"
+#include "pretok_gpt2.h"
+
+/* What one cutter is for: gpt2, or the others, which `rules` tells apart. */
+typedef struct cut_kind {
+    bool gpt2;
+    pretok_rules rules;
+} cut_kind;
+
+/* Cuts into words, or if t is not NULL, further. `ops` and `kind` are constants where this is inlined. */
+PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n,
+                                size_t *ends, size_t cap, block_ops ops, cut_kind kind) {
+    size_t count = 0;
+    while (place->base < n && cap - count >= BLOCK) {
+        block b = block_load(text, n, place->base, ops, !kind.gpt2 && kind.rules.cased);
+        uint64_t starts = kind.gpt2 ? block_starts_gpt2(place, &b, text, n, kind.rules.numbers == 1)
+                                    : block_starts_cl100k(place, &b, text, n, kind.rules);
+        if (b.high != 0 && t != NULL) {
+            starts |= ops.hard(block_places(&b, text, place->base, starts), t, text, n, place->base);
+        }
+        count += ops.emit(ends + count, place->base, starts & ~place->ends_none);
+        place->ends_none = 0;
+        place->base += b.length;
+    }
+    if (place->base == n && !place->ended && count < cap) {
+        place->ended = true;
+        ends[count++] = n;
+    }
+    return count;
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot be in parentheses */
+#define PRETOK_CUTTER(simd, attribute, pattern, ...)                                                                   \
+    attribute static size_t simd##_cut_##pattern(pretok_place *place, const boundary_table *t, const uint8_t *text,    \
+                                                 size_t n, size_t *ends, size_t cap) {                                 \
+        const block_ops ops = {simd##_classify, simd##_common, simd##_hard, simd##_emit};                              \
+        return cut_masked(place, t, text, n, ends, cap, ops, (cut_kind){__VA_ARGS__});                                 \
+    }
+
+/* Defines simd##_kernel. simd##_hard is no part of a larger function: there its loop would have to keep values in
+   memory. */
+#define PRETOK_KERNEL(simd, attribute)                                                                                 \
+    attribute __attribute__((noinline)) static uint64_t simd##_hard(uint64_t places, const boundary_table *t,          \
+                                                                    const uint8_t *text, size_t n, size_t base) {      \
+        return places_hard(places, t, text, n, base);                                                                  \
+    }                                                                                                                  \
+    PRETOK_CUTTER(simd, attribute, gpt2, true, {.numbers = 3})                                                         \
+    PRETOK_CUTTER(simd, attribute, gpt2_digits1, true, {.numbers = 1})                                                 \
+    PRETOK_CUTTER(simd, attribute, cl100k, false, {.numbers = 3, .end_is_one = true})                                  \
+    PRETOK_CUTTER(simd, attribute, cl100k_digits1, false, {.numbers = 1, .end_is_one = true})                          \
+    PRETOK_CUTTER(simd, attribute, o200k, false, {.numbers = 3, .cased = true})                                        \
+    PRETOK_CUTTER(simd, attribute, o200k_digits1, false, {.numbers = 1, .cased = true})                                \
+    PRETOK_CUTTER(simd, attribute, llama3, false, {.numbers = 3})                                                      \
+    PRETOK_CUTTER(simd, attribute, qwen2, false, {.numbers = 1})                                                       \
+    static const pretok_kernel simd##_kernel = {#simd,                                                                 \
+                                                {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k,          \
+                                                 simd##_cut_cl100k_digits1, simd##_cut_o200k,                          \
+                                                 simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2}};
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+#endif
