@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .counts import Counts, count_words
     from .dataset import Manifest, binarize, encode_files, prepare
     from .decode_stream import DecodeStream
+    from .encodings import get_encoding
     from .errors import (
         ArgumentError,
         Error,
@@ -60,6 +61,7 @@ __all__ = [
     "binarize",
     "count_words",
     "encode_files",
+    "get_encoding",
     "padded_vocab_size",
     "prepare",
     "train",
@@ -87,6 +89,7 @@ _HOMES = {
     "binarize": "dataset",
     "count_words": "counts",
     "encode_files": "dataset",
+    "get_encoding": "encodings",
     "padded_vocab_size": "padding",
     "prepare": "dataset",
     "train": "trainer",

@@ -101,11 +101,32 @@ def open_input(path: _binding.PathLike) -> BinaryIO:
         return InputStream(path)
 
 
+class _StandardInput(InputStream):
+    """Standard input. Once it has ended it is not read again: on a terminal each such read would want a Ctrl-D."""
+
+    def __init__(self) -> None:
+        super().__init__(0, closefd=False)
+        self.name = "standard input"
+        self._ended = False
+
+    def readinto(self, block: Any) -> int:
+        got = 0 if self._ended else super().readinto(block)
+        self._ended = got < memoryview(block).nbytes
+        return got
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = b"" if self._ended else super().read(size)
+        self._ended = size is None or size < 0 or len(data) < size
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._ended = False
+        return super().seek(offset, whence)
+
+
 def open_stdin() -> InputStream:
     """Standard input, as open_input opens a file."""
-    stream = InputStream(0, closefd=False)
-    stream.name = "standard input"
-    return stream
+    return _StandardInput()
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:

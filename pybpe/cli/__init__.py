@@ -1,6 +1,7 @@
 """The command line: `pybpe COMMAND --help` teaches each command.
 
-Exit codes: 0 done, 2 bad input (one line on standard error says what and how to mend it), 130 interrupted.
+Exit codes: 0 done, 2 bad input (one line on standard error says what and how to mend it), 130 interrupted. `diff`,
+`verify` and `llmc check` end with 1 if they find what they look for: a difference, a fault.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from .._version import __version__
-from ..errors import Error, OutOfMemoryError, file_error
+from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
 from .corpus import add_corpus
 from .counts import add_counts
 from .dataset import add_stats, add_verify
+from .flags import in_flags
+from .guesses import unknown_arguments, unknown_command
 from .inspect import add_inspect
 from .llmc import add_llmc
 from .streams import discard_output, open_streams
@@ -72,8 +75,13 @@ class _Parser(argparse.ArgumentParser):
         finally:
             self._intermixing = False
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(unknown_arguments(unknown, self._option_string_actions))
         return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(unknown_command(str(value), action.choices))
+        super()._check_value(action, value)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         sys.stdout.flush()  # of the help, or the version
@@ -114,13 +122,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     _complete(parser)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        return _run(parser, argv)
+        return _run(parser, _as_options(sys.argv[1:] if argv is None else list(argv)))
 
 
-def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+def _as_options(words: list[str]) -> list[str]:
+    """`pybpe`, `pybpe help COMMAND` and `pybpe version`, which other programs have, in the spelling of this one."""
+    if not words:
+        return ["--help"]
+    if words[:1] == ["version"]:
+        return ["--version", *words[1:]]
+    return [*words[1:], "--help"] if words[:1] == ["help"] else words
+
+
+def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
+    args = argparse.Namespace()
     try:
-        args = parser.parse_args(argv)
-        args.run(args)
+        parser.parse_args(words, args)
+        code = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has had enough, as `head` does
         discard_output()
@@ -134,12 +152,14 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         return _fail(file_error(error.errno or 0, f"{name}: {error.strerror}"))
     except MemoryError as error:
         return _fail(error if isinstance(error, Error) else OutOfMemoryError("there is not enough memory"))
+    except (ArgumentError, LimitError) as error:
+        return _fail(in_flags(str(error), vars(args)))
     except Error as error:
         return _fail(error)
-    return 0
+    return code or 0
 
 
-def _fail(error: Exception) -> int:
+def _fail(error: Exception | str) -> int:
     _tell(str(error))
     return 2
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..control_tokens import CONTROL_TOKENS
-from .common import add_command, add_common, load, parse_numbers, progress, report
+from .common import TOKENIZER_HELP, add_command, add_common, load, parse_numbers, progress, report
 from .executors import dask_executor
 from .token_files import add_document_options, add_least_tokens, add_split_options
 from .train import add_training_options, training_arguments
@@ -27,7 +27,7 @@ def add_binarize(commands: Any) -> None:
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     add_document_options(parser)
     _add_output_options(parser)
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import io
+import os
+import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import ArgumentError, FormatError
-from .common import Sink, add_command, add_common, add_tokenizer_and_file, add_workers, load, open_source, report
+from ..errors import ArgumentError, FileError, FileMissingError, FormatError
+from .common import Sink, add_command, add_common, add_output, add_tokenizer, add_workers, load, open_source, report
 
 if TYPE_CHECKING:
     import numpy
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHARD_MAGICS = (20240520, 20240801)
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # a JSON list is decimal ids too
+_IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that is an id, or some of them
 _LONGEST_ID = 4000  # digits; Python reads no more than 4300, and leading zeros are fine
 
 
@@ -27,13 +33,22 @@ def add_encode(commands: Any) -> None:
         "text to ids",
         "Writes the ids of a text as decimal numbers with spaces between, as a list with --json, or as a numpy\n"
         "file if OUT ends in .npy. Bytes that are not UTF-8 are fine.",
-        "echo 'Hello, world' | pybpe encode -t tok.json\npybpe encode -t tok.json novel.txt -o ids.npy",
+        "pybpe encode -t gpt2 --text 'Hello, world'\n"
+        "echo 'Hello, world' | pybpe encode -t tok.json\n"
+        "pybpe encode -t tok.json novel.txt -o ids.npy",
     )
-    add_tokenizer_and_file(parser, "text")
+    _add_text(parser)
+    add_output(parser)
     parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
     add_workers(parser)
     parser.add_argument("--json", action="store_true", help="the ids as a JSON list")
     parser.set_defaults(run=_run_encode)
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    add_tokenizer(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the text, also compressed; - (default) is stdin")
+    parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
 
 
 def _run_encode(args: argparse.Namespace) -> None:
@@ -57,21 +72,35 @@ def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[l
     from ..parallel import map_ordered
 
     encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
-    yield from map_ordered(encode, _pieces(tokenizer, args.file), args.workers)
+    yield from map_ordered(encode, _pieces(tokenizer, args), args.workers)
 
 
-def _pieces(tokenizer: Tokenizer, path: str) -> Iterator[bytes]:
+def _open_text(args: argparse.Namespace) -> BinaryIO:
+    """The text: that of --text, or of FILE."""
+    if args.text is not None:
+        if args.file is not None:
+            raise ArgumentError("give a file or --text, not both")
+        return io.BytesIO(os.fsencode(args.text))
+    path = "-" if args.file is None else args.file
+    try:
+        return open_source(path)
+    except FileError as error:
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
+        shown = path if len(path) <= 80 else path[:77] + "..."
+        raise FileMissingError(f"{shown}: there is no such file; for the tokens of these words use --text") from None
+
+
+def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """The input in pieces that can be encoded separately."""
     from ..pretokenize import cutter, stream_pieces
 
-    with open_source(path) as stream:
+    with _open_text(args) as stream:
         cut = cutter(tokenizer.pattern, tokenizer.specials_matcher, tokenizer.normalizer)
         yield from stream_pieces(stream, cut)  # type: ignore[misc]  # memoryviews serve as bytes
 
 
 def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
-    import sys
-
     from ..formats import npy
     from ..parallel import map_ordered
 
@@ -79,7 +108,7 @@ def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     specials = None if args.ordinary else encoder.specials
     typecode, id_bytes = ("H", 2) if tokenizer.n_vocab <= 1 << 16 else ("I", 4)
     encode = partial(encoder.compact, specials=specials, typecode=typecode)
-    arrays = list(map_ordered(encode, _pieces(tokenizer, args.file), args.workers))
+    arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
     with Sink(args.output) as sink:
         sink.write(npy.header(sum(map(len, arrays)), id_bytes, sys.byteorder))
         for array in arrays:
@@ -92,23 +121,46 @@ def add_decode(commands: Any) -> None:
         "decode",
         "ids to text",
         "Reads decimal ids with white space or commas between, a JSON list of them, a numpy file (*.npy), or a\n"
-        "llm.c shard, and writes the bytes that they stand for, exactly.",
-        "echo 15496 11 995 | pybpe decode -t gpt2.json\npybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
+        "llm.c shard, and writes the bytes that they stand for, exactly. (A terminal gets a line end after them.)",
+        "pybpe decode -t gpt2 15496 11 995\n"
+        "echo 15496 11 995 | pybpe decode -t gpt2\n"
+        "pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
     )
-    add_tokenizer_and_file(parser, "ids")
+    add_tokenizer(parser)
+    parser.add_argument(
+        "ids", nargs="*", metavar="FILE|ID", help="a file with ids, also compressed, or ids; - (default) is stdin"
+    )
+    add_output(parser)
     parser.set_defaults(run=_run_decode)
 
 
 def _run_decode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
-    position = 0
+    name, blocks = _ids(args.ids)
+    position, last = 0, b""
     with Sink(args.output) as sink:
-        for ids in _read_ids(args.file):
+        for ids in blocks:
             try:
-                sink.write(tokenizer.decode_bytes(ids, position))
+                data = tokenizer.decode_bytes(ids, position)
             except ArgumentError as error:
-                raise ArgumentError(f"{args.file}: {error}") from None
+                raise ArgumentError(f"{name}: {error}") from None
+            sink.write(data)
             position += len(ids)
+            last = data[-1:] or last
+        if args.output == "-" and sys.stdout.isatty() and last not in (b"", b"\n"):
+            sink.write(b"\n")
+
+
+def _ids(given: list[str]) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
+    """What is to be decoded, in blocks, and what errors call it: the ids themselves, or a file with ids."""
+    are_ids = given and all(map(_IDS.fullmatch, given))
+    if are_ids and (len(given) > 1 or not os.path.lexists(given[0])):
+        return "the ids", _decimal_ids(" ".join(given).encode(), io.BytesIO(), "the ids", 1)
+    if len(given) > 1:
+        bad = next(word for word in given if not _IDS.fullmatch(word))
+        raise ArgumentError(f"{bad[:80]}: is not an id, and only one file can be decoded at a time")
+    path = given[0] if given else "-"
+    return path, _read_ids(path)
 
 
 def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
@@ -165,9 +217,9 @@ def add_count(commands: Any) -> None:
         "count",
         "count the tokens of a text",
         "Prints the number of tokens, and bytes a token.",
-        "pybpe count -t tok.json novel.txt",
+        "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'",
     )
-    add_tokenizer_and_file(parser, "text", output=False)
+    _add_text(parser)
     parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
     add_common(parser)
     parser.set_defaults(run=_run_count)
@@ -183,7 +235,7 @@ def _run_count(args: argparse.Namespace) -> None:
         return tokenizer.count(piece, allowed_special=allowed), len(piece)
 
     tokens, size = 0, 0
-    for piece_tokens, piece_size in map_ordered(count, _pieces(tokenizer, args.file), args.workers):
+    for piece_tokens, piece_size in map_ordered(count, _pieces(tokenizer, args), args.workers):
         tokens += piece_tokens
         size += piece_size
     ratio = f", {size / tokens:.3f} bytes a token" if tokens else ""

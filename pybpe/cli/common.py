@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -12,21 +14,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, file_error
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
+TOKENIZER_HELP = "tokenizer.json or tokenizer.bin; or a name: gpt2, cl100k_base, o200k_base ..."
+
 # Heavy imports happen inside functions, here and in the commands: `pybpe --help` should not wait for them.
 
 
-def add_tokenizer_and_file(parser: argparse.ArgumentParser, what: str, output: bool = True) -> None:
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
-    parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help=f"the {what}, *.gz and *.zst too; - (default) is stdin"
-    )
-    if output:
-        parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
+def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
 
 
 def add_command(commands: Any, name: str, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
@@ -66,8 +69,16 @@ def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
 
 
 def load(path: str) -> Tokenizer:
+    """The tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
     from ..tokenizer import Tokenizer
 
+    if not os.path.lexists(path) and re.fullmatch(r"[\w-]+", path):
+        from ..encodings import NAMES, get_encoding
+
+        if path in NAMES:
+            return get_encoding(path)
+        names = ", ".join(NAMES)
+        raise file_error(errno.ENOENT, f"{path}: there is no such file, and no encoding of this name ({names})")
     return Tokenizer.from_file(path)
 
 
@@ -75,6 +86,8 @@ def open_source(path: str) -> BinaryIO:
     """A text for reading: - is standard input; *.gz and *.zst are decompressed, as in training."""
     from ..inputs import open_text
 
+    if path == "-" and sys.stdin.isatty():
+        print("pybpe: reading from the terminal; end with Ctrl-D on a line of its own", file=sys.stderr)
     return open_text(path)
 
 

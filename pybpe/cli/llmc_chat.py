@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_common, load, open_source, parse_numbers, report
+from .common import TOKENIZER_HELP, add_command, add_common, load, open_source, parse_numbers, report
 from .token_files import add_least_tokens, add_split_options
 
 
@@ -23,7 +23,7 @@ def add_chat(commands: Any) -> None:
         "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
         "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
     parser.add_argument("--name", default="chat", metavar="NAME", help="of the shards (default: chat)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .common import add_command, add_common, check_writable, load, report
+from .common import TOKENIZER_HELP, add_command, add_common, check_writable, load, report
 
 if TYPE_CHECKING:
     from llmc_compat.gpt2_config import GPT2Config
@@ -94,7 +94,7 @@ def _add_new(commands: Any) -> None:
         "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --context 64\n"
         "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint")
     add_model_options(parser)
     add_common(parser, workers=False)

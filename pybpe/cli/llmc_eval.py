@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import add_command, add_common, check_writable, load, open_source, report
+from .common import TOKENIZER_HELP, add_command, add_common, check_writable, load, open_source, report
 
 
 def add_eval(commands: Any) -> None:
@@ -20,7 +20,7 @@ def add_eval(commands: Any) -> None:
         "pybpe llmc eval -t tok.json fragen.jsonl.gz -o questions.bin\n"
         "pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''",
     )
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file")
     parser.add_argument(

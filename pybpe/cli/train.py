@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError
 from .common import (
     add_command,
@@ -79,9 +80,16 @@ def add_training_options(
         metavar="N",
         help=f"tokens, specials included{default}",
     )
-    default = f"{len(special_tokens)} control tokens" if special_tokens else "none"
+    default = (
+        f"the {len(special_tokens)} of pybpe.control_tokens, {special_tokens[0]} first"
+        if special_tokens
+        else f"none. llm.c, and `pybpe binarize` by default, need {END_OF_TEXT}"
+    )
     parser.add_argument(
-        "--special-token", action="append", metavar="S", help=f"a control token; may be repeated (default: {default})"
+        "--special-token",
+        action="append",
+        metavar="S",
+        help=f"a control token, which no text is ever merged into; may be repeated (default: {default})",
     )
     parser.add_argument(
         "--end-of-text", metavar="S", help="the special token that ends a document (default: <|endoftext|>)"

@@ -8,7 +8,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, FileMissingError
-from .common import Sink, add_command, add_common, check_writable, load, open_source, parse_amount, report
+from .common import (
+    TOKENIZER_HELP,
+    Sink,
+    add_command,
+    add_common,
+    check_writable,
+    load,
+    open_source,
+    parse_amount,
+    report,
+)
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -27,7 +37,7 @@ def add_viz(commands: Any) -> None:
         "git log | pybpe viz - -t tok.json -o tokens.html",
     )
     parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="tokenizer.json or tokenizer.bin")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument(
         "--compare", action="append", default=[], metavar="TOK", help="another tokenizer; up to three times"
     )

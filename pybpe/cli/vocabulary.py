@@ -26,6 +26,8 @@ def _read(args: argparse.Namespace) -> Tokenizer:
     """TOK; of a .tiktoken file with --pattern and --special-token."""
     from ..tokenizer import Tokenizer
 
+    if args.pattern is None and args.special_token is None:
+        return load(args.tokenizer)
     specials = {}
     for given in args.special_token or ():
         text, _, number = given.rpartition("=")
@@ -82,7 +84,7 @@ def add_diff(commands: Any) -> None:
         "compare two tokenizers",
         "Says in what two tokenizers differ: settings, special tokens, tokens that only one has, tokens with\n"
         "other ids, the first merge that is not the same; and, with a text, where the ids differ.\n"
-        'The exit code is 0 in any case; --json has "equal".',
+        "The exit code is 0 if they give the same ids for every text, and 1 if they differ.",
         "pybpe diff a.json b.bin\npybpe diff a.json b.json --text novel.txt --json",
     )
     parser.add_argument("a", metavar="A", help="a tokenizer file or folder")
@@ -93,7 +95,7 @@ def add_diff(commands: Any) -> None:
     parser.set_defaults(run=_run_diff)
 
 
-def _run_diff(args: argparse.Namespace) -> None:
+def _run_diff(args: argparse.Namespace) -> int:
     from ..comparison import compare, compare_on
 
     a, b = load(args.a), load(args.b)
@@ -104,6 +106,7 @@ def _run_diff(args: argparse.Namespace) -> None:
         with open_source(args.text) as stream:
             facts["text"] = compare_on(a, b, stream.read())
     report(args, facts, "\n".join(_diff_lines(facts, max(0, args.count))))
+    return 0 if facts["equal"] else 1
 
 
 def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:

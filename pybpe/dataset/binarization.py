@@ -197,7 +197,7 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
     for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
         one_of(what, settings[what], choices)
     if mark is None and settings["eot"] != "none":
-        raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none' (--eot none)")
+        raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
         settings[what] = whole_number(what, settings[what], least)
     Kinds(settings["documents"], settings["text_key"], mark)

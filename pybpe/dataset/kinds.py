@@ -23,14 +23,18 @@ from functools import lru_cache
 
 from .. import _binding
 from ..arguments import instance, is_unicode, one_of, shown
+from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError
 from ..input_file import InputFile
 from ..inputs import has_records, line_cut, records
-from ..model import END_OF_TEXT
 from ..pretokenize import Cut, utf8
 from ..warning import warn
 
-NAME_IT = "train with the special token <|endoftext|>, or say with end_of_text which special token ends a document"
+NAME_IT = (
+    f"train with the special token {END_OF_TEXT} (--special-token), or say when training which other special token ends"
+    " a document (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
+    f" '{END_OF_TEXT}' -o NEW)"
+)
 DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
 RECORDS = ("jsonl", "parquet")
 

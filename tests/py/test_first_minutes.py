@@ -1,11 +1,18 @@
 """What a newcomer meets: a clone that is not compiled, first guesses at commands, messages that say the way out."""
 
+import contextlib
+import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from texts import english
+
+import pybpe
+from pybpe.cli.flags import in_flags
 
 # What makes a start slow, or is no business of a command that only prints its help.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "llmc_compat", "logging"}
@@ -67,3 +74,169 @@ def test_help_loads_only_what_it_needs() -> None:
     assert not NOT_FOR_HELP & {name.partition(".")[0] for name in loaded}
     ours = {name for name in loaded if name.startswith("pybpe.") and not name.startswith("pybpe.cli.")}
     assert ours <= {"pybpe.__main__", "pybpe._version", "pybpe.cli", "pybpe.control_tokens", "pybpe.errors"}
+
+
+# ------------------------------------------------------------------------------------------------------
+# First guesses
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text and a tokenizer without special tokens, as `pybpe train` makes it by default."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "a.txt").write_text(english()[:100_000], encoding="utf-8")
+    run("train", "a.txt", "--vocab-size", 600, "-o", "tok.json", cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["info", "tok.json"], "there is no command 'info'; did you mean inspect?"),
+        (["tokenize"], "did you mean encode?"),
+        (["trian"], "did you mean train?"),
+        (["check", "work"], "did you mean llmc check?"),
+        (["zzz"], "there is no command 'zzz'; there are train, counts, encode, decode"),
+        (["llmc", "chek"], "did you mean check?"),
+        (["llmc", "workspaces"], "did you mean workspace?"),
+        (["x" * 1000], "there is no command 'xxx"),
+        (["train", "a.txt", "--special-tokens", "<a>"], "did you mean --special-token S, once for each token?"),
+        (
+            ["train", "a.txt", "--vocab_size", "300"],
+            "unrecognized arguments: --vocab_size 300; did you mean --vocab-size",
+        ),
+        (["train", "a.txt", "--vocab_size=300"], "did you mean --vocab-size?"),
+        (["encode", "-t", "tok.json", "--num-workers", "2"], "did you mean --workers?"),
+        (
+            ["encode", "-t", "tok.json", "Hello"],
+            "Hello: there is no such file; for the tokens of these words use --text",
+        ),
+        (["count", "-t", "tok.json", "Hello, " * 100], "...: there is no such file"),
+        (["encode", "-t", "tok.json", "a.txt", "--text", "a"], "give a file or --text, not both"),
+        (["decode", "-t", "tok.json", "10", "x"], "x: is not an id"),
+        (["decode", "-t", "tok.json", "10", "601"], "the ids: 601 at position 1"),
+        (["decode", "-t", "tok.json", "a.txt", "a.txt"], "a.txt: is not an id, and only one file"),
+    ],
+)
+def test_a_first_guess_is_answered_with_what_was_meant(folder: Path, args: list[str], message: str) -> None:
+    if args[0] == "train":
+        args = [*args, "-o", "x.json"]
+    error = run(*args, cwd=folder, code=2)
+    assert message in error and len(error) < 400
+
+
+def test_help_and_version_are_commands_too() -> None:
+    assert run("help") == run("--help") == run()
+    assert run("help", "train") == run("train", "--help")
+    assert run("help", "llmc", "check") == run("llmc", "check", "--help")
+    assert run("version") == run("--version")
+
+
+def test_words_and_ids_as_arguments(folder: Path) -> None:
+    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
+    ids = tok.encode("Hello, world")
+    assert json.loads(run("encode", "-t", "tok.json", "--text", "Hello, world", "--json", cwd=folder)) == ids
+    assert run("count", "-t", "tok.json", "--text", "", "--json", cwd=folder) == '{"tokens": 0, "bytes": 0}\n'
+    words = [str(i) for i in ids]
+    for given in (words, [" ".join(words)], [",".join(words)], [str(ids)], str(ids).split()):
+        assert run("decode", "-t", "tok.json", *given, cwd=folder) == "Hello, world"
+    (folder / str(ids[0])).write_text("10 20")
+    assert run("decode", "-t", "tok.json", ids[0], cwd=folder) == tok.decode([10, 20])  # a file of this name
+    assert run("decode", "-t", "tok.json", *ids, cwd=folder) == "Hello, world"
+
+
+def test_without_an_end_of_text_binarize_says_how_to_add_it(folder: Path) -> None:
+    for args in (["-o", "out"], ["-o", "out", "--eot", "none", "--documents", "special"]):
+        message = run("binarize", "-t", "tok.json", "a.txt", *args, cwd=folder, code=2)
+        assert "--special-token" in message and "pybpe extend TOK --special-token '<|endoftext|>' -o NEW" in message
+    assert "--eot none" in run("binarize", "-t", "tok.json", "a.txt", "-o", "out", cwd=folder, code=2)
+    run("extend", "tok.json", "--special-token", "<|endoftext|>", "-o", "new.json", cwd=folder)
+    run("binarize", "-t", "new.json", "a.txt", "-o", "out", cwd=folder)
+    assert "need <|endoftext|>" in " ".join(run("train", "--help").split())
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["train", "a.txt", "-o", "x.json", "--vocab-size", "3"], "--vocab-size 3 is too small"),
+        (["train", "a.txt", "-o", "x.json", "--vocab-size", "300", "--workers", "0"], "--workers must be at least 1"),
+        (["train", "a.txt", "-o", "x.json", "--vocab-size", "300", "--tie-break", "x"], "--tie-break must be one of"),
+        (
+            ["train", "a.txt", "-o", "x.json", "--vocab-size", "300", "--normalizer", "x"],
+            "--normalizer must be 'NFC' or 'NFKC', not 'x'",
+        ),
+        (["train", "a.txt", "-o", "x.json", "--vocab-size", "300", "--digits", "3"], "--digits must be 1 (every"),
+        (["binarize", "-t", "tok.json", "a.txt", "-o", "o", "--format", "x"], "--format must be one of llmc"),
+        (["binarize", "-t", "tok.json", "a.txt", "-o", "o", "--eot", "none", "--dtype", "x"], "--dtype must be"),
+        (["binarize", "-t", "tok.json", "small.txt", "-o", "o", "--eot", "none"], "--min-shard-tokens 0"),
+        (["binarize", "-t", "tok.json", "a.txt", "-o", "o", "--eot", "none", "--split-by", "x"], "--split-by must be"),
+        (["prepare", "a.txt", "-o", "o", "--vocab-size", "9"], "--vocab-size 9 is too small"),
+    ],
+)
+def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], message: str) -> None:
+    (folder / "small.txt").write_text("hardly any text")
+    assert message in run(*args, cwd=folder, code=2)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("pass eot='none'", "pass --eot none"),
+        ("documents='special': no", "--documents special: no"),
+        ("with min_shard_tokens=0", "with --min-shard-tokens 0"),
+        ("vocab_size=60_000 is", "--vocab-size 60_000 is"),
+        ("pass resume=False", "pass --no-resume"),
+        ("special_tokens is a list", "--special-token is a list"),
+        ("pass pattern= if you know", "pass --pattern if you know"),
+        ("a pattern='a b' here", "a --pattern 'a b' here"),
+        ("eot must be one", "--eot must be one"),
+        # What only looks like an argument: other words, files, methods.
+        ("the pattern of eot, and must be", "the pattern of eot, and must be"),
+        ("/data/vocab_size/eot=1.txt: cannot", "/data/vocab_size/eot=1.txt: cannot"),
+        ("call vocab_size() or my_vocab_size", "call vocab_size() or my_vocab_size"),
+        ("other=3", "other=3"),
+    ],
+)
+def test_what_is_a_flag_in_a_message(message: str, expected: str) -> None:
+    options = ["eot", "documents", "min_shard_tokens", "vocab_size", "no_resume", "special_token", "pattern"]
+    assert in_flags(message, options) == expected
+
+
+# ------------------------------------------------------------------------------------------------------
+# A terminal
+
+
+def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
+    """What `pybpe ARGS` shows at a terminal at which this is typed, one item when the one before has been shown."""
+    import pty
+
+    command = [sys.executable, "-m", "pybpe", *args]
+    main, terminal = pty.openpty()
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=folder)
+    os.close(terminal)
+    shown = b""
+    for line in (b"", *typed):
+        os.write(main, line)
+        while b"of its own\r\n" not in shown and process.poll() is None:
+            shown += os.read(main, 1 << 16)
+    assert process.wait(60) == 0
+    with contextlib.suppress(OSError):  # nothing is left to be read
+        while more := os.read(main, 1 << 16):
+            shown += more
+    os.close(main)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("command", ["encode", "count", "decode"])
+def test_one_end_of_the_text_is_enough_and_a_prompt_says_what_is_awaited(folder: Path, command: str) -> None:
+    typed = b"10 20 30\n\x04"
+    shown = at_a_terminal(folder, [typed], command, "-t", "tok.json")
+    prompt = "pybpe: reading from the terminal; end with Ctrl-D on a line of its own\n"
+    assert shown.startswith(prompt)
+    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
+    expected = {
+        "encode": " ".join(map(str, tok.encode("10 20 30\n"))),
+        "count": f"{tok.count('10 20 30' + chr(10))} tokens, 9 bytes",
+        "decode": tok.decode([10, 20, 30]) + "\n",
+    }
+    assert expected[command] in shown.removeprefix(prompt)

