@@ -97,6 +97,11 @@ class Template:
         return cls(one("A", 0), one("A", 0) + one("B", 1))
 
     @property
+    def changes_ids(self) -> bool:
+        """Whether encoding with it gives other ids than without: it has special tokens, or puts $B first."""
+        return bool(self.special_tokens) or self.pair[0].text != "A"
+
+    @property
     def special_tokens(self) -> list[str]:
         """The special tokens in it, in order, each once."""
         return list(dict.fromkeys(p.text for p in (*self.single, *self.pair) if not p.is_sequence))

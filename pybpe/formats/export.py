@@ -50,8 +50,8 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
 
 
 def refuse_template(model: Model, target: str) -> None:
-    """UnsupportedError if there is a template, which only a tokenizer.json holds."""
-    if model.template is not None:
+    """UnsupportedError if there is a template that changes ids: only a tokenizer.json holds one."""
+    if model.template is not None and model.template.changes_ids:
         raise UnsupportedError(
             f"{target} cannot hold the template {str(model.template)!r}; save a tokenizer.json, or export"
             " tokenizer.with_template(None)"

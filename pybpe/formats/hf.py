@@ -24,7 +24,9 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
             "expected a tokenizers.Tokenizer or a fast tokenizer of transformers, not"
             f" {type(tokenizer).__module__}.{type(tokenizer).__name__}"
         )
-    model = tokenizer_json.loads(backend.to_str(), f"the {type(tokenizer).__name__}", pattern)
+    model = tokenizer_json.loads(
+        backend.to_str(), f"the {type(tokenizer).__name__}", pattern, of_transformers=backend is not tokenizer
+    )
     return with_roles(model, getattr(tokenizer, "eos_token", None), getattr(tokenizer, "chat_template", None))
 
 

@@ -167,7 +167,7 @@ def _only_trims(step: Any) -> bool:
     return type_of(step) == "ByteLevel" and isinstance(step, dict) and type(step.get("add_prefix_space")) is bool
 
 
-def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str) -> Template:
+def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str) -> Template | None:
     name = f"{name}: post_processor"
     try:
         template = Template(
@@ -182,7 +182,7 @@ def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str
         ids = part(given.get(text), "ids", list, name)
         if ids != [specials[text]]:
             raise FormatError(f"{name}: {text!r} stands for the ids {ids}; pybpe takes its own id, {specials[text]}")
-    return template
+    return template if template != Template.parse("$A") else None  # transformers writes that for none
 
 
 def _read_piece(piece: Any, name: str) -> Piece:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import is_unicode
+from ..arguments import instance, is_unicode
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..folders import make_folder
 from ..model import Model
@@ -63,13 +63,16 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     text = tokenizer_json.dumps(model)
     named = {**roles(model), **tokens}
     for role, token in named.items():
+        instance(role, token, str, "one special token")
         if token not in model.specials:
             raise ArgumentError(f"{role}={token!r} is no special token of this tokenizer")
+    others = [text for text in model.specials if text not in named.values() and text not in model.visible]
+    special_map = {**named, "additional_special_tokens": others} if others else named
     config: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
         "model_max_length": 10**30,  # what transformers writes for "no limit"
-        **named,
+        **special_map,
     }
     template = chat_template(model)
     if template is not None:
@@ -77,7 +80,7 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     name = _binding.path_text(folder)
     make_folder(name)
     _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
-    _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(named))
+    _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(special_map))
     _binding.write_file(os.path.join(name, CONFIG), _json(config))
 
 
@@ -97,8 +100,8 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
         if not all(map(os.path.exists, pair)):
             raise FileMissingError(f"{folder}: has neither {TOKENIZER} nor vocab.json and merges.txt")
         return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"))
-    model = tokenizer_json.loads(_read(path), path, pattern)
     config_path = os.path.join(folder, CONFIG)
+    model = tokenizer_json.loads(_read(path), path, pattern, of_transformers=os.path.exists(config_path))
     config = _read_config(config_path) if os.path.exists(config_path) else {}
     _check_config(config, model, config_path)
     template = config.get("chat_template")

@@ -11,6 +11,7 @@ which Hugging Face ignores there.
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -73,27 +74,31 @@ def to_object(model: Model) -> JsonObject:
     }
 
 
-def loads(text: str | bytes, name: str, pattern: Pattern | None = None) -> Model:
+def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
     """The model in the text of a tokenizer.json; `name` is what errors call it.
+
+    Truncation and padding are ignored. The library tokenizers applies them, so there is a warning.
 
     Args:
         pattern: to be used whatever the file says.
+        of_transformers: no such warning: transformers chooses truncation and padding anew in each call, and what its
+            files say of them is what was left of the last one.
 
     Raises:
         FormatError: not JSON, not this schema, or a part that pybpe does not have; it says which.
     """
-    model = _loads_quickly(utf8(text), name, pattern)
+    model = _loads_quickly(utf8(text), name, pattern, of_transformers)
     if model is not None:
         return model
     try:
-        return from_object(json.loads(text), name, pattern)
+        return from_object(json.loads(text), name, pattern, of_transformers)
     except Error:
         raise
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{name}: not a tokenizer.json: {error}") from None
 
 
-def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | None:
+def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transformers: bool = False) -> Model | None:
     """The same with the tokens and merges read by C; None if the file is not as usual, perhaps wrong."""
     spans = _binding.tokenizer_json_spans(text)
     if spans is None:
@@ -103,7 +108,7 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | N
     )
     around = b"".join([text[:start], empty, text[end:second], second_empty, text[last:]])
     try:
-        model = _without_parts(json.loads(around), name, pattern)
+        model = _without_parts(json.loads(around), name, pattern, of_transformers)
         if not added_tokens.follow_in_order(model.specials) or added_tokens.taken_as_word(model, model.specials):
             return None
         vocab = _binding.Vocab.from_json(
@@ -121,9 +126,9 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None) -> Model | N
     return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab))
 
 
-def from_object(data: Any, name: str, pattern: Pattern | None = None) -> Model:
+def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:
     """The same from a JSON object."""
-    around = _without_parts(data, name, pattern)
+    around = _without_parts(data, name, pattern, of_transformers)
     merges = _read_merges(part(data["model"], "merges", list, name), name)
     vocab = part(data["model"], "vocab", dict, name)
     missing = {text: i for text, i in around.specials.items() if text not in vocab}
@@ -138,10 +143,12 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None) -> Model:
     return replace(around, tokens=tokens, merges=pairs)
 
 
-def _without_parts(data: Any, name: str, pattern: Pattern | None) -> Model:
+def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:
     """The model without tokens and merges."""
     model = part(data, "model", dict, name)
     _refuse_options(data, model, name)
+    if not of_transformers:
+        _warn_of_call_settings(data, name)
     normalizer = pipeline.read_normalizer(data.get("normalizer"), name)
     specials, visible = added_tokens.read(data, normalizer, name)
     own = model.get("pybpe")
@@ -178,9 +185,16 @@ def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
             raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not do")
     if model.get("byte_fallback"):
         raise FormatError(f"{name}: model.byte_fallback is on, which pybpe does not do")
+
+
+def _warn_of_call_settings(data: JsonObject, name: str) -> None:
     for key in ("truncation", "padding"):
         if data.get(key):
-            raise FormatError(f"{name}: it has {key}, which pybpe does not do; set {key!r} to null in the file")
+            warnings.warn(
+                f"{name}: it has {key}, which pybpe does not do: ids are those of the whole text, and no others"
+                f" (set {key!r} to null in the file to be rid of this warning)",
+                stacklevel=2,
+            )
 
 
 def _read_merges(merges: list[Any], name: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,6 @@ TWO_IDS = {
         (changed(decoder={"type": "Metaspace"}), "Metaspace"),
         (changed(post_processor=ROBERTA), "RobertaProcessing"),
         (changed(post_processor=TWO_IDS), "no special token"),
-        (changed(truncation={"max_length": 5}), "truncation"),
         (changed(version="2.0"), "version of the format is '2.0'"),
         (changed(model={"byte_fallback": True}), "byte_fallback"),
         (changed(model={"dropout": 0.1}), "dropout"),
@@ -212,6 +212,42 @@ def test_what_would_give_other_ids_is_refused_by_name(tmp_path: Path, text: str,
     with pytest.raises(pybpe.FormatError, match=message) as caught:
         pybpe.Tokenizer.from_file(path)
     assert "t.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_truncation_and_padding_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    """In tokenizers they belong to the object, in transformers to each call."""
+    theirs = tokenizers.Tokenizer.from_str(changed())
+    text = "a text of more than five tokens"
+    whole = theirs.encode(text).ids
+    theirs.enable_truncation(max_length=5)
+    theirs.enable_padding(length=4)
+    path = tmp_path / "tokenizer.json"
+    theirs.save(str(path))
+    for load in (lambda: pybpe.Tokenizer.from_file(path), lambda: pybpe.Tokenizer.from_hf(theirs)):
+        with pytest.warns(UserWarning) as caught:
+            assert load().encode(text) == whole
+        shown = [str(warning.message) for warning in caught]
+        assert len(shown) == 2 and "it has truncation, which pybpe does not do" in shown[0] and "padding" in shown[1]
+    (tmp_path / "tokenizer_config.json").write_text("{}")  # a folder of transformers
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pybpe.Tokenizer.from_file(tmp_path).encode(text) == whole
+
+
+def test_a_template_that_does_nothing_is_none(tmp_path: Path) -> None:
+    """Newer versions of transformers write one into each file."""
+    a, b = ({"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB"))
+    plain = {"type": "TemplateProcessing", "single": [a], "pair": [a, b], "special_tokens": {}}
+    none = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(changed()))
+    tok = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(changed(post_processor=plain)))
+    assert tok == none and tok.template is None
+    types = none.with_template("$A:1", "$A $B")  # other token types, the same ids
+    for i, target in enumerate((tok, types)):
+        target.save_bin(tmp_path / f"{i}.bin")
+        assert target.to_tiktoken().encode_ordinary("a b") == none.encode("a b")
+    swapped = none.with_template("$A", "$B $A")
+    with pytest.raises(pybpe.UnsupportedError, match="template"):
+        swapped.save_bin(tmp_path / "swapped.bin")
 
 
 def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:

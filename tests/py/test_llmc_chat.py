@@ -60,14 +60,15 @@ def written_out(tok: pybpe.Tokenizer) -> tuple[list[int], list[int]]:
 
 
 def render(messages: Any, **kw: Any) -> str:
-    """As transformers renders chat templates."""
+    """As transformers renders chat templates, but for {% generation %}, which leaves the text as it is."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
 
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.globals["raise_exception"] = raise_exception
-    return environment.from_string(chat.CHAT_TEMPLATE).render(messages=messages, **kw)
+    template = chat.CHAT_TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+    return environment.from_string(template).render(messages=messages, **kw)
 
 
 # ------------------------------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ def test_a_chat_template_in_a_file_of_its_own(tok: pybpe.Tokenizer, tmp_path: Pa
     assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
     with pytest.raises(pybpe.ArgumentError, match="pad_token='<none>' is no special token"):
         tok.save_pretrained(tmp_path / "refused", pad_token="<none>")
+    with pytest.raises(pybpe.ArgumentError, match="additional_special_tokens must be one special token, not list"):
+        tok.save_pretrained(tmp_path / "refused", additional_special_tokens=[EOT])  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------------------------

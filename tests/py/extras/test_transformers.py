@@ -3,12 +3,14 @@
 import warnings
 from pathlib import Path
 
+import numpy
 import pytest
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
 import pybpe  # noqa: E402
+from llmc_compat.chat import ChatFormat  # noqa: E402
 from pybpe.model import CONTROL_TOKENS  # noqa: E402
 
 TEXTS = ["", "Hello, world! 12345", "  two  spaces\n\n", "naïve 中文 👍<|endoftext|>x", "a , b .", "\x00"]
@@ -59,6 +61,35 @@ def test_chat_of_the_control_tokens(tmp_path: Path) -> None:
     )
     ids = theirs.apply_chat_template(CHAT, add_generation_prompt=True, return_dict=False)
     assert ids == tok.encode(text)
+
+
+def test_there_and_back_again_all_formats_are_left(tmp_path: Path) -> None:
+    """transformers adds a template that does nothing, and keeps the truncation and padding of its last call."""
+    tok = train(list(CONTROL_TOKENS))
+    theirs = load(tok, tmp_path / "ours")
+    assert sorted(theirs.all_special_tokens) == sorted(tok.special_tokens)
+    theirs("some words", truncation=True, max_length=2)
+    theirs(["some words", "a"], padding=True)
+    theirs.save_pretrained(tmp_path / "theirs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for back in (pybpe.Tokenizer.from_hf(theirs), pybpe.Tokenizer.from_file(tmp_path / "theirs")):
+            assert back == tok and back.encode("some words") == tok.encode("some words")
+            back.save_bin(tmp_path / "t.bin")
+            back.export(tmp_path / "t.tiktoken")
+            back.to_tiktoken()
+
+
+@pytest.mark.parametrize("specials", [CONTROL_TOKENS, ("<|im_start|>", "<|im_end|>")])
+def test_the_mask_of_what_the_assistant_wrote(tmp_path: Path, specials: tuple[str, ...]) -> None:
+    theirs = load(train(list(specials)), tmp_path)
+    chat = [*CHAT, {"role": "assistant", "content": "Hello"}, *CHAT[1:], {"role": "assistant", "content": "two"}]
+    found = theirs.apply_chat_template(chat, return_assistant_tokens_mask=True, return_dict=True)
+    learned = [i for i, inside in zip(found["input_ids"], found["assistant_masks"]) if inside]
+    assert theirs.decode(learned) == "Hello<|im_end|>two<|im_end|>"
+    if len(specials) > 2:
+        ids = numpy.array(found["input_ids"], dtype="u2")
+        assert found["assistant_masks"] == ChatFormat(train(list(specials))).loss_mask(ids)[0].tolist()
 
 
 def test_chatml_where_there_are_its_tokens(tmp_path: Path) -> None:
