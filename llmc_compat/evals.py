@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -92,12 +92,16 @@ class EvalFacts:
         longest_bytes: of the longest example.
         row_tokens: of the longest row.
         highest_id: of all tokens.
+        stated_bytes: of the longest example, as the header says; 0 if it says longest_bytes.
+        rest_bytes: after the last example.
     """
 
     examples: int
     longest_bytes: int
     row_tokens: int
     highest_id: int
+    stated_bytes: int = 0
+    rest_bytes: int = 0
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> EvalFacts:
@@ -112,7 +116,7 @@ class EvalFacts:
     @property
     def min_T(self) -> int:
         """The least T with which llm.c does not abort: above every row, and 10 T above the longest example."""
-        return max(self.row_tokens, self.longest_bytes // 10) + 1
+        return max(self.row_tokens, (self.stated_bytes or self.longest_bytes) // 10) + 1
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -214,6 +218,26 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
     Raises:
         FileError. FormatError: at which byte the file is not what it should be, and what llm.c would do.
     """
+    examples, facts = _read_file(path)
+    name = os.fsdecode(path)
+    if facts.stated_bytes:
+        fault = f"the longest example has {facts.longest_bytes} bytes, the header says {facts.stated_bytes}"
+        raise FormatError(f"{name}: {fault}", 12)
+    if facts.rest_bytes:
+        raise FormatError(f"{name}: {facts.rest_bytes} bytes follow the last example; llm.c never reads them")
+    return examples
+
+
+def eval_facts(path: _binding.PathLike) -> EvalFacts:
+    """What llm.c needs to serve a file, whose header may say too much or too little.
+
+    Raises:
+        FileError. FormatError: llm.c cannot serve it.
+    """
+    return _read_file(path)[1]
+
+
+def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
     import numpy
 
     name = os.fsdecode(path)
@@ -226,22 +250,19 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MAGIC}, {VERSION}; llm.c aborts")
     if count < 1:
         raise FormatError(f"{name}: {count} examples in the header; llm.c aborts", 8)
+    if longest < 1:
+        raise FormatError(f"{name}: the header says that the longest example has {longest} bytes; llm.c aborts", 12)
     body = numpy.frombuffer(raw, dtype="<u2", offset=HEADER_BYTES, count=(len(raw) - HEADER_BYTES) // 2)
-    examples, found, end = _read_examples(name, body, count)
-    if longest != found:
-        effect = "overflows its buffer" if longest < found else "may abort for a T that is large enough"
-        raise FormatError(
-            f"{name}: the longest example has {found} bytes, the header says {longest}; llm.c {effect}", 12
-        )
-    if end != len(raw):
-        raise FormatError(f"{name}: {len(raw) - end} bytes behind the last example, which llm.c never reads", end)
-    return examples
+    examples, end = _read_examples(name, body, count)
+    facts = EvalFacts.of(examples)
+    stated = 0 if longest == facts.longest_bytes else longest
+    return examples, replace(facts, stated_bytes=stated, rest_bytes=len(raw) - end)
 
 
-def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tuple[list[Example], int, int]:
-    """`count` examples, the bytes of the longest, and the byte of the file behind the last."""
+def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tuple[list[Example], int]:
+    """`count` examples, and the byte of the file after the last."""
     examples = []
-    at = longest = 0
+    at = 0
     for index in range(count):
         size = int(body[at + 1]) if at + 1 < len(body) else 0
         fields = body[at : at + size // 2].tolist()
@@ -251,9 +272,8 @@ def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tupl
                 f"{name}: example {index} is cut off or damaged; llm.c aborts or reads past it", HEADER_BYTES + 2 * at
             )
         examples.append(example)
-        longest = max(longest, size)
         at += len(fields)
-    return examples, longest, HEADER_BYTES + 2 * at
+    return examples, HEADER_BYTES + 2 * at
 
 
 def _unpack(fields: list[int], index: int) -> Example | None:
@@ -268,8 +288,3 @@ def _unpack(fields: list[int], index: int) -> Example | None:
         at += 1 + size
     example = Example(parts[0], parts[1:], fields[3])
     return example if at == len(fields) and example.problem() is None else None
-
-
-def eval_facts(path: _binding.PathLike) -> EvalFacts:
-    """Reads a file, checks it, and tells what llm.c needs to serve it. Raises as `read_eval`."""
-    return EvalFacts.of(read_eval(path))

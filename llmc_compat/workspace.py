@@ -30,7 +30,7 @@ from pybpe.pretokenize import Inputs
 from .batch import CPU_BATCH
 from .check import check
 from .checkpoint import check_dtype
-from .folder_faults import CPU_DATA, TOKENIZER_NAME
+from .checks.names import CPU_DATA, TOKENIZER_NAME
 from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
 from .workspace_readme import readme
@@ -157,9 +157,9 @@ def make_workspace(
         write_random_checkpoint(model, config, dtype=dtype, seed=seed)
         _link_cpu_data(folder, manifest)
         _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
-        _, findings = check([folder], CPU_BATCH)
-        if findings:
-            raise LimitError(f"the workspace is not fit for llm.c: {findings[0]}")
+        errors = [finding for finding in check([folder])[1] if finding.is_error]
+        if errors:
+            raise LimitError(f"the workspace is not fit for llm.c: {errors[0]}")
         return workspace
 
 

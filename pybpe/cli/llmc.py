@@ -99,14 +99,16 @@ def _add_check(commands: Any) -> None:
         "check",
         "would llm.c train on these files?",
         "Reads tokenizers, shards, checkpoints and eval files as llm.c would, each by itself and all against each\n"
-        "other. A line a fault: what is wrong, what llm.c would do, and how to mend it. Exit code 0 if there is none,\n"
-        "1 if there is any, 2 if the files cannot be checked.",
+        "other, and looks at what lies at the names that are compiled into llm.c. One line per fault: what is wrong,\n"
+        "what llm.c would do, and how to mend it. Errors make llm.c abort or train on nonsense; with warnings it\n"
+        "works, but not as one would expect. Exit code 1 if there is an error, 0 if there is none, 2 if the files\n"
+        "cannot be checked.",
         "pybpe llmc check work\npybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2",
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders with them")
-    parser.add_argument("-b", type=int, metavar="B", help="batch size of a process (default: 4)")
-    parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64)")
-    parser.add_argument("-n", type=int, metavar="N", help="processes (default: 1)")
+    parser.add_argument("-b", type=int, metavar="B", help="batch size of a process (default: 4, as on the CPU)")
+    parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64, as on the CPU)")
+    parser.add_argument("-n", type=int, metavar="N", help="processes (default: 1, as on the CPU)")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_check)
 
@@ -121,7 +123,10 @@ def _run_check(args: argparse.Namespace) -> None:
     kinds = {kind: paths for kind, paths in vars(files).items() if kind != "others"}
     facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings]}
     found = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items() if paths)
-    lines = [str(finding) for finding in findings] or [f"no fault: {found}"]
+    errors = any(finding.is_error for finding in findings)
+    lines = [str(finding) for finding in findings]
+    if not errors:
+        lines.append(f"{'no error' if findings else 'no fault'}: {found}")
     report(args, facts, "\n".join(lines))
-    if findings:
+    if errors:
         sys.exit(1)

@@ -1,6 +1,6 @@
-"""check: every fault is made in a sound workspace, and found, with what llm.c does and how to mend it.
+"""check: every fault of llmc_faults.py is made in a sound workspace and found, with what llm.c does and how to mend it.
 
-What llm.c does was seen by running its train_gpt2 on a workspace with each of these faults.
+What llm.c does was seen by running it: tests/llmc_verdicts.py.
 """
 
 import json
@@ -9,47 +9,44 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
-from texts import english
+from llmc_faults import (
+    CPU_TRAIN,
+    CPU_VAL,
+    EVALS,
+    FAULTS,
+    MODEL,
+    STORIES_TRAIN,
+    STORIES_VAL,
+    TOKENIZER,
+    TRAIN,
+    VAL,
+    V,
+    floats,
+    link,
+    make_sound,
+    model,
+    remove,
+    steps,
+    swap_tokens,
+    tokens,
+    without_trailer,
+)
 
-import pybpe
-from llmc_compat import chat, evals
 from llmc_compat.batch import Batch
 from llmc_compat.check import check
-from llmc_compat.faults import Finding
-from llmc_compat.gpt2_config import GPT2Config
-from llmc_compat.initialization import write_random_checkpoint
-from llmc_compat.shards import read_shard, write_shard
-from llmc_compat.workspace import make_workspace
-from pybpe.errors import ArgumentError, FileMissingError
-
-TOKENIZER, MODEL = "gpt2_tokenizer.bin", "gpt2_124M.bin"
-TRAIN, VAL = "data/corpus_train_000000.bin", "data/corpus_val_000000.bin"
-EVALS, MASK, TALKS = "evals.bin", "chat/chat_train_000000.mask", "chat/chat_train_000000.bin"
-LINK = "dev/data/tinyshakespeare/tiny_shakespeare_val.bin"
-V, VP = 400, 512
+from llmc_compat.checks.finding import Finding
+from llmc_compat.shards import read_shard
+from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
+from pybpe.pretokenize import open_input
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with evals and conversations, and without a fault."""
-    folder = tmp_path_factory.mktemp("check")
-    (folder / "text.txt").write_text(english()[:60_000])
-    work = folder / "work"
-    made = make_workspace(
-        folder / "text.txt", work, vocab_size=V, layers=1, heads=2, channels=8, context=64, progress=False
-    )
-    assert made.config == GPT2Config(V, VP, 64, 1, 2, 8)
-    example = evals.Example([300], [[301], [302], [303], [304]], 0)
-    evals.write_eval(work / EVALS, [example] * 6)
-    talk = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": english()[:3000]}]}
-    (folder / "talks.jsonl").write_text(json.dumps(talk))
-    chat.write_chat(made.tokenizer, [folder / "talks.jsonl"], work / "chat", splits=[1])
-    return work
+    return make_sound(tmp_path_factory.mktemp("check"))
 
 
 @pytest.fixture
@@ -65,132 +62,28 @@ def test_a_sound_folder_has_no_fault(work: Path) -> None:
     assert check([work / TRAIN])[1] == []  # alone, it is compared with nothing
 
 
-# ------------------------------------------------------------------------------------------------------
-# Each fault
-
-
-def patch(name: str, offset: int, *values: int, size: int = 4) -> Callable[[Path], None]:
-    def damage(work: Path) -> None:
-        with open(work / name, "r+b") as stream:
-            stream.seek(offset)
-            stream.write(b"".join(v.to_bytes(size, "little", signed=v < 0) for v in values))
-
-    return damage
-
-
-def resize(name: str, change: int) -> Callable[[Path], None]:
-    return lambda work: os.truncate(work / name, (work / name).stat().st_size + change)
-
-
-def tokens(name: str, count: int) -> Callable[[Path], None]:
-    return lambda work: write_shard(work / name, numpy.ones(count, dtype=numpy.uint16))
-
-
-def model(vocab_size: int = V, padded: int = VP, context: int = 64, dtype: str = "fp32") -> Callable[[Path], None]:
-    config = GPT2Config(vocab_size, padded, context, 1, 2, 8)
-    return lambda work: write_random_checkpoint(work / MODEL, config, dtype=dtype)
-
-
-def rename_shards(work: Path) -> None:
-    for old, new in (("000000", "2"), ("000001", "10")):
-        shutil.copy(work / TRAIN, work / f"data/row_{old}.bin")
-        (work / f"data/row_{old}.bin").rename(work / f"data/row_{new}.bin")
-
-
-def other_tokenizer(work: Path) -> None:
-    pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save_bin(
-        work / TOKENIZER
-    )
-
-
-def long_example(work: Path) -> None:
-    evals.write_eval(work / EVALS, [evals.Example([1] * 60, [[1] * 4] * 4, 0)])
-
-
-ABORTS = "^aborts"
-
-FAULTS: dict[str, tuple[Callable[[Path], None], str, str, str, str]] = {
-    # The damage; the file that is named, the fault, what llm.c does, how to mend it.
-    "tokenizer magic": (patch(TOKENIZER, 0, 0x0134C5D8), TOKENIZER, "magic 20235736", ABORTS, "write it again"),
-    "tokenizer version 3": (patch(TOKENIZER, 4, 3), TOKENIZER, "version 3, expected 2", ABORTS, "save_bin"),
-    "tokenizer version 1": (patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400 tokens", ABORTS, "version 2"),
-    "eot beyond V": (patch(TOKENIZER, 12, V), TOKENIZER, "is the id 400", "aborts when it starts", "<.endoftext.>"),
-    "no eot": (patch(TOKENIZER, 12, -1), TOKENIZER, "is the id -1", "aborts when it starts", "<.endoftext.>"),
-    "empty token": (patch(TOKENIZER, 1024, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", ABORTS, "save_bin"),
-    "tokenizer cut off": (
-        lambda work: os.truncate(work / TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, in the token", ABORTS,
-        "save_bin"),
-    "tokenizer without tokens": (patch(TOKENIZER, 8, 0), TOKENIZER, "0 tokens in the header", ABORTS, "save_bin"),
-    "another tokenizer": (
-        other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples as other text", "copy the"),
-    "shard magic": (patch(TRAIN, 0, 7), TRAIN, "magic 7 is that of no file", "'Bad magic'", "format llmc"),
-    "shard version": (patch(TRAIN, 4, 2), TRAIN, "version 2 at offset 4, expected 1", ABORTS, "binarize"),
-    "shard cut off": (resize(TRAIN, -2), TRAIN, "it was cut off or appended to", ABORTS, "binarize"),
-    "shard longer": (resize(TRAIN, 2), TRAIN, "it was cut off or appended to", ABORTS, "binarize"),
-    "negative count": (patch(TRAIN, 8, -5), TRAIN, "token count -5", ABORTS, "binarize"),
-    "small shard": (tokens(VAL, 256), VAL, "256 tokens, and 1 x B 4 x T 64 . 1 = 257", ABORTS, "are B 3 with T 64"),
-    "tiny shard": (tokens(VAL, 30), VAL, "30 tokens", ABORTS, "are B 1 with T 29"),
-    "empty shard": (tokens(VAL, 0), VAL, "0 tokens", ABORTS, "no B and T fit"),
-    "uint32 shard": (
-        lambda work: write_shard(work / TRAIN, numpy.ones(300, dtype=numpy.uint32)), TRAIN, "uint32 tokens",
-        "aborts with 'Bad magic'", "at most 65536"),
-    "id beyond V": (patch(TRAIN, 1024, V, size=2), TRAIN, "has the id 400, and .*124M.bin has V 400", ABORTS, "new"),
-    "id beyond the tokenizer": (
-        patch(TRAIN, 1024, V, size=2), TRAIN, "400 tokens: they do not belong together", "cannot decode", "encode"),
-    "names out of order": (
-        rename_shards, "data/row_10.bin", "comes before row_2.bin", "order of their names", "digits"),
-    "model version": (patch(MODEL, 4, 4), MODEL, "version 4, expected 3 .* or 5", ABORTS, "write it again"),
-    "model cut off": (resize(MODEL, -4), MODEL, "bytes, expected", "aborts if bytes are missing", "write it again"),
-    "heads": (patch(MODEL, 20, 3), MODEL, "multiple of num_heads", ABORTS, "write it again"),
-    "bf16 under the name of fp32": (model(dtype="bf16"), MODEL, "is bf16, and .* fp32", "Bad version", "--dtype fp32"),
-    "short context": (model(context=32), MODEL, "maxT is 32, and T 64", "takes other weights", "use -t 32"),
-    "no padding": (model(padded=V), MODEL, "Vp is 400 for V 400", "CUDA", "--pad 128"),
-    "odd padding": (model(padded=V + 3), MODEL, "Vp is 403 for V 400", "CUDA", "--pad 128"),
-    "padding in use": (
-        patch(MODEL, 1024 + 4 * 8 * V, 1), MODEL, "rows 400 to 512 of wte are not zero", "norm explodes", "resize"),
-    "V below the tokenizer's": (model(V - 1), MODEL, "V is 399, and .*has 400 tokens", ABORTS, "for this tokenizer"),
-    "V above the tokenizer's": (model(V + 1), MODEL, "V is 401, and .*has 400", "invalid token id", "this tokenizer"),
-    "eval magic": (patch(EVALS, 0, 9), EVALS, "magic 9", "'Bad magic'", "write it again"),
-    "eval cut off": (resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval"),
-    "eval buffer": (patch(EVALS, 12, 8), EVALS, "the header says 8", "overflows its buffer", "llmc eval"),
-    "long examples": (long_example, EVALS, "needs T 65, and T is 64", "aborts with -h 1", "use -t 65 or more"),
-    "id of an eval": (patch(EVALS, 1036, V, size=2), EVALS, "has the id 400", ABORTS, "checkpoint"),
-    "mask cut off": (resize(MASK, -1), MASK, "expected", "does not read it", "llmc chat"),
-    "mask of another shard": (tokens(TALKS, 300), MASK, "shard beside it 300 tokens", "does not read", "llmc chat"),
-    "lost shard": (
-        lambda work: (work / TRAIN).unlink(), "dev/data/tinyshakespeare/tiny_shakespeare_train.bin",
-        "which does not exist", "finds no such file", "link"),
-    "a shard of the manifest is lost": (
-        lambda work: (work / VAL).unlink(), VAL, "is missing, and .*manifest.json lists it", "or aborts", "again"),
-    "a shard of another length": (
-        tokens(TRAIN, 300), TRAIN, r"300 tokens, and .*manifest.json says \d+", "trains on what is there", "again"),
-    "a shard of another run": (
-        lambda work: write_shard(work / "data/corpus_train_000007.bin", numpy.ones(300, dtype=numpy.uint16)),
-        "data/corpus_train_000007.bin", "is none of the shards that .*manifest.json lists", "as well", "move it"),
-    "no tokenizer": (lambda work: (work / TOKENIZER).unlink(), TOKENIZER, "is missing", "prints ids", "copy"),
-    "no model": (
-        lambda work: (work / MODEL).unlink(), "", "no checkpoint for the 400 tokens", "aborts on the CPU", "new -t"),
-    "no validation data": (
-        lambda work: (work / LINK).unlink(), LINK, "is missing", "looks for TinyStories", "link a shard"),
-    "empty file": (lambda work: os.truncate(work / MODEL, 0), MODEL, "is empty", "'Bad magic'", "write it again"),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_is_found(work: Path, name: str) -> None:
-    damage, file, fault, effect, remedy = FAULTS[name]
-    damage(work)
+    row = FAULTS[name]
+    row.damage(work)
     findings = check([work])[1]
+    if row.severity == "none":
+        assert findings == []
+        return
     matching = [
-        f
-        for f in findings
-        if f.file == str(work / file)
-        and all(re.search(*pair) for pair in ((fault, f.fault), (effect, f.effect), (remedy, f.remedy)))
+        finding
+        for finding in findings
+        if finding.file == str(work / row.file)
+        and re.search(row.fault, finding.fault)
+        and re.search(row.effect, finding.effect)
+        and re.search(row.remedy, finding.remedy)
+        and finding.severity == row.severity
     ]
     assert matching, findings
     line = str(matching[0])
-    assert "\n" not in line and line.startswith(f"{work / file}: ") and f"; llm.c {matching[0].effect}; " in line
-    assert line.count("llm.c aborts") <= 1
+    mark = "" if row.severity == "error" else "warning: "
+    assert "\n" not in line and line.startswith(f"{work / row.file}: {mark}{matching[0].fault}; llm.c ")
+    assert line.count("; llm.c ") == 1 and len(findings) == len(set(findings))
 
 
 def test_what_is_there_is_not_called_missing(work: Path) -> None:
@@ -198,7 +91,7 @@ def test_what_is_there_is_not_called_missing(work: Path) -> None:
     (work / "data/corpus_test_000000.bin").unlink()
     assert check([work])[1] == []
     os.truncate(work / MODEL, 0)
-    assert [finding.fault for finding in check([work])[1]] == ["is empty"]
+    assert [finding.fault.partition(",")[0] for finding in check([work])[1]] == ["is empty"]
     gpt2 = work / "gpt2"
     gpt2.mkdir()
     tokens = b"".join(bytes([2, i >> 8, i & 255]) for i in range(50257))
@@ -215,7 +108,7 @@ def test_a_shard_beyond_2_gib_is_found(work: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("pybpe._binding.SHARD_MAX_BYTES", size - 1)
     (finding,) = check([work / TRAIN])[1]
     assert (finding.fault, finding.remedy) == (f"{size} bytes", "write smaller shards: --shard-tokens")
-    assert "aborts at the first batch behind 2 GiB" in finding.effect
+    assert "aborts at the first batch beyond 2 GiB" in finding.effect
 
 
 def test_the_batch_decides(work: Path) -> None:
@@ -231,11 +124,11 @@ def test_the_batch_decides(work: Path) -> None:
     (fault,) = faults(B=fit // 2 + 1, processes=2)
     assert fault.remedy == f"the largest that fit are B {fit // 2} with T 64"
     assert [f.remedy for f in faults(B=1, T=64)] == ["use -b 4 or more, or -h 0"]
-    assert [f.fault for f in faults(T=65)] == ["maxT is 64, and T 65"]
-    assert [f.fault for f in faults(T=2)] == ["its longest example needs T 4, and T is 2"]
-    assert faults(processes=3, T=64) == []
-    assert faults(processes=4, T=32) == []  # the last has none of the 6
-    assert ["reads past the end" in f.effect for f in faults(processes=5, T=32)] == [True]
+    assert [f.fault for f in faults(T=68)] == ["maxT is 64, and T 68", "4 x B 4 x T 68 x C 8 is not a multiple of 2048"]
+    assert [f.fault for f in faults(T=2)][-1] == "its longest example needs T 4, and T is 2"
+    assert [f for f in faults(processes=3) if f.is_error] == []
+    assert faults(B=4, processes=4) == []  # the last has none of the 6
+    assert ["reads past the end" in f.effect for f in faults(processes=5)] == [True]
     assert [f.remedy for f in check([work / VAL], Batch(4, 64, 10_000))[1]] == [
         "no B and T fit: give more text or fewer processes"
     ]
@@ -253,14 +146,110 @@ def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
 
 
 def test_a_tokenizer_as_llm_cs_scripts_write_it_is_fine(work: Path) -> None:
-    """Without merges behind the tokens nothing can be said about what encoded the shards."""
-    raw = (work / TOKENIZER).read_bytes()
-    end = 1024
-    for _ in range(V):
-        end += 1 + raw[end]
-    for path in (work / TOKENIZER, work / "data" / "tokenizer.bin"):
-        path.write_bytes(raw[:end])
+    """Without merges after the tokens, the tokens alone are compared with the tokenizer.json beside the manifest."""
+    without_trailer(work)
     assert check([work])[1] == []
+    swap_tokens(work)
+    assert [f.file for f in check([work])[1]] == [str(work / TOKENIZER)]
+    (work / "data/tokenizer.json").unlink()
+    (work / "data/tokenizer.bin").unlink()
+    assert check([work])[1] == []  # nothing says which of the two tokens is which
+
+
+def test_tiny_stories_will_do(work: Path) -> None:
+    steps(remove("dev"), link(STORIES_TRAIN, TRAIN), link(STORIES_VAL, VAL))(work)
+    assert check([work])[1] == []
+
+
+def test_what_only_cuda_refuses(work: Path) -> None:
+    """A float32 model may be one for the CPU, unless B and T are given."""
+
+    def found(batch: Batch | None = None, name: str = MODEL) -> list[tuple[str, str]]:
+        return [(f.severity, f.fault) for f in check([work / name], batch)[1]]
+
+    assert found(Batch()) == []
+    model(padded=V + 8)(work)
+    assert found() == found(Batch()) == []  # Vp need not be a multiple of 128
+    model(padded=V)(work)
+    assert found() == found(Batch()) == []  # nor above V
+    model(padded=V + 3)(work)
+    assert found() == [("warning", "Vp is 403, not a multiple of 4")]
+    assert found(Batch()) == [("error", "Vp is 403, not a multiple of 4")]
+    model(padded=V + 4, dtype="bf16", name="model.bin", channels=12)(work)
+    assert found(None, "model.bin") == [
+        ("error", "C is 12, not a multiple of 8"),
+        ("error", "Vp is 404, not a multiple of 8"),
+    ]
+    model(context=1024, channels=64, dtype="bf16", name="model.bin")(work)
+    assert found(Batch(4, 1024), "model.bin") == []
+    assert found(Batch(4, 66), "model.bin") == [
+        ("error", "T is 66, not a multiple of 4"),
+        ("error", "4 x B 4 x T 66 x C 64 is not a multiple of 4096"),
+    ]
+    assert found(Batch(8, 32), "model.bin") == [("error", "T is 32, and samples have 64 tokens")]
+    model(context=1024, channels=16, dtype="bf16", name="model.bin")(work)
+    assert found(Batch(32, 32 * 3), "model.bin") == [
+        ("error", "4 x 96 positions of a sample x C 16 is not a multiple of 4096")
+    ]
+    model(context=1024, channels=64, padded=V + 8, name="model.bin")(work)
+    floats("model.bin", 1024 + 4 * 64 * V, 1.0)(work)
+    assert found(None, "model.bin") == [("warning", f"rows {V} to {V + 8} of wte are not zero")]
+    assert found(Batch(), "model.bin") == [("error", f"rows {V} to {V + 8} of wte are not zero")]
+
+
+def test_parts_of_zero(work: Path) -> None:
+    """With -z 1 llm.c cuts each tensor into equal parts, if it can cut all weights together."""
+    model(channels=16, heads=1, padded=V + 16)(work)
+    count = 16 * (V + 16 + 64 + 2) + 12 * 16 * 16 + 13 * 16
+    assert count % 3 == 0 and count % 7
+    assert [f.effect for f in check([work / MODEL], Batch(16, 64, 3))[1]] == ["aborts on CUDA with -z 1"]
+    assert check([work / MODEL], Batch(16, 64, 4))[1] == []  # 4 divides C
+    assert check([work / MODEL], Batch(16, 64, 7))[1] == []  # 7 does not divide the weights: -z 1 has no effect
+
+
+def test_shards_need_the_same_number_of_samples(work: Path) -> None:
+    """To resume. c and c + 1 tokens give the same number for every sample of an even number of tokens, if c is odd."""
+
+    def found(*counts: int, batch: Batch | None = None) -> list[str]:
+        shutil.rmtree(work / "more", ignore_errors=True)
+        for i, count in enumerate(counts):
+            tokens(f"more/a_train_{i:06}.bin", count)(work)
+        return [f.fault for f in check([work / "more"], batch)[1]]
+
+    assert found(9000, 9000, 9000) == found(9001, 9002, 9001) == []
+    assert found(9001, 9000) == ["9000 tokens, and a_train_000000.bin has 9001: 2 and 2 samples of 4096 tokens"]
+    assert found(9000, 4000) == ["4000 tokens, and a_train_000000.bin has 9000: 0 and 2 samples of 4096 tokens"]
+    assert found(9000, 8999, batch=Batch(4, 64)) == []
+    assert found(8900, 9000, batch=Batch(4, 64, 2)) == []
+    assert found(9000, 8700, batch=Batch(4, 64, 2)) == [
+        "8700 tokens, and a_train_000000.bin has 9000: 16 and 17 samples of 512 tokens"
+    ]
+
+
+def test_each_name_is_looked_at(work: Path) -> None:
+    """Links to folders are followed, in circles too; a link to the wrong kind is found though its file is known."""
+    os.symlink(work, work / "data" / "circle")
+    assert check([work])[1] == []
+    (work / "data/circle").unlink()
+    link(CPU_VAL, MODEL)(work)
+    assert [f.file for f in check([work])[1]] == [str(work / CPU_VAL)]
+    assert [f.file for f in check([work.parent])[1]] == [str(work / CPU_VAL)]  # a folder with workspaces
+    assert check([work / CPU_TRAIN, work / TOKENIZER])[1] == []
+    assert [f.file for f in check([work / CPU_TRAIN, work / CPU_VAL])[1]] == [str(work / CPU_VAL)]
+
+
+def test_files_that_cannot_be_read(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> object:
+        if path.endswith(MODEL):
+            raise file_error(13, f"{path}: cannot be opened: Permission denied")
+        return open_input(path)
+
+    monkeypatch.setattr("llmc_compat.checks.files.open_input", refuse)
+    (finding,) = check([work])[1]
+    assert finding.file == str(work / MODEL)
+    assert (finding.fault, finding.effect) == ("cannot be opened: Permission denied", "aborts")
+    with pytest.raises(FilePermissionError):
+        check([work / MODEL])
 
 
 def test_nothing_to_check(work: Path, tmp_path: Path) -> None:
@@ -297,9 +286,14 @@ def test_exit_codes_and_output(work: Path) -> None:
     result = run(work, "--json", "-b", 1, "-t", 100)
     facts = json.loads(result.stdout)
     assert result.returncode == 1 and {f["file"] for f in facts["faults"]} >= {str(work / VAL), str(work / MODEL)}
-    assert set(facts["faults"][0]) == {"file", "fault", "effect", "remedy"}
+    assert set(facts["faults"][0]) == {"file", "fault", "effect", "remedy", "severity"}
     assert facts["evals"] == [str(work / EVALS)]
     assert run(work / VAL, "-b", 1).returncode == 0
+    model(padded=V + 3)(work)
+    result = run(work / MODEL)
+    assert result.returncode == 0 and result.stdout.startswith(f"{work / MODEL}: warning: Vp is 403, ")
+    assert result.stdout.endswith("\nno error: 1 models\n")
+    assert run(work / MODEL, "-t", 64).returncode == 1
     for bad in (work / "none", work / "README.md"):
         result = run(bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1

@@ -209,7 +209,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match="examples in the header"):
             evals.read_eval(path)
     path.write_bytes(data + b"\0")
-    with pytest.raises(FormatError, match="1 bytes behind the last example"):
+    with pytest.raises(FormatError, match="1 bytes follow the last example"):
         evals.read_eval(path)
 
 

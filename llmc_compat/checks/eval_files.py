@@ -1,0 +1,44 @@
+"""Eval files, each by itself. With -h 1 the CUDA trainer reads one in EvalLoader (llmc/dataloader.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llmc_compat.batch import Batch
+from llmc_compat.evals import COMPLETIONS, EvalFacts
+
+from .finding import WARNING, Finding
+
+REMEDY = "write it again with pybpe llmc eval"
+
+
+def eval_faults(path: str, facts: EvalFacts, batch: Batch) -> Iterator[Finding]:
+    """What is wrong with an eval file for a batch."""
+    yield from _header_faults(path, facts)
+    if batch.B < COMPLETIONS:
+        fault = f"B is {batch.B}, and an example takes {COMPLETIONS} rows"
+        yield Finding(path, fault, "aborts with -h 1", f"use -b {COMPLETIONS} or more, or -h 0")
+    if batch.T < facts.min_T:
+        fault = f"its longest example needs T {facts.min_T}, and T is {batch.T}"
+        yield Finding(
+            path, fault, "aborts with -h 1", f"use -t {facts.min_T} or more, leave long examples out, or -h 0"
+        )
+    each = -(-facts.examples // batch.processes)
+    if facts.examples < batch.processes or each * (batch.processes - 1) > facts.examples:
+        fault = f"{facts.examples} examples, {each} for each of {batch.processes} processes, do not reach the last one"
+        effect = "reads past the end and aborts with -h 1"
+        yield Finding(path, fault, effect, "use fewer processes, another number of examples, or -h 0")
+
+
+def _header_faults(path: str, facts: EvalFacts) -> Iterator[Finding]:
+    """llm.c takes as much room as the header says, and reads an example there, all but its first 6 bytes."""
+    longest = facts.longest_bytes
+    stated = facts.stated_bytes or longest
+    fault = f"the longest example has {longest} bytes, the header says {stated}"
+    if stated < longest - 6:
+        yield Finding(path, fault, "overflows its buffer with -h 1", REMEDY)
+    elif stated != longest:
+        yield Finding(path, fault, f"asks for a T of {facts.min_T} or more with -h 1", REMEDY, WARNING)
+    if facts.rest_bytes:
+        fault = f"{facts.rest_bytes} bytes follow the {facts.examples} examples of its header"
+        yield Finding(path, fault, "never reads them", REMEDY, WARNING)

@@ -1,0 +1,152 @@
+"""Which files there are: each by its first bytes, and each name, since llm.c opens some by name."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from llmc_compat import chat, checkpoint, evals
+from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
+from pybpe.errors import ArgumentError, FileError
+from pybpe.pretokenize import open_input
+
+from . import shards, tokenizers
+from .finding import WARNING, Finding
+from .names import PLACES, place_of
+
+OTHERS = {
+    20240327: "the activations that llm.c's tests compare",
+    20240527: "the optimizer's state, beside a checkpoint of llm.c",
+    20240803: "a checkpoint of train_llama3.py",
+}
+_KINDS = {
+    tokenizers.MAGIC: "tokenizers",
+    **dict.fromkeys(shards.MAGICS, "shards"),
+    checkpoint.MAGIC: "models",
+    evals.MAGIC: "evals",
+    chat.MASK_MAGIC: "masks",
+    **dict.fromkeys(OTHERS, "others"),
+}
+UNKNOWN = ("an empty file", "a file of another kind", "a file that cannot be read")
+_CALLED = {
+    "tokenizers": "a tokenizer",
+    "shards": "a token shard",
+    "models": "a model checkpoint",
+    "evals": "an eval file",
+    "masks": "a loss mask",
+    "manifests": "a manifest",
+}
+
+
+@dataclass
+class Files:
+    """What was found, by kind: paths."""
+
+    tokenizers: list[str] = field(default_factory=list)
+    shards: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    evals: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    manifests: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Found:
+    """Files and names.
+
+    Attributes:
+        files: each file once, however many links lead to it.
+        names: every name, with what lies there: "a token shard", "a folder", ...
+        folders: that were given, or found in these.
+    """
+
+    files: Files = field(default_factory=Files)
+    names: dict[str, str] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+
+    def what_is_at(self, path: str) -> str | None:
+        """What lies at a path; None if nothing does."""
+        if path in self.names or not os.path.lexists(path):
+            return self.names.get(path)
+        return "a folder" if os.path.isdir(path) else "a link to nothing"
+
+
+def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
+    """The files of llm.c among files, and in folders.
+
+    Raises:
+        FileError: a path does not exist. ArgumentError: it is neither a file nor a folder.
+    """
+    found = Found()
+    kinds: dict[str, str] = {}  # of real paths
+    for path in paths:
+        given = not os.path.isdir(path)
+        for name in [path] if given else _walk(path, found.folders):
+            real = os.path.realpath(name)
+            if given or os.path.exists(name):
+                if real not in kinds:
+                    kinds[real] = _sort(name, found.files, findings, given)
+                found.names[name] = kinds[real]
+            else:
+                fault = f"links to {real}, which does not exist"
+                findings.append(Finding(name, fault, "finds no such file", "make the link anew"))
+                found.names[name] = "a link to nothing"
+    return found
+
+
+def _walk(folder: str, folders: list[str]) -> Iterator[str]:
+    """All names in a folder that are no folders themselves; links to folders are followed, each folder once."""
+    seen = {os.path.realpath(folder)}
+    for place, inner, names in os.walk(folder, followlinks=True):
+        folders.append(place)
+        yield from (os.path.join(place, name) for name in sorted(names))
+        real = {name: os.path.realpath(os.path.join(place, name)) for name in sorted(inner)}
+        inner[:] = [name for name in real if real[name] not in seen]
+        seen |= set(real.values())
+
+
+def _sort(path: str, files: Files, findings: list[Finding], given: bool) -> str:
+    """Puts a file where it belongs by its magic, and returns what it is. A .bin file of no known kind is a fault."""
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        if given:
+            raise ArgumentError(f"{path}: is neither a file nor a folder")
+        return "no regular file"
+    try:
+        with open_input(path) as stream:
+            first = stream.read(4)
+    except FileError as error:
+        if given:
+            raise
+        findings.append(Finding.of_error(path, error, "let it be read"))
+        return UNKNOWN[2]
+    magic = int.from_bytes(first, "little")
+    kind = "manifests" if os.path.basename(path) == MANIFEST_NAME else _KINDS.get(magic)
+    if kind is not None:
+        getattr(files, kind).append(path)
+        return _CALLED.get(kind) or OTHERS[magic]
+    if path.endswith(".bin"):
+        findings.append(_unknown(path, first, given))
+    return UNKNOWN[bool(first)]
+
+
+def _unknown(path: str, first: bytes, given: bool) -> Finding:
+    """The fault of a .bin file of no known kind. llm.c opens it only if its name says so."""
+    magic = int.from_bytes(first, "little")
+    swapped = _KINDS.get(int.from_bytes(first, "big"))
+    fault, remedy = f"magic {magic} is that of no file of llm.c", "if llm.c is to read it, write it again"
+    if not first:
+        fault, remedy = "is empty", "write it again"
+    elif swapped:
+        fault = f"is {_CALLED.get(swapped, 'a file of llm.c')} with big-endian numbers"
+        remedy = "write it again, little-endian"
+    elif shards.split_of(path):
+        remedy = "if it is a headerless file for nanoGPT, write it again with format llmc"
+    place = place_of(path)
+    if place is not None:
+        fault = f"{fault}, and llm.c looks for {PLACES[place]} under this name"
+    if given or place is not None or shards.split_of(path):
+        return Finding(path, fault, "aborts: 'Bad magic', or the end of the file", remedy)
+    return Finding(path, fault, "would abort if it were told to read it", remedy, WARNING)

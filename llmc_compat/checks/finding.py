@@ -1,0 +1,68 @@
+"""One fault, and the run that it matters to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from llmc_compat.batch import CPU_BATCH, Batch
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault.
+
+    Attributes:
+        file: where it is.
+        fault: what is wrong.
+        effect: what llm.c does with it: "aborts" and the like.
+        remedy: how to mend it.
+        severity: "error": llm.c aborts, or trains on nonsense. "warning": it works, but not as one would expect.
+    """
+
+    file: str
+    fault: str
+    effect: str
+    remedy: str
+    severity: str = ERROR
+
+    def __str__(self) -> str:
+        mark = "" if self.is_error else "warning: "
+        return f"{self.file}: {mark}{self.fault}; llm.c {self.effect}; {self.remedy}"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether llm.c aborts, or trains on nonsense."""
+        return self.severity == ERROR
+
+    def unless(self, harmless: bool) -> Finding:
+        """The same as a warning, if it is harmless here."""
+        return replace(self, severity=WARNING) if harmless else self
+
+    @classmethod
+    def of_error(cls, file: str, error: Exception, remedy: str) -> Finding:
+        """The fault of a file that cannot be read. The error's message may say what llm.c does."""
+        fault, _, effect = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
+        return cls(file, fault, effect or "aborts", remedy)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run that the files are checked for.
+
+    Attributes:
+        given: its B, T and processes, or None.
+    """
+
+    given: Batch | None = None
+
+    @property
+    def batch(self) -> Batch:
+        """Those, or what is compiled into the CPU trainer."""
+        return self.given or CPU_BATCH
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is a run of the CUDA trainer for certain: only that one can be told B and T."""
+        return self.given is not None

@@ -1,0 +1,152 @@
+"""What differs from a manifest of ours: its shards, and the tokenizer that encoded them.
+
+llm.c takes the shards that a pattern finds, so it does not notice that one is missing or has other tokens, or that one
+of another corpus lies between them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pybpe import Tokenizer
+from pybpe.dataset.hashing import file_sha256
+from pybpe.dataset.manifest import Manifest, ShardRecord
+from pybpe.errors import Error, FormatError
+
+from .finding import Finding
+from .shards import ShardFacts
+from .tokenizers import TokenizerFacts
+
+_AGAIN = "write the shards again, with the command that wrote them"
+_TRAINED_ON = ("train", "val")
+
+
+@dataclass(frozen=True)
+class Described:
+    """A manifest, and the name of its file."""
+
+    path: str
+    manifest: Manifest
+
+    @property
+    def folder(self) -> str:
+        """Where its shards are."""
+        return os.path.dirname(self.path)
+
+    @property
+    def records(self) -> Iterator[tuple[str, ShardRecord]]:
+        """The shards that llm.c can read, with their splits."""
+        if self.manifest.settings.get("format") == "llmc":
+            for split, records in self.manifest.shards.items():
+                yield from ((split, record) for record in records)
+
+
+def read_manifests(paths: Iterable[str]) -> list[Described]:
+    """Those of ours among them."""
+    found = []
+    for path in paths:
+        try:
+            found.append(Described(path, Manifest.load(os.path.dirname(path) or ".")))
+        except FormatError:  # any other program's file of that name
+            continue
+    return found
+
+
+def known_splits(manifests: Iterable[Described], shards: Iterable[str]) -> dict[str, str]:
+    """The split of each shard, by its real path: of those that a manifest lists, and of copies of them."""
+    by_path: dict[str, str] = {}
+    by_size: dict[int, list[tuple[str, str]]] = {}
+    for described in manifests:
+        for split, record in described.records:
+            by_path[os.path.realpath(os.path.join(described.folder, record.file))] = split
+            by_size.setdefault(record.bytes, []).append((record.sha256, split))
+    for path in map(os.path.realpath, shards):
+        for sha256, split in by_size.get(os.path.getsize(path), []) if path not in by_path else []:
+            if file_sha256(path) == sha256:
+                by_path[path] = split
+    return by_path
+
+
+def manifest_faults(
+    manifests: Iterable[Described], tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, ShardFacts]
+) -> Iterator[Finding]:
+    """What is not as a manifest says."""
+    for described in manifests:
+        yield from _tokenizer_faults(described, tokenizers)
+        yield from _record_faults(described, shards)
+        yield from _unlisted_faults(described)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Tokenizers
+
+
+def _tokenizer_faults(described: Described, tokenizers: Mapping[str, TokenizerFacts]) -> Iterator[Finding]:
+    """Tokenizers that have not encoded the shards."""
+    expected = described.manifest.tokenizer.get("fingerprint")
+    tokens = _tokens_beside(described)
+    fault = f"is not the tokenizer that encoded the shards of {described.path}"
+    remedy = "copy the tokenizer.bin that was written with the shards"
+    for path, facts in tokenizers.items():
+        found = _fingerprint(path)
+        # Without merges and pattern after the tokens, the fingerprint is not the whole tokenizer's.
+        is_other = found is not None if facts.is_complete else tokens not in (None, facts.tokens)
+        if expected not in (None, found) and is_other:
+            yield Finding(path, fault, "trains, but prints its samples as other text", remedy)
+
+
+def _fingerprint(path: str) -> str | None:
+    """None if pybpe cannot read the tokenizer, which is a fault of its own."""
+    try:
+        return Tokenizer.from_file(path).model.fingerprint()
+    except Error:
+        return None
+
+
+def _tokens_beside(described: Described) -> list[bytes] | None:
+    """The tokens of the tokenizer.json or tokenizer.bin beside the manifest, if it is the one that encoded."""
+    for name in ("tokenizer.json", "tokenizer.bin"):
+        try:
+            model = Tokenizer.from_file(os.path.join(described.folder, name)).model
+        except Error:
+            continue
+        if model.fingerprint() == described.manifest.tokenizer.get("fingerprint"):
+            return list(model.tokens)
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Shards
+
+
+def _record_faults(described: Described, shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
+    """Shards of the train and val split that are missing, or not as they were written."""
+    tokens = {os.path.realpath(path): facts.tokens for path, facts in shards.items()}
+    for split, record in described.records:
+        path = os.path.join(described.folder, record.file)
+        found = tokens.get(os.path.realpath(path))
+        if split not in _TRAINED_ON:
+            continue
+        if not os.path.exists(path):
+            effect = "trains on the others alone, or aborts if there is none"
+            yield Finding(path, f"is missing, and {described.path} lists it", effect, _AGAIN)
+        elif found is not None and found != record.tokens:
+            fault = f"{found} tokens, and {described.path} says {record.tokens}"
+            yield Finding(path, fault, "trains on what is there", _AGAIN)
+        elif found is not None and file_sha256(path) != record.sha256:
+            fault = f"its SHA-256 is not the one in {described.path}: its tokens were changed"
+            yield Finding(path, fault, "trains on what is there", _AGAIN)
+
+
+def _unlisted_faults(described: Described) -> Iterator[Finding]:
+    """Files that the pattern of a split finds as well."""
+    for split in _TRAINED_ON:
+        listed = [record.file for found, record in described.records if found == split]
+        for prefix in {name.removesuffix("000000.bin") for name in listed[:1]}:
+            for path in sorted(glob.glob(glob.escape(os.path.join(described.folder, prefix)) + "*.bin")):
+                if os.path.basename(path) not in listed:
+                    fault = f"is none of the shards that {described.path} lists"
+                    yield Finding(path, fault, "trains on it as well", "move it elsewhere")

@@ -1,0 +1,31 @@
+"""The names that are compiled into llm.c's trainers.
+
+main in train_gpt2.c     gpt2_124M.bin, gpt2_tokenizer.bin, and the data of tiny Shakespeare, or else TinyStories
+main in train_gpt2.cu    gpt2_124M_bf16.bin, gpt2_tokenizer.bin, and tiny Shakespeare's, unless -e, -i, -j say
+                         otherwise; with -h 1 HellaSwag's
+"""
+
+from __future__ import annotations
+
+import os
+
+from llmc_compat.evals import LLMC_PATH
+
+TOKENIZER_NAME = "gpt2_tokenizer.bin"
+MODEL_TYPES = {"gpt2_124M.bin": "fp32", "gpt2_124M_bf16.bin": "bf16"}
+CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.bin")
+STORIES_DATA = os.path.join("dev", "data", "tinystories", "TinyStories_{}.bin")
+EVAL_PLACE = LLMC_PATH
+TRAINED_ON = ("train", "val")
+
+PLACES = {
+    TOKENIZER_NAME: "a tokenizer",
+    **dict.fromkeys(MODEL_TYPES, "a model checkpoint"),
+    **{data.format(split): "a token shard" for data in (CPU_DATA, STORIES_DATA) for split in TRAINED_ON},
+    EVAL_PLACE: "an eval file",
+}
+
+
+def place_of(path: str) -> str | None:
+    """The name of llm.c that a path ends in; None if it ends in none."""
+    return next((place for place in PLACES if path == place or path.endswith(os.sep + place)), None)

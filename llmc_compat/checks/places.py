@@ -1,0 +1,171 @@
+"""The names that are compiled into llm.c's trainers (names.py): is there what they look for?"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .files import UNKNOWN, Found
+from .finding import Finding, Run
+from .models import ModelFacts
+from .names import CPU_DATA, EVAL_PLACE, MODEL_TYPES, PLACES, STORIES_DATA, TOKENIZER_NAME, TRAINED_ON, place_of
+from .shards import ShardFacts, split_of
+from .tokenizers import TokenizerFacts
+
+_GPT2_TOKENS = 50257  # with these alone llm.c can make a model itself: -e d12
+
+
+def place_faults(found: Found) -> Iterator[Finding]:
+    """Names with something else there than llm.c looks for. Files of no known kind are faults already."""
+    for name in [*found.names, *found.folders]:
+        place = place_of(name)
+        there = found.names.get(name, "a folder")
+        if (
+            place is None
+            or there in (PLACES[place], "a link to nothing")
+            or there in UNKNOWN
+            and not os.path.islink(name)
+        ):
+            continue
+        fault = f"is {there}, and llm.c looks for {PLACES[place]} under this name"
+        yield Finding(name, fault, _effect(name, place, there), f"put {PLACES[place]} there").unless(_is_spare(name))
+
+
+def _effect(name: str, place: str, there: str) -> str:
+    if _is_spare(name):
+        return "reads tiny Shakespeare's in its place"
+    if there == "no regular file":
+        return "waits for ever, or aborts"
+    return "aborts with -h 1" if place == EVAL_PLACE else "aborts"
+
+
+def _is_spare(name: str) -> bool:
+    """Whether it is a name of TinyStories beside one of tiny Shakespeare, which llm.c takes first."""
+    pairs = ((STORIES_DATA.format(split), CPU_DATA.format(split)) for split in TRAINED_ON)
+    return any(name.endswith(spare) and os.path.exists(name.removesuffix(spare) + first) for spare, first in pairs)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a folder lacks
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder that llm.c is to be started in, and what was found in all."""
+
+    path: str
+    found: Found
+    tokenizers: Mapping[str, TokenizerFacts]
+    models: Mapping[str, ModelFacts]
+    run: Run
+
+    def at(self, place: str) -> str:
+        return os.path.join(self.path, place)
+
+    def has(self, place: str) -> bool:
+        return os.path.lexists(self.at(place))
+
+    def data(self, split: str) -> str | None:
+        """What llm.c reads for a split on the CPU: tiny Shakespeare if it is there, or else TinyStories."""
+        places = (CPU_DATA.format(split), STORIES_DATA.format(split))
+        return next((self.at(place) for place in places if os.path.exists(self.at(place))), None)
+
+    @property
+    def has_data(self) -> bool:
+        return any(self.has(data.format(split)) for data in (CPU_DATA, STORIES_DATA) for split in TRAINED_ON)
+
+    @property
+    def has_model(self) -> bool:
+        return any(map(self.has, MODEL_TYPES))
+
+
+def folder_faults(
+    found: Found, tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts], run: Run
+) -> Iterator[Finding]:
+    """What is missing in folders that llm.c is to be started in: those with something at a place of llm.c."""
+    for path in found.folders:
+        folder = _Folder(path, found, tokenizers, models, run)
+        if any(map(folder.has, PLACES)):
+            for look in (_tokenizer_fault, _data_fault, _model_fault):
+                yield from look(folder)
+
+
+def _tokenizer_fault(folder: _Folder) -> Iterator[Finding]:
+    if not os.path.exists(folder.at(TOKENIZER_NAME)) and (folder.has_model or folder.has_data):
+        effect = "starts its samples from a random id, and prints ids for their text, or aborts"
+        remedy = "copy the tokenizer.bin that was written with the shards"
+        yield Finding(folder.at(TOKENIZER_NAME), "is missing", effect, remedy)
+
+
+def _data_fault(folder: _Folder) -> Iterator[Finding]:
+    """With -i and -j the CUDA trainer reads other shards."""
+    is_for_cpu = folder.has("gpt2_124M.bin")
+    missing = [folder.at(CPU_DATA.format(split)) for split in TRAINED_ON if folder.data(split) is None]
+    missing = [path for path in missing if not os.path.islink(path)]  # a link to nothing is a fault already
+    if missing and (folder.has_data or folder.has_model):
+        effect = "aborts on the CPU, and on CUDA unless -i and -j name other shards"
+        finding = Finding(missing[0], "is missing", effect, "link a shard there")
+        yield finding.unless(folder.run.is_cuda or not (is_for_cpu or folder.has_data))
+
+
+def _model_fault(folder: _Folder) -> Iterator[Finding]:
+    """With -e the CUDA trainer takes another model."""
+    if folder.has_model:
+        return
+    inside = [path for path in folder.models if path.startswith(os.path.join(folder.path, ""))]
+    facts = folder.tokenizers.get(folder.at(TOKENIZER_NAME))
+    if inside:
+        place = next(name for name, dtype in MODEL_TYPES.items() if dtype == folder.models[inside[0]].dtype)
+        effect = f"aborts, unless it is the CUDA trainer with -e {os.path.relpath(inside[0], folder.path)}"
+        finding = Finding(folder.at(place), "is missing", effect, f"link {inside[0]} there")
+        yield finding.unless(folder.run.is_cuda or place != "gpt2_124M.bin" or not folder.has_data)
+    elif facts is not None and facts.vocab_size != _GPT2_TOKENS:
+        fault = f"there is no checkpoint for the {facts.vocab_size} tokens of {TOKENIZER_NAME}"
+        remedy = f"pybpe llmc checkpoint new -t {folder.at(TOKENIZER_NAME)}"
+        effect = "aborts on the CPU, and has no other way to learn V on CUDA"
+        yield Finding(folder.path, fault, effect, remedy)
+    elif folder.has_data:
+        effect = "aborts, unless it is the CUDA trainer with -e d12 or the like"
+        yield Finding(folder.at("gpt2_124M.bin"), "is missing", effect, "put a checkpoint there").unless(
+            folder.run.is_cuda
+        )
+
+
+# ----------------------------------------------------------------------------------------------------
+# Which split lies where
+
+
+def split_faults(found: Found, shards: Mapping[str, ShardFacts], splits: Mapping[str, str]) -> Iterator[Finding]:
+    """A name of one split that leads to a shard of another, and one shard for both.
+
+    Args:
+        splits: what a manifest says: the split of a file, by its real path or its SHA-256.
+    """
+    by_real = {os.path.realpath(path): path for path in shards}
+    for root in found.folders:
+        for data in (CPU_DATA, STORIES_DATA):
+            paths = {split: os.path.join(root, data.format(split)) for split in TRAINED_ON}
+            real = {split: by_real.get(os.path.realpath(path)) for split, path in paths.items() if os.path.exists(path)}
+            if len(real) == 2 and _is_same(real["train"], real["val"], shards):
+                fault = f"is the same as {paths['train']}"
+                effect = "validates on what it trains on: the validation loss says nothing"
+                yield Finding(paths["val"], fault, effect, "put a shard of the val split there")
+                continue
+            for split, target in real.items():
+                yield from _split_fault(paths[split], split, target, splits)
+
+
+def _is_same(a: str | None, b: str | None, shards: Mapping[str, ShardFacts]) -> bool:
+    if a is None or b is None:
+        return False
+    return a == b or (shards[a] == shards[b] and filecmp.cmp(a, b, shallow=False))
+
+
+def _split_fault(path: str, split: str, target: str | None, splits: Mapping[str, str]) -> Iterator[Finding]:
+    other = None if target is None else splits.get(os.path.realpath(target)) or split_of(os.path.realpath(target))
+    if other is not None and other != split:
+        done = "trains" if split == "train" else "validates"
+        effect = f"{done} on what was set apart as {other}"
+        yield Finding(path, f"leads to a shard of the {other} split", effect, f"put a shard of the {split} split there")

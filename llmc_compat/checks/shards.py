@@ -1,0 +1,89 @@
+"""Token shards, each by itself. llm.c reads them in dataloader_load_shard_ (llmc/dataloader.h)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from pybpe import _binding
+
+from .finding import Finding, Run
+
+MAGICS = (20240520, 20240801)
+REMEDY = "write it again with pybpe binarize"
+
+_READ_TOKENS = 1 << 22
+_SPLIT = re.compile(r".*(?:^|[_-])(train|val|test)(?:[_-].*)?\.bin", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """A shard.
+
+    Attributes:
+        tokens: how many.
+        id_bytes: of one token: 2 or 4.
+        lowest, highest: ids; -1 if there is none.
+        present: of the ids that were asked for, those that it has.
+    """
+
+    tokens: int
+    id_bytes: int
+    lowest: int
+    highest: int
+    present: frozenset[int]
+
+
+def read_shard_facts(path: str, wanted: Collection[int] = ()) -> ShardFacts:
+    """Raises FileError, FormatError."""
+    shard = _binding.Shard(path)
+    lowest, highest = -1, -1
+    present: set[int] = set()
+    for start in range(0, len(shard), _READ_TOKENS):
+        ids = shard.read(start, min(_READ_TOKENS, len(shard) - start))
+        low, high = int(ids.min()), int(ids.max())
+        lowest, highest = (low if lowest < 0 else min(lowest, low)), max(highest, high)
+        present |= {i for i in wanted if i not in present and low <= i <= high and bool((ids == i).any())}
+    return ShardFacts(len(shard), shard.id_bytes, lowest, highest, frozenset(present))
+
+
+def split_of(path: str) -> str | None:
+    """The split that the name of a shard says: train, val, test, or None."""
+    match = _SPLIT.fullmatch(os.path.basename(path))
+    return match[1] if match else None
+
+
+def shard_faults(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
+    """What is wrong with a shard."""
+    yield from _type_fault(path, facts)
+    yield from _bytes_fault(path)
+    yield from _tokens_fault(path, facts, run)
+    yield from _constant_fault(path, facts)
+
+
+def _type_fault(path: str, facts: ShardFacts) -> Iterator[Finding]:
+    if facts.id_bytes != 2:
+        effect = "aborts with 'Bad magic' (only its train_llama3.py reads them)"
+        yield Finding(path, "uint32 tokens", effect, "use a vocabulary of at most 65536 tokens, and dtype uint16")
+
+
+def _bytes_fault(path: str) -> Iterator[Finding]:
+    size = os.path.getsize(path)
+    if size > _binding.SHARD_MAX_BYTES:
+        effect = "aborts at the first batch beyond 2 GiB, since it seeks with a 32-bit int"
+        yield Finding(path, f"{size} bytes", effect, "write smaller shards: --shard-tokens")
+
+
+def _tokens_fault(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
+    """llm.c opens no test split by itself."""
+    if facts.tokens < run.batch.min_tokens and (split_of(path) != "test" or not facts.tokens):
+        fault = f"{facts.tokens} tokens, and {run.batch.needs()} are needed"
+        yield Finding(path, fault, "aborts", run.batch.largest_fit(facts.tokens))
+
+
+def _constant_fault(path: str, facts: ShardFacts) -> Iterator[Finding]:
+    if facts.tokens > 1 and facts.lowest == facts.highest:
+        fault = f"all {facts.tokens} tokens are the id {facts.lowest}"
+        yield Finding(path, fault, "trains on nothing else, which is nonsense", REMEDY)

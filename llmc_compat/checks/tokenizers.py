@@ -1,0 +1,126 @@
+"""tokenizer.bin, by itself. llm.c reads it in tokenizer_init (llmc/tokenizer.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pybpe import Tokenizer
+from pybpe.errors import Error, FormatError
+from pybpe.model import END_OF_TEXT
+from pybpe.pretokenize import open_input
+
+from .finding import WARNING, Finding
+
+MAGIC = 20240328
+HEADER_BYTES = 1024
+REMEDY = "write it again with save_bin or pybpe export"
+
+_GPT2_TOKENS = 50257
+_TRAILER_MARK = 0x50425950  # in the header: our merges and pattern follow the tokens
+
+
+@dataclass(frozen=True)
+class TokenizerFacts:
+    """A tokenizer.bin as llm.c reads it.
+
+    Attributes:
+        version: 1 or 2.
+        eot: the id that starts each sample.
+        tokens: the bytes of each id.
+        rest: how many bytes follow the tokens.
+        is_complete: whether these should be our merges and pattern, which llm.c does not read.
+    """
+
+    version: int
+    eot: int
+    tokens: list[bytes] = field(repr=False)
+    rest: int = 0
+    is_complete: bool = False
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return len(self.tokens)
+
+
+def read_tokenizer(path: str) -> TokenizerFacts:
+    """Raises FileError, FormatError."""
+    import numpy
+
+    with open_input(path) as stream:
+        raw = stream.read()
+    if len(raw) < HEADER_BYTES:
+        raise FormatError(f"{path}: {len(raw)} bytes are no tokenizer: its header alone has {HEADER_BYTES}", len(raw))
+    _, version, vocab_size, eot, mark = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=5))
+    if version not in (1, 2):
+        raise FormatError(f"{path}: version {version}, expected 2", 4)
+    if vocab_size < 1:
+        effect = "aborts" if vocab_size else "prints 'invalid token id' for every token of a sample"
+        raise FormatError(f"{path}: {vocab_size} tokens in the header; llm.c {effect}", 8)
+    tokens = []
+    at = HEADER_BYTES
+    for i in range(vocab_size):
+        length = raw[at] if at < len(raw) else None
+        if length == 0:
+            raise FormatError(f"{path}: the token {i} at byte {at} is empty", at)
+        if length is None or at + 1 + length > len(raw):
+            raise FormatError(f"{path}: ends at byte {len(raw)}, in the token {i} of {vocab_size}", len(raw))
+        tokens.append(raw[at + 1 : at + 1 + length])
+        at += 1 + length
+    eot = _GPT2_TOKENS - 1 if version == 1 else eot
+    return TokenizerFacts(version, eot, tokens, len(raw) - at, mark == _TRAILER_MARK)
+
+
+def tokenizer_faults(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    """What is wrong with a tokenizer."""
+    for look in (_version_fault, _end_fault, _repeated_fault, _rest_fault, _damage_fault):
+        yield from look(path, facts)
+
+
+def _version_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    if facts.version == 1 and facts.vocab_size != _GPT2_TOKENS:
+        fault = f"version 1 with {facts.vocab_size} tokens"
+        yield Finding(path, fault, f"aborts, since it takes {_GPT2_TOKENS} for granted", "save it as version 2")
+
+
+def _end_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    """Samples start from the end-of-text token."""
+    if facts.version == 1 and facts.vocab_size != _GPT2_TOKENS:
+        return
+    expected = END_OF_TEXT.encode()  # in files of ours it may have another name; they have a checksum
+    if not 0 <= facts.eot < facts.vocab_size:
+        fault = f"end of text is the id {facts.eot}, and there are {facts.vocab_size} tokens"
+        effect = "aborts when it starts a sample from it, unless the model has this id"
+        yield Finding(path, fault, effect, f"train the tokenizer with the special token {END_OF_TEXT}")
+    elif not facts.is_complete and expected in facts.tokens and facts.tokens[facts.eot] != expected:
+        found = facts.tokens[facts.eot].decode("utf-8", "replace")
+        fault = f"end of text is the id {facts.eot}, which is {found!r}, not {END_OF_TEXT}"
+        yield Finding(path, fault, "starts its samples from that token", REMEDY, WARNING)
+
+
+def _repeated_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    """One of two equal tokens is in the place of another."""
+    first: dict[bytes, int] = {}
+    for i, token in enumerate(facts.tokens):
+        if first.setdefault(token, i) != i:
+            fault = f"the tokens {first[token]} and {i} are the same"
+            yield Finding(path, fault, "prints the same for both", f"if that is not meant, {REMEDY}", WARNING)
+            return
+
+
+def _rest_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    if facts.rest and not facts.is_complete:
+        fault = f"{facts.rest} bytes follow the {facts.vocab_size} tokens"
+        effect = "does not read them; it lacks tokens if the number in the header is too small"
+        yield Finding(path, fault, effect, REMEDY, WARNING)
+
+
+def _damage_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
+    """With merges and pattern after the tokens there is a checksum of all."""
+    try:
+        Tokenizer.from_file(path)
+    except Error as error:
+        if facts.is_complete:
+            fault = str(error).removeprefix(f"{path}: ")
+            yield Finding(path, fault, "reads its tokens all the same", "save it again with pybpe")

@@ -1,0 +1,772 @@
+"""Faults of llm.c's files: each is a change to a sound workspace, with what `pybpe llmc check` must say about it, and
+what llm.c's CPU trainer does with it.
+
+test_llmc_check.py compares `check` with this table. tests/llmc_verdicts.py compares the table with the real llm.c.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+from texts import english
+
+import pybpe
+from llmc_compat import chat, evals
+from llmc_compat.gpt2_config import GPT2Config
+from llmc_compat.initialization import write_random_checkpoint
+from llmc_compat.shards import read_shard, write_shard
+from llmc_compat.workspace import make_workspace
+
+Damage = Callable[[Path], object]
+
+TOKENIZER, MODEL = "gpt2_tokenizer.bin", "gpt2_124M.bin"
+TRAIN, VAL, TEST = (f"data/corpus_{split}_000000.bin" for split in ("train", "val", "test"))
+EVALS, MASK, TALKS = "evals.bin", "chat/chat_train_000000.mask", "chat/chat_train_000000.bin"
+CPU_TRAIN, CPU_VAL = (f"dev/data/tinyshakespeare/tiny_shakespeare_{split}.bin" for split in ("train", "val"))
+STORIES_TRAIN, STORIES_VAL = (f"dev/data/tinystories/TinyStories_{split}.bin" for split in ("train", "val"))
+EVAL_PLACE = "dev/data/hellaswag/hellaswag_val.bin"
+V, VP, C = 400, 512, 8
+HEADER = 1024
+
+
+def make_sound(folder: Path) -> Path:
+    """A workspace with evals and conversations, and without a fault."""
+    (folder / "text.txt").write_text(english()[:60_000])
+    work = folder / "work"
+    made = make_workspace(
+        folder / "text.txt", work, vocab_size=V, layers=1, heads=2, channels=C, context=64, progress=False
+    )
+    assert made.config == GPT2Config(V, VP, 64, 1, 2, C)
+    example = evals.Example([300], [[301], [302], [303], [304]], 0)
+    evals.write_eval(work / EVALS, [example] * 6)
+    talk = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": english()[:3000]}]}
+    (folder / "talks.jsonl").write_text(json.dumps(talk))
+    chat.write_chat(made.tokenizer, [folder / "talks.jsonl"], work / "chat", splits=[1])
+    return work
+
+
+# ------------------------------------------------------------------------------------------------------
+# Kinds of damage
+
+
+def patch(name: str, offset: int, *values: int, size: int = 4) -> Damage:
+    """Other integers at an offset."""
+
+    def damage(work: Path) -> None:
+        with open(work / name, "r+b") as stream:
+            stream.seek(offset)
+            stream.write(b"".join(v.to_bytes(size, "little", signed=v < 0) for v in values))
+
+    return damage
+
+
+def floats(name: str, offset: int, *values: float) -> Damage:
+    """Other weights at an offset."""
+    return patch(name, offset, *struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *values)))
+
+
+def resize(name: str, change: int) -> Damage:
+    """Fewer bytes, or zeros after the last."""
+    return lambda work: os.truncate(work / name, (work / name).stat().st_size + change)
+
+
+def cut(name: str, size: int) -> Damage:
+    """So many bytes."""
+    return lambda work: os.truncate(work / name, size)
+
+
+def swap_bytes(name: str, width: int = 4, start: int = 0, end: int | None = None) -> Damage:
+    """Big-endian numbers."""
+
+    def damage(work: Path) -> None:
+        raw = bytearray((work / name).read_bytes())
+        stop = len(raw) if end is None else end
+        stop -= (stop - start) % width
+        raw[start:stop] = numpy.frombuffer(raw[start:stop], f">u{width}").astype(f"<u{width}").tobytes()
+        (work / name).write_bytes(raw)
+
+    return damage
+
+
+def remove(*names: str) -> Damage:
+    """Files, links or folders that are not there."""
+
+    def damage(work: Path) -> None:
+        for name in names:
+            path = work / name
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    return damage
+
+
+def folder(name: str) -> Damage:
+    """A folder in the place of a file."""
+    return steps(remove(name), lambda work: (work / name).mkdir())
+
+
+def pipe(name: str) -> Damage:
+    """A named pipe in the place of a file."""
+    return steps(remove(name), lambda work: os.mkfifo(work / name))
+
+
+def link(name: str, target: str) -> Damage:
+    """A link to another file, or to none."""
+
+    def damage(work: Path) -> None:
+        if (work / name).is_symlink() or (work / name).exists():
+            (work / name).unlink()
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(os.path.relpath(work / target, (work / name).parent), work / name)
+
+    return damage
+
+
+def swap(a: str, b: str) -> Damage:
+    """Each in the place of the other."""
+
+    def damage(work: Path) -> None:
+        (work / a).rename(work / "swapping")
+        (work / b).rename(work / a)
+        (work / "swapping").rename(work / b)
+
+    return damage
+
+
+def move(old: str, new: str) -> Damage:
+    """Under another name."""
+
+    def damage(work: Path) -> None:
+        (work / new).parent.mkdir(parents=True, exist_ok=True)
+        (work / old).rename(work / new)
+
+    return damage
+
+
+def copy(old: str, new: str) -> Damage:
+    """A copy in the place of another file, which may be a link."""
+
+    def damage(work: Path) -> None:
+        raw = (work / old).read_bytes()
+        if (work / new).is_symlink():
+            (work / new).unlink()
+        (work / new).parent.mkdir(parents=True, exist_ok=True)
+        (work / new).write_bytes(raw)
+
+    return damage
+
+
+def steps(*damages: Damage) -> Damage:
+    """One after the other."""
+
+    def damage(work: Path) -> None:
+        for each in damages:
+            each(work)
+
+    return damage
+
+
+def write(name: str, data: bytes) -> Damage:
+    """Other bytes."""
+    return lambda work: (work / name).write_bytes(data)
+
+
+def tokens(name: str, count: int, value: int | None = None) -> Damage:
+    """A shard with so many tokens."""
+
+    def damage(work: Path) -> None:
+        ids = numpy.arange(count) % 300 if value is None else numpy.full(count, value)
+        (work / name).parent.mkdir(exist_ok=True)
+        write_shard(work / name, ids.astype(numpy.uint16))
+
+    return damage
+
+
+def model(
+    vocab_size: int = V,
+    padded: int = VP,
+    context: int = 64,
+    dtype: str = "fp32",
+    name: str = MODEL,
+    layers: int = 1,
+    heads: int = 2,
+    channels: int = C,
+) -> Damage:
+    """Another checkpoint."""
+    config = GPT2Config(vocab_size, padded, context, layers, heads, channels)
+    return lambda work: write_random_checkpoint(work / name, config, dtype=dtype)
+
+
+def field(index: int, value: int) -> Damage:
+    """Another number in the model's header: 2 maxT, 3 V, 4 L, 5 NH, 6 C, 7 Vp."""
+    return patch(MODEL, 4 * index, value)
+
+
+def parameters(padded: int = VP, context: int = 64, layers: int = 1) -> int:
+    """How many weights llm.c reads for such a header."""
+    return (padded + context + 2) * C + layers * (12 * C * C + 13 * C)
+
+
+def fit(**sizes: int) -> Damage:
+    """A file that has just the weights that llm.c reads for such a header."""
+    return cut(MODEL, HEADER + 4 * parameters(**sizes))
+
+
+def without_trailer(work: Path) -> None:
+    """As llm.c's own scripts write tokenizers: no merges after the tokens."""
+    for path in (work / TOKENIZER, work / "data" / "tokenizer.bin"):
+        raw = bytearray(path.read_bytes())
+        end = HEADER
+        for _ in range(V):
+            end += 1 + raw[end]
+        raw[16:28] = bytes(12)
+        path.write_bytes(raw[:end])
+
+
+def swap_tokens(work: Path) -> None:
+    """Two tokens of one length change places."""
+    raw = bytearray((work / TOKENIZER).read_bytes())
+    at, places = HEADER, {}
+    for i in range(V):
+        places[i] = at
+        at += 1 + raw[at]
+    a, b = places[20], places[21]
+    raw[a : a + 2], raw[b : b + 2] = raw[b : b + 2], raw[a : a + 2]
+    (work / TOKENIZER).write_bytes(raw)
+
+
+def other_tokenizer(work: Path) -> None:
+    """One that was trained on another text."""
+    pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save_bin(
+        work / TOKENIZER
+    )
+
+
+def repeat_token(work: Path) -> None:
+    """The token 21 is spelled as 20."""
+    raw = bytearray((work / TOKENIZER).read_bytes())
+    at = HEADER
+    for _ in range(20):
+        at += 1 + raw[at]
+    raw[at + 2 : at + 4] = raw[at : at + 2]
+    (work / TOKENIZER).write_bytes(raw)
+
+
+def without_end(work: Path) -> None:
+    """A shard of the same length without <|endoftext|>."""
+    ids = read_shard(work / TRAIN)
+    write_shard(work / TRAIN, numpy.where(ids == 0, 20, ids).astype(numpy.uint16))
+
+
+def no_weights(work: Path) -> None:
+    """No weight but zero."""
+    os.truncate(work / MODEL, HEADER)
+    os.truncate(work / MODEL, HEADER + 4 * parameters())
+
+
+def rename_shards(work: Path) -> None:
+    """Numbers without zeros before them."""
+    for old, new in (("000000", "2"), ("000001", "10")):
+        shutil.copy(work / TRAIN, work / f"data/row_{old}.bin")
+        (work / f"data/row_{old}.bin").rename(work / f"data/row_{new}.bin")
+
+
+def long_example(work: Path) -> None:
+    """An example that is longer than the model's context."""
+    evals.write_eval(work / EVALS, [evals.Example([1] * 60, [[1] * 4] * 4, 0)])
+
+
+# ------------------------------------------------------------------------------------------------------
+# The table
+
+ABORTS, NONSENSE, SAME, HANGS = "aborts", "nonsense", "same", "hangs"
+LOST = "is missing"
+
+
+class Row(NamedTuple):
+    """One fault.
+
+    Attributes:
+        damage: makes it.
+        file: that check names.
+        fault, effect, remedy: regular expressions for what it says.
+        cpu: what train_gpt2 does when it is started in the folder: "aborts", "hangs"; "nonsense": runs to the end with
+            other losses than in the sound folder, or other samples; "same": with the same.
+        severity: "error", "warning", or "none" if check is to find nothing.
+    """
+
+    damage: Damage
+    file: str
+    fault: str
+    effect: str
+    remedy: str = ""
+    cpu: str = ABORTS
+    severity: str = "error"
+
+
+KIND = ", and llm.c looks for {} under this name"
+A_TOKENIZER, A_MODEL, A_SHARD = (KIND.format(kind) for kind in ("a tokenizer", "a model checkpoint", "a token shard"))
+LNFW = HEADER + 4 * (parameters() - 2 * C)
+LN1W = HEADER + 4 * C * (VP + 64)
+NAN = float("nan")
+
+TOKENIZER_FAULTS = {
+    "no tokenizer": Row(remove(TOKENIZER), TOKENIZER, LOST, "random id, and prints ids", "copy", NONSENSE),
+    "tokenizer is empty": Row(cut(TOKENIZER, 0), TOKENIZER, "is empty" + A_TOKENIZER, "^aborts", "write it again"),
+    "tokenizer is a folder": Row(folder(TOKENIZER), TOKENIZER, "is a folder" + A_TOKENIZER, "^aborts", "put a tok"),
+    "tokenizer is a pipe": Row(pipe(TOKENIZER), TOKENIZER, "is no regular file", "^waits", "put a tokenizer", HANGS),
+    "tokenizer is a model": Row(
+        link(TOKENIZER, MODEL), TOKENIZER, "is a model checkpoint" + A_TOKENIZER, "^aborts", "put a tokenizer there"
+    ),
+    "tokenizer is a shard": Row(link(TOKENIZER, TRAIN), TOKENIZER, "is a token shard" + A_TOKENIZER, "^aborts"),
+    "tokenizer is text": Row(
+        copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is that of no file", "^aborts"
+    ),
+    "tokenizer leads nowhere": Row(link(TOKENIZER, "none"), TOKENIZER, LOST, "random id", "copy", NONSENSE),
+    "tokenizer magic": Row(patch(TOKENIZER, 0, 0x0134C5D8), TOKENIZER, "magic 20235736 is", "^aborts", "write it"),
+    "tokenizer big-endian": Row(
+        swap_bytes(TOKENIZER, 4, 0, HEADER), TOKENIZER, "a tokenizer with big-endian", "^aborts", "little-endian"
+    ),
+    "tokenizer version 0": Row(patch(TOKENIZER, 4, 0), TOKENIZER, "version 0, expected 2", "^aborts", "save_bin"),
+    "tokenizer version 1": Row(patch(TOKENIZER, 4, 1), TOKENIZER, "version 1 with 400", "^aborts", "version 2"),
+    "tokenizer version 3": Row(patch(TOKENIZER, 4, 3), TOKENIZER, "version 3, expected 2", "^aborts", "save_bin"),
+    "tokenizer version -1": Row(patch(TOKENIZER, 4, -1), TOKENIZER, "version -1, expected 2", "^aborts", "save_bin"),
+    "tokenizer without tokens": Row(
+        patch(TOKENIZER, 8, 0), TOKENIZER, "0 tokens in the header", "prints 'invalid token id'", "save_bin", NONSENSE
+    ),
+    "tokenizer V -1": Row(patch(TOKENIZER, 8, -1), TOKENIZER, "-1 tokens in the header", "^aborts", "save_bin"),
+    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "the token 401 at byte", "^aborts", "save_bin"),
+    "tokenizer V one too large": Row(
+        patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, and .* has 401 tokens", "^aborts at the first id", cpu=SAME
+    ),
+    "tokenizer V one too large, without trailer": Row(
+        steps(without_trailer, patch(TOKENIZER, 8, V + 1)), TOKENIZER, "ends at byte .* token 400 of 401", "^aborts"
+    ),
+    "tokenizer V too small": Row(
+        steps(without_trailer, patch(TOKENIZER, 8, V - 1)),
+        TOKENIZER,
+        "9 bytes follow the 399 tokens",
+        "does not read",
+        "save_bin",
+        SAME,
+        "warning",
+    ),
+    "tokenizer with a tail": Row(
+        steps(without_trailer, resize(TOKENIZER, 10)),
+        TOKENIZER,
+        "10 bytes follow the 400 tokens",
+        "does not read",
+        "save_bin",
+        SAME,
+        "warning",
+    ),
+    "tokenizer V largest": Row(patch(TOKENIZER, 8, 2**31 - 1), TOKENIZER, "is empty", "^aborts", "save_bin"),
+    "eot beyond V": Row(patch(TOKENIZER, 12, V), TOKENIZER, "is the id 400", "^aborts when it starts", "<.endoftext.>"),
+    "eot -1": Row(patch(TOKENIZER, 12, -1), TOKENIZER, "is the id -1", "^aborts when it starts", "<.endoftext.>"),
+    "eot is another token": Row(
+        steps(without_trailer, patch(TOKENIZER, 12, 5)),
+        TOKENIZER,
+        r"id 5, which is '<\|user\|>'",
+        "from that token",
+        "",
+        SAME,
+        "warning",
+    ),
+    "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
+    "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "500 bytes are no tokenizer", "^aborts"),
+    "tokenizer header alone": Row(cut(TOKENIZER, HEADER), TOKENIZER, "ends at byte 1024, in the token 0", "^aborts"),
+    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, in the token", "^aborts", "save_bin"),
+    "tokenizer lacks a byte": Row(
+        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "in the token 399 of 400", "^aborts", "save_bin"
+    ),
+    "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "reads its tokens all the same", "again", NONSENSE),
+    "tokens swapped, without trailer": Row(
+        steps(without_trailer, swap_tokens),
+        TOKENIZER,
+        "is not the tokenizer that encoded",
+        "as other text",
+        "copy",
+        NONSENSE,
+    ),
+    "a token twice": Row(
+        steps(without_trailer, copy("data/tokenizer.bin", TOKENIZER), repeat_token),
+        TOKENIZER,
+        "tokens 20 and 21 are the same",
+        "prints the same",
+        "save_bin",
+        NONSENSE,
+        "warning",
+    ),
+    "trailer cut off": Row(
+        resize(TOKENIZER, -5),
+        TOKENIZER,
+        "bytes behind its tokens",
+        "reads its tokens all the same",
+        "save it again",
+        SAME,
+    ),
+    "another tokenizer": Row(
+        other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples as other text", "copy the", NONSENSE
+    ),
+}
+
+MODEL_FAULTS = {
+    "no model": Row(remove(MODEL), "", "no checkpoint for the 400 tokens", "^aborts on the CPU", "new -t"),
+    "model elsewhere": Row(move(MODEL, "model.bin"), MODEL, LOST, "^aborts, unless .* -e model.bin", "link"),
+    "model is empty": Row(cut(MODEL, 0), MODEL, "is empty" + A_MODEL, "^aborts: 'Bad magic'", "write it again"),
+    "model is a folder": Row(folder(MODEL), MODEL, "is a folder" + A_MODEL, "^aborts", "put a model"),
+    "model is a pipe": Row(pipe(MODEL), MODEL, "is no regular file" + A_MODEL, "^waits", "put a model", HANGS),
+    "model is a tokenizer": Row(link(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
+    "model is a shard": Row(link(MODEL, TRAIN), MODEL, "is a token shard" + A_MODEL, "^aborts"),
+    "model and tokenizer swapped": Row(swap(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
+    "model leads nowhere": Row(link(MODEL, "none"), MODEL, "does not exist", "finds no such file", "link"),
+    "model in its header": Row(cut(MODEL, 100), MODEL, "100 bytes are no checkpoint", "^aborts", "write it again"),
+    "model header alone": Row(cut(MODEL, HEADER), MODEL, "1024 bytes, expected 23008", "^aborts, since", "write"),
+    "model cut off": Row(cut(MODEL, 5000), MODEL, "5000 bytes, expected 23008", "^aborts, since weights", "write"),
+    "model lacks a weight": Row(resize(MODEL, -4), MODEL, "23004 bytes, expected 23008", "^aborts", "write it again"),
+    "model has a weight more": Row(
+        resize(MODEL, 4), MODEL, "23012 bytes, expected 23008", "does not read the last", "write it again", SAME
+    ),
+    "model magic": Row(field(0, 0), MODEL, "magic 0 is that of no file", "^aborts: 'Bad magic'", "write it again"),
+    "model big-endian": Row(
+        swap_bytes(MODEL, 4, 0, HEADER), MODEL, "a model checkpoint with big-endian", "^aborts", "little-endian"
+    ),
+    "Llama 3": Row(field(0, 20240803), MODEL, "is a checkpoint of train_llama3.py" + A_MODEL, "^aborts", "put a model"),
+    **{
+        f"model version {version}": Row(
+            field(1, version), MODEL, f"version {version}, expected 3 .* or 5", "^aborts", "write it again"
+        )
+        for version in (0, 1, 2, 4, 6, -1)
+    },
+    "model version 5 over fp32": Row(field(1, 5), MODEL, "is bf16, and under this name .* fp32", "Bad version"),
+    "bf16 under the name of fp32": Row(
+        model(dtype="bf16"), MODEL, "is bf16, and under this name .* fp32", "^aborts: 'Bad version'", "--dtype fp32"
+    ),
+    "maxT 0": Row(field(2, 0), MODEL, "maxT is 0", "positions, and trains on nonsense", "write it again", NONSENSE),
+    "maxT 0 in full": Row(
+        steps(field(2, 0), fit(context=0)), MODEL, "maxT is 0", "positions, and trains on nonsense", "", NONSENSE
+    ),
+    "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense, or aborts", "", NONSENSE),
+    "maxT least": Row(field(2, -(2**31)), MODEL, "maxT is -2147483648", "trains on nonsense, or aborts"),
+    "maxT largest": Row(field(2, 2**31 - 1), MODEL, "23008 bytes, expected 687", "^aborts, since weights"),
+    "maxT too large": Row(field(2, 65), MODEL, "23008 bytes, expected 23040", "^aborts, since weights"),
+    "maxT too small": Row(field(2, 63), MODEL, "23008 bytes, expected 22976", "shifted weights", "", NONSENSE),
+    "short context": Row(
+        model(context=32), MODEL, "maxT is 32, and T 64", "takes other weights", "use -t 32", NONSENSE
+    ),
+    "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
+    "V -1": Row(field(3, -1), MODEL, "V is -1 in its header", "^aborts at the first id or sample", "write it again"),
+    "V largest": Row(field(3, 2**31 - 1), MODEL, "Vp is 512, below V 2147483647", "^reads beyond .* crashes"),
+    "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
+    "V below the tokenizer's": Row(
+        model(V - 1), MODEL, "V is 399, and .*has 400 tokens", "^aborts", "for this tokenizer"
+    ),
+    "V above the tokenizer's": Row(
+        model(V + 1), MODEL, "V is 401, and .*has 400", "invalid token id", "this tokenizer", NONSENSE
+    ),
+    "L 0": Row(field(4, 0), MODEL, "L is 0", "nonsense without layers", "", NONSENSE),
+    "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "without layers", "", NONSENSE),
+    "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
+    "L too large": Row(field(4, 2), MODEL, "23008 bytes, expected 26496", "^aborts, since weights"),
+    "L largest": Row(field(4, 2**31 - 1), MODEL, "23008 bytes, expected 7490422980256", "^aborts, since weights"),
+    "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
+    "NH -1": Row(field(5, -1), MODEL, "NH is -1", "^crashes"),
+    "NH does not divide C": Row(
+        field(5, 3), MODEL, "NH is 3, which does not divide C 8", "^trains on nonsense: 2 channels", "", NONSENSE
+    ),
+    "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, since its heads", "", NONSENSE),
+    "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "or lacks the memory"),
+    "C 0": Row(field(6, 0), MODEL, "C is 0", "^trains on nonsense, or aborts", "", NONSENSE),
+    "C -1": Row(field(6, -1), MODEL, "C is -1", "^trains on nonsense, or aborts"),
+    "C too small": Row(field(6, 4), MODEL, "23008 bytes, expected 11248", "shifted weights", "", NONSENSE),
+    "C odd": Row(field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense: 1 chan", "", NONSENSE),
+    "C too large": Row(field(6, 16), MODEL, "23008 bytes, expected 51136", "^aborts, since weights"),
+    "C largest": Row(field(6, 2**31 - 1), MODEL, "23008 bytes, expected 2213", "^aborts, since weights"),
+    "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
+    "Vp -1": Row(field(7, -1), MODEL, "Vp is -1", "nan and aborts, or"),
+    "Vp below V": Row(
+        steps(field(7, V - 1), fit(padded=V - 1)),
+        MODEL,
+        "Vp is 399, below V 400",
+        "or trains on nonsense",
+        "",
+        NONSENSE,
+    ),
+    "Vp too small": Row(field(7, 511), MODEL, "23008 bytes, expected 22976", "shifted weights", "", NONSENSE),
+    "Vp too large": Row(field(7, 513), MODEL, "23008 bytes, expected 23040", "^aborts, since weights"),
+    "Vp largest": Row(field(7, 2**31 - 1), MODEL, "23008 bytes, expected 6871", "^aborts, since weights"),
+    "odd padding": Row(
+        model(padded=V + 3),
+        MODEL,
+        "Vp is 403, not a multiple of 4",
+        "on CUDA, and aborts",
+        "--pad 128",
+        SAME,
+        "warning",
+    ),
+    "odd channels": Row(
+        model(heads=1, channels=6),
+        MODEL,
+        "C is 6, not a multiple of 4",
+        "on CUDA, and aborts",
+        "--channels",
+        NONSENSE,
+        "warning",
+    ),
+    "padding in use": Row(
+        floats(MODEL, HEADER + 4 * C * V, *[1.0] * C),
+        MODEL,
+        "rows 400 to 512 of wte are not zero",
+        "norm explodes",
+        "resize",
+        SAME,
+        "warning",
+    ),
+    "NaN in wte": Row(
+        floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains", "take"
+    ),
+    "NaN in the padding": Row(floats(MODEL, HEADER + 4 * C * V, NAN), MODEL, "has Inf or NaN in wte", "loss of nan"),
+    "Inf in lnfw": Row(
+        floats(MODEL, LNFW, float("inf")), MODEL, "has Inf or NaN in lnfw", "loss of nan or inf", "take"
+    ),
+    "-Inf in wpe": Row(
+        floats(MODEL, HEADER + 4 * C * VP, -float("inf")), MODEL, "has Inf or NaN in wpe", "loss of nan"
+    ),
+    "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "take"),
+    "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "take", NONSENSE),
+    "weights big-endian": Row(swap_bytes(MODEL, 4, HEADER), MODEL, "has Inf or NaN in wte", "loss of nan"),
+    "all weights zero": Row(no_weights, MODEL, "all weights are zero", "never changes", "write it again", NONSENSE),
+    "wte zero": Row(
+        floats(MODEL, HEADER, *[0.0] * VP * C),
+        MODEL,
+        "all of wte is zero",
+        "trains from there",
+        "",
+        NONSENSE,
+        "warning",
+    ),
+    "ln1w zero": Row(
+        floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from there", "", NONSENSE, "warning"
+    ),
+}
+
+DATA_FAULTS = {
+    "no dev/": Row(remove("dev"), CPU_TRAIN, LOST, "^aborts on the CPU, and on CUDA unless -i", "link a shard"),
+    "no train data": Row(remove(CPU_TRAIN), CPU_TRAIN, LOST, "^aborts on the CPU", "link a shard"),
+    "no validation data": Row(remove(CPU_VAL), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"),
+    "train data leads nowhere": Row(link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "finds no such file", "link"),
+    "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "finds no such file", "link"),
+    "train data is a folder": Row(folder(CPU_TRAIN), CPU_TRAIN, "is a folder" + A_SHARD, "^aborts", "put a token"),
+    "val data is a folder": Row(folder(CPU_VAL), CPU_VAL, "is a folder" + A_SHARD, "^aborts", "put a token shard"),
+    "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is no regular file" + A_SHARD, "^waits", "put", HANGS),
+    "train data is a tokenizer": Row(link(CPU_TRAIN, TOKENIZER), CPU_TRAIN, "is a tokenizer" + A_SHARD, "^aborts"),
+    "val data is a model": Row(link(CPU_VAL, MODEL), CPU_VAL, "is a model checkpoint" + A_SHARD, "^aborts"),
+    "train data is an eval file": Row(link(CPU_TRAIN, EVALS), CPU_TRAIN, "is an eval file" + A_SHARD, "^aborts"),
+    "train data is a mask": Row(link(CPU_TRAIN, MASK), CPU_TRAIN, "is a loss mask" + A_SHARD, "^aborts"),
+    "train is val": Row(link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "loss says nothing", "", NONSENSE),
+    "val is train": Row(link(CPU_VAL, TRAIN), CPU_VAL, "is the same as .*train.bin", "loss says nothing", "", NONSENSE),
+    "val is a copy of train": Row(copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "loss says nothing", "", NONSENSE),
+    "train and val swapped": Row(
+        steps(link(CPU_TRAIN, VAL), link(CPU_VAL, TRAIN)),
+        CPU_TRAIN,
+        "shard of the val split",
+        "set apart as val",
+        "train split",
+        NONSENSE,
+    ),
+    "train is a copy of the test split": Row(
+        copy(TEST, CPU_TRAIN), CPU_TRAIN, "shard of the test split", "trains on what was set apart", "", NONSENSE
+    ),
+    "TinyStories beside tiny Shakespeare": Row(
+        link(STORIES_TRAIN, TOKENIZER),
+        STORIES_TRAIN,
+        "is a tokenizer" + A_SHARD,
+        "reads tiny Shakespeare's",
+        "",
+        SAME,
+        "warning",
+    ),
+    "TinyStories for train alone": Row(
+        steps(remove("dev"), link(STORIES_TRAIN, TRAIN)), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"
+    ),
+    "TinyStories is a tokenizer": Row(
+        steps(remove(CPU_VAL), link(STORIES_VAL, TOKENIZER)), STORIES_VAL, "is a tokenizer" + A_SHARD, "^aborts"
+    ),
+}
+
+SHARD_FAULTS = {
+    "shard magic": Row(patch(TRAIN, 0, 7), TRAIN, "magic 7 is that of no file", "'Bad magic'", "format llmc"),
+    "shard big-endian": Row(
+        swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "shard with big-endian", "^aborts", "little-endian"
+    ),
+    "shard without header": Row(
+        lambda work: (work / TRAIN).write_bytes((work / TRAIN).read_bytes()[HEADER:]),
+        TRAIN,
+        "is that of no file",
+        "'Bad magic'",
+        "headerless file for nanoGPT",
+    ),
+    **{
+        f"shard version {version}": Row(
+            patch(TRAIN, 4, version), TRAIN, rf"version {version} at offset 4, expected 1", "^aborts", "binarize"
+        )
+        for version in (0, 2, 7)
+    },
+    "count 0": Row(patch(TRAIN, 8, 0), TRAIN, "for the 0 tokens of its header", "^aborts", "binarize"),
+    "negative count": Row(patch(TRAIN, 8, -5), TRAIN, "token count -5", "^aborts", "binarize"),
+    "largest count": Row(patch(TRAIN, 8, 2**31 - 1), TRAIN, "for the 2147483647 tokens", "^aborts", "binarize"),
+    "shard is empty": Row(cut(TRAIN, 0), TRAIN, "is empty", "^aborts", "write it again"),
+    "shard in its header": Row(cut(TRAIN, 100), TRAIN, "100 bytes are no token shard", "^aborts", "binarize"),
+    "shard header alone": Row(cut(TRAIN, HEADER), TRAIN, "1024 bytes, expected", "^aborts", "binarize"),
+    "shard cut off": Row(resize(TRAIN, -2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
+    "shard cut in a token": Row(resize(TRAIN, -1), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
+    "shard longer": Row(resize(TRAIN, 2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
+    "small shard": Row(tokens(VAL, 256), VAL, "256 tokens, and 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3 with T 64"),
+    "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, and 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
+    "tiny shard": Row(tokens(VAL, 30), VAL, "30 tokens", "^aborts", "are B 1 with T 29"),
+    "shard without tokens": Row(tokens(VAL, 0), VAL, "0 tokens", "^aborts", "no B and T fit"),
+    "uint32 shard": Row(
+        lambda work: write_shard(work / TRAIN, numpy.arange(300, dtype=numpy.uint32)),
+        TRAIN,
+        "uint32 tokens",
+        "^aborts with 'Bad magic'",
+        "at most 65536",
+    ),
+    "id beyond V": Row(
+        patch(VAL, HEADER, V, size=2), VAL, "has the id 400, and .*124M.bin has V 400", "^aborts", "new"
+    ),
+    "target beyond V": Row(
+        patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, and .*124M.bin has V 400", "^aborts at the batch"
+    ),
+    "id 65535": Row(patch(VAL, HEADER, 65535, size=2), VAL, "has the id 65535, and .*V 400", "^aborts at the batch"),
+    "id beyond the tokenizer": Row(
+        patch(VAL, HEADER, V, size=2), VAL, "400 tokens: they do not belong together", "cannot decode", "encode"
+    ),
+    "tokens big-endian": Row(swap_bytes(TRAIN, 2, HEADER), TRAIN, "has the id .*V 400", "^aborts at the batch"),
+    "all tokens zero": Row(tokens(TRAIN, 5000, 0), TRAIN, "all 5000 tokens are the id 0", "nonsense", "", NONSENSE),
+    "all val tokens zero": Row(tokens(VAL, 5000, 0), VAL, "all 5000 tokens are the id 0", "nonsense", "", NONSENSE),
+    "no end of text": Row(
+        steps(remove("chat"), without_end),
+        TOKENIZER,
+        "is the id 0, which no train shard has",
+        "has not seen",
+        "prepend",
+        NONSENSE,
+        "warning",
+    ),
+    "a token changed": Row(
+        patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "what is there", "", NONSENSE
+    ),
+    "a shard of the manifest is lost": Row(
+        remove(VAL), VAL, "is missing, and .*manifest.json lists it", "or aborts", "again"
+    ),
+    "a shard of another length": Row(
+        tokens(TRAIN, 300), TRAIN, r"300 tokens, and .*manifest.json says \d+", "trains on what is there", "", NONSENSE
+    ),
+    "test split too small": Row(tokens(TEST, 10), "", "", "", "", SAME, "none"),
+}
+
+# What llm.c meets only if -i, -j or -h 1 lead there.
+CUDA_FAULTS = {
+    "names out of order": Row(
+        rename_shards, "data/row_10.bin", "comes before row_2.bin", "order of their names", "digits", SAME
+    ),
+    "a shard of another run": Row(
+        tokens("data/corpus_train_000007.bin", 300),
+        "data/corpus_train_000007.bin",
+        "is none of the shards that .*manifest.json lists",
+        "as well",
+        "move it",
+        SAME,
+    ),
+    "a tokenizer among shards": Row(
+        copy(TOKENIZER, "data/corpus_train_x.bin"),
+        "data/corpus_train_x.bin",
+        r"is a tokenizer, and the pattern corpus_train_\*.bin",
+        "^aborts with -i",
+        "move it",
+        SAME,
+    ),
+    "a folder among shards": Row(
+        lambda work: (work / "data/corpus_train_old.bin").mkdir(),
+        "data/corpus_train_old.bin",
+        r"is a folder, and the pattern corpus_train_\*.bin",
+        "^aborts with -i",
+        "move it",
+        SAME,
+    ),
+    "unequal shards": Row(
+        steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
+        "more/a_train_000001.bin",
+        "5000 tokens, and a_train_000000.bin has 9000: 1 and 2 samples of 4096",
+        "may abort when it resumes with -y 1",
+        "binarize",
+        SAME,
+        "warning",
+    ),
+    "signs of patterns": Row(
+        tokens("more[1]/a_train_000000.bin", 9000),
+        "more[1]/a_train_000000.bin",
+        r"its name has \[",
+        "may not find it",
+        "rename",
+        SAME,
+        "warning",
+    ),
+    "a .bin file of something else": Row(
+        lambda work: (work / "other.bin").write_bytes(b"PK\3\4"),
+        "other.bin",
+        "is that of no file of llm.c",
+        "would abort if it were told to",
+        "",
+        SAME,
+        "warning",
+    ),
+    "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "would abort if", "write", SAME, "warning"),
+    "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
+    "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "0 examples in the header", "^aborts", "llmc eval", SAME),
+    "eval count -1": Row(patch(EVALS, 8, -1), EVALS, "-1 examples in the header", "^aborts", "llmc eval", SAME),
+    "eval count too large": Row(patch(EVALS, 8, 7), EVALS, "example 6 is cut off", "aborts or reads", "eval", SAME),
+    "eval count too small": Row(
+        patch(EVALS, 8, 5), EVALS, "bytes follow the 5 examples", "never reads", "eval", SAME, "warning"
+    ),
+    "eval cut off": Row(resize(EVALS, -2), EVALS, "example 5 is cut off", "aborts or reads past", "llmc eval", SAME),
+    "eval longer": Row(resize(EVALS, 2), EVALS, "2 bytes follow the 6", "never reads", "llmc eval", SAME, "warning"),
+    "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
+    "eval buffer -1": Row(patch(EVALS, 12, -1), EVALS, "longest example has -1 bytes", "^aborts", "llmc eval", SAME),
+    "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "the header says 8", "overflows its buffer", "llmc eval", SAME),
+    "eval buffer too large": Row(
+        patch(EVALS, 12, 200), EVALS, "the header says 200", "asks for a T of 21", "llmc eval", SAME, "warning"
+    ),
+    "eval delimiter": Row(
+        patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "", SAME
+    ),
+    "eval example bytes": Row(
+        patch(EVALS, HEADER + 2, 4, size=2), EVALS, "example 0 is cut off", "aborts or", "", SAME
+    ),
+    "eval index": Row(patch(EVALS, HEADER + 4, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
+    "eval label": Row(patch(EVALS, HEADER + 6, 4, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
+    "eval completions": Row(patch(EVALS, HEADER + 8, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
+    "eval context": Row(patch(EVALS, HEADER + 10, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
+    "eval completion": Row(patch(EVALS, HEADER + 14, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
+    "long examples": Row(long_example, EVALS, "needs T 65, and T is 64", "^aborts with -h 1", "-t 65 or more", SAME),
+    "id of an eval": Row(patch(EVALS, HEADER + 12, V, size=2), EVALS, "has the id 400", "^aborts", "checkpoint", SAME),
+    "HellaSwag's place": Row(
+        link(EVAL_PLACE, TRAIN),
+        EVAL_PLACE,
+        "is a token shard, and llm.c looks for an eval file",
+        "^aborts with -h 1",
+        "",
+        SAME,
+    ),
+    "mask cut off": Row(resize(MASK, -1), MASK, "expected", "does not read it", "llmc chat", SAME),
+    "mask of another shard": Row(tokens(TALKS, 300), MASK, "beside it 300 tokens", "does not read", "llmc chat", SAME),
+}
+
+FAULTS = TOKENIZER_FAULTS | MODEL_FAULTS | DATA_FAULTS | SHARD_FAULTS | CUDA_FAULTS
