@@ -108,6 +108,24 @@ int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 void pybpe_output_discard(pybpe_output *o);
 
 /* ---------------------------------------------------------------------------------------------------
+Normalization: Unicode's forms NFC and NFKC, as Hugging Face's tokenizers has them
+*/
+
+enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYBPE_NORMALIZER_NFKC = 2 };
+
+/* "9.0.0": the version of the Unicode tables that the normalizers use. It is Hugging Face's, not that of the patterns,
+   because the same normalizer must give the same ids there. Static. */
+const char *pybpe_normalizer_unicode_version(void);
+
+/* Normalizes text[0..n) to NFC or NFKC. If that changes nothing for certain, *out is NULL and *length is n: use the text
+   itself. Else *out is a new text of *length bytes, which _free frees. Bytes that are not valid UTF-8 stay as they are;
+   marks neither compose nor change places across them. NFC makes a text at most 3 times as long, NFKC 11 times. Costs
+   O(n) on every text. In a text with specials, normalize what is between them. */
+int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
+                    const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
+
+/* ---------------------------------------------------------------------------------------------------
 Patterns: how text is cut into words before BPE. A merge never crosses the end of a word.
 */
 
@@ -264,8 +282,6 @@ Vocabularies and tokenizer.bin
 
 #define PYBPE_NO_ID 0xFFFFFFFF
 
-enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYBPE_NORMALIZER_NFKC = 2 };
-
 /* Everything a vocabulary is, as the caller lays it out. All of it is copied. */
 typedef struct pybpe_vocab_spec {
     pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
@@ -356,16 +372,17 @@ const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_cache_free(pybpe_cache *c);
 
-/* Encodes text[0..n). Specials in `s` become their ids; s NULL encodes all text as ordinary. ids (of
-   id_bytes) must have room for cap >= n tokens, or be NULL, which only counts; *count is set. Merges are
-   applied in rank order within each word. PYBPE_ERR_LIMIT if an id does not fit id_bytes;
-   PYBPE_ERR_VALUE if the pattern is CUSTOM. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer
-   is not NONE, the ids are right only for text in that form, which is the caller's duty (ASCII always is). */
+/* Encodes text[0..n). Specials in `s` become their ids. With s NULL all text is ordinary: right for what a user wrote,
+   who could forge control tokens otherwise. ids (of id_bytes) must have room for cap >= n tokens, or be NULL, which only
+   counts; *count is set. Merges are applied in rank order within each word. PYBPE_ERR_VALUE if cap < n, if the cache is
+   of another encoder, or if the pattern is CUSTOM; PYBPE_ERR_LIMIT if an id does not fit id_bytes. The normalizer is not
+   applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, the ids are right only for text in that form, which
+   pybpe_normalize gives (ASCII always is). */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
 /* The same for words that were cut by the caller: word i is ends[i - 1]..ends[i], the first starts at 0,
-   and n is the last end. */
+   and n is the last end. PYBPE_ERR_VALUE, offset = index, too if the ends descend. */
 int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 

@@ -53,29 +53,45 @@ static inline uint8_t unicode_class(uint32_t code_point) {
 
 static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-/* The character at p, of which p[0] >= 0x80; p[0..left) is what there is of the text, and left >= 1. */
-static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
+/* What is no character: a byte that is not UTF-8. */
+#define UNICODE_INVALID UINT32_MAX
+
+/* The code point at p, and its length in bytes; UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >= 0x80;
+   p[0..left) is what there is of the text, and left >= 1. */
+static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uint8_t *length) {
     uint32_t lead = p[0];
     if (left >= 2 && unicode_is_continuation(p[1])) {
         uint32_t second = p[1] & 0x3FU;
         if (lead >= 0xC2 && lead <= 0xDF) {
-            return (unicode_char){unicode_class((lead & 0x1F) << 6 | second), 2, true};
+            *length = 2;
+            return (lead & 0x1F) << 6 | second;
         }
         if (left >= 3 && unicode_is_continuation(p[2])) {
             uint32_t third = p[2] & 0x3FU;
             uint32_t code_point = (lead & 0x0F) << 12 | second << 6 | third;
             if (lead >= 0xE0 && lead <= 0xEF && code_point >= 0x800 && code_point >> 11 != 0xD800 >> 11) {
-                return (unicode_char){unicode_class(code_point), 3, true};
+                *length = 3;
+                return code_point;
             }
             if (left >= 4 && lead >= 0xF0 && lead <= 0xF4 && unicode_is_continuation(p[3])) {
                 code_point = (lead & 0x07) << 18 | second << 12 | third << 6 | (p[3] & 0x3FU);
                 if (code_point >= 0x10000 && code_point <= 0x10FFFF) {
-                    return (unicode_char){unicode_class(code_point), 4, true};
+                    *length = 4;
+                    return code_point;
                 }
             }
         }
     }
-    return (unicode_char){0, 1, false};
+    *length = 1;
+    return UNICODE_INVALID;
+}
+
+/* The character at p, of which p[0] >= 0x80, as above. */
+static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
+    uint8_t length;
+    uint32_t code_point = unicode_read_multibyte(p, left, &length);
+    bool valid = code_point != UNICODE_INVALID;
+    return (unicode_char){valid ? unicode_class(code_point) : 0, length, valid};
 }
 
 /* The character at text[pos]; length 0 at the end of the text. */

@@ -62,6 +62,11 @@ def unicode_version() -> str:
     return str(ffi.string(lib.pybpe_unicode_version()).decode())
 
 
+def normalizer_unicode_version() -> str:
+    """The version of the Unicode tables of the normalizers."""
+    return str(ffi.string(lib.pybpe_normalizer_unicode_version()).decode())
+
+
 def unicode_classes() -> bytes:
     """What the patterns know of each code point, a byte each: see pybpe_unicode_class in csrc/pybpe.h."""
     return bytes(map(lib.pybpe_unicode_class, range(0x110000)))
@@ -179,6 +184,23 @@ def write_file(path: PathLike, data: Data) -> None:
     """Writes a whole file atomically: a reader finds the old one or the new one, never a part."""
     with Output(path) as output:
         output.write(data)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Normalization
+
+
+def normalize(data: Data, normalizer: str) -> Data:
+    """The normalized text: `data` itself if nothing changes."""
+    view = ffi.from_buffer(data)
+    out, length = ffi.new("uint8_t **"), ffi.new("size_t *")
+    _call(lib.pybpe_normalize, out, length, NORMALIZERS[normalizer], view, len(view), ffi.NULL)
+    if out[0] == ffi.NULL:
+        return data
+    try:
+        return bytes(ffi.buffer(out[0], length[0]))
+    finally:
+        lib.pybpe_normalize_free(out[0], ffi.NULL)
 
 
 # ----------------------------------------------------------------------------------------------------

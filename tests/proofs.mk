@@ -71,7 +71,7 @@ sanitize-all: sanitize msan tsan memcheck
 
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
 COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fcoverage-mapping
-COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/unicode_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
+COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
 
 .PHONY: coverage coverage-build coverage-pytest coverage-report
 coverage: coverage-build coverage-pytest coverage-report

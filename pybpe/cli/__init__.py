@@ -35,7 +35,11 @@ class _VersionAction(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from .. import _binding
 
-        print(f"pybpe {__version__} (C library {_binding.version()}, Unicode {_binding.unicode_version()})")
+        patterns, normalizers = _binding.unicode_version(), _binding.normalizer_unicode_version()
+        print(
+            f"pybpe {__version__} (C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in"
+            " normalizers)"
+        )
         parser.exit()
 
 

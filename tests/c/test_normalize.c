@@ -1,0 +1,109 @@
+/*
+NFC and NFKC by hand, at the ends of memory, with bytes that are not UTF-8, and without memory. That all characters are
+right, tests/py/test_normalizer_core.py tells, which compares with Hugging Face's.
+*/
+#include "check.h"
+#include "small_vocab.h"
+
+/* The text is in memory of just its length, so that a sanitizer sees each read beyond it. */
+static void expect(int form, const char *text, const char *want) {
+    size_t n = strlen(text), length = 99;
+    uint8_t *copy = malloc(n + (n == 0));
+    uint8_t *out = (uint8_t *)1;
+    memcpy(copy, text, n);
+    CHECK_EQ(pybpe_normalize(&out, &length, form, copy, n, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(length, strlen(want));
+    CHECK(length == strlen(want) && memcmp(out == NULL ? copy : out, want, length) == 0);
+    pybpe_normalize_free(out, NULL);
+    free(copy);
+}
+
+static void expect_both(const char *text, const char *want) {
+    expect(PYBPE_NORMALIZER_NFC, text, want);
+    expect(PYBPE_NORMALIZER_NFKC, text, want);
+}
+
+static void test_by_hand(void) {
+    expect_both("", "");
+    expect_both("plain ASCII of more than eight bytes", "plain ASCII of more than eight bytes");
+    expect_both("e\xCC\x81", "\xC3\xA9");
+    expect_both("cafe\xCC\x81 e\xCC\x81", "caf\xC3\xA9 \xC3\xA9");
+    expect_both("\xCC\x81x", "\xCC\x81x");                               /* a mark comes first */
+    expect_both("a\xCC\x81\xCC\xA3", "\xE1\xBA\xA1\xCC\x81");            /* order, then compose */
+    expect_both("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81"); /* three jamo */
+    expect_both("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");             /* a syllable and its last one */
+    expect_both("\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8"); /* which it has already */
+    expect_both("\xE1\x85\xA1", "\xE1\x85\xA1");                         /* a vowel alone */
+    expect_both("\xE2\x84\xAB", "\xC3\x85");                             /* the sign for angstrom */
+    expect_both("\xE0\xA5\x98", "\xE0\xA4\x95\xE0\xA4\xBC");             /* excluded from composing */
+    expect_both("\xF0\x9D\x85\x9E", "\xF0\x9D\x85\x97\xF0\x9D\x85\xA5"); /* the same, of four bytes */
+    expect(PYBPE_NORMALIZER_NFC, "\xEF\xAC\x81", "\xEF\xAC\x81");        /* the ligature fi */
+    expect(PYBPE_NORMALIZER_NFKC, "\xEF\xAC\x81", "fi");
+    expect(PYBPE_NORMALIZER_NFKC, "\xEF\xBD\xB6\xEF\xBE\x9E", "\xE3\x82\xAC"); /* halfwidth, a mark only then */
+}
+
+static void test_other_bytes(void) {
+    expect_both("\xFF", "\xFF");
+    expect_both("e\xFF\xCC\x81", "e\xFF\xCC\x81");        /* nothing joins across it */
+    expect_both("e\xCC\x81\xE4\xB8", "\xC3\xA9\xE4\xB8"); /* the end of the text cut it */
+    expect_both("\xCC\x81\xCC\xA3\xFF", "\xCC\xA3\xCC\x81\xFF");
+    expect_both("\xFF\xCC\x81\xCC\xA3\x80", "\xFF\xCC\xA3\xCC\x81\x80");
+    expect_both("e\xCC\x81\xED\xA0\x80\xCC\xA3", "\xC3\xA9\xED\xA0\x80\xCC\xA3"); /* a surrogate is three of them */
+}
+
+static void test_refused(void) {
+    for (int form = -1; form < 4; form++) {
+        uint8_t *out = (uint8_t *)1;
+        size_t length = 99;
+        pybpe_error err;
+        int code = pybpe_normalize(&out, &length, form, (const uint8_t *)"x", 1, NULL, &err);
+        CHECK_EQ(code, form == 1 || form == 2 ? PYBPE_OK : PYBPE_ERR_VALUE);
+        CHECK(out == NULL && length == (code == PYBPE_OK ? 1 : 99));
+    }
+    CHECK(pybpe_normalizer_unicode_version()[0] == '9');
+    pybpe_normalize_free(NULL, NULL);
+}
+
+/* Each run of marks, of any length, is sorted and kept; the output grows several times. */
+static void test_failing_memory(void) {
+    enum { MARKS = 3000 };
+    static uint8_t text[1 + 2 * MARKS + 300];
+    size_t n = 0;
+    text[n++] = 'z';
+    for (size_t i = 0; i < MARKS; i++) {
+        text[n++] = 0xCC;
+        text[n++] = i % 2 ? 0xA3 : 0x81; /* of classes 220 and 230 */
+    }
+    for (size_t i = 0; i < 300; i++) {
+        text[n++] = (uint8_t)"\xEF\xB7\xBA"[i % 3]; /* eleven times as long in NFKC */
+    }
+    int passed = 0, failures = 0;
+    for (long grant = 0; grant < 24; grant++) {
+        failing_memory m = {.left = grant};
+        pybpe_allocator mem = {failing_resize, &m};
+        uint8_t *out = NULL;
+        size_t length = 99;
+        pybpe_error err;
+        int code = pybpe_normalize(&out, &length, PYBPE_NORMALIZER_NFKC, text, n, &mem, &err);
+        failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || out != NULL || length != 99);
+        if (code == PYBPE_OK) {
+            passed++;
+            failures += length != 1 + 2 * MARKS + 3300;
+            for (size_t i = 0; i < MARKS - 1; i++) { /* z took one of the lower class, and has three bytes now */
+                failures += out[4 + 2 * i] != (i < MARKS / 2 - 1 ? 0xA3 : 0x81);
+            }
+        }
+        pybpe_normalize_free(out, &mem);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed > 0 && passed < 24);
+}
+
+int main(void) {
+    test_by_hand();
+    test_other_bytes();
+    test_refused();
+    test_failing_memory();
+    return check_report("normalize");
+}
