@@ -4,7 +4,8 @@
 
 Three headers of llmc/ are replaced, and the originals stay beside them as *.h.orig. Everything else is new. No file of
 llm.c is edited: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and adds one object
-file to what its programs are linked with. So `make train_gpt2` builds as ever.
+file to what its programs are linked with: all targets that the Makefile makes from a .c or .cu file, whatever branch is
+checked out. So `make train_gpt2` builds as ever. There is one more GNUmakefile in dev/test, for llm.c's own tests.
 
 Run by `make install-llmc` and `make uninstall-llmc`; uses nothing outside Python's standard library.
 """
@@ -25,12 +26,14 @@ MAKEFILE = f"""\
 {OUR_MAKEFILE}llm.c's programs, linked with what the headers in llmc/ need.
 include Makefile
 
-train_gpt2 test_gpt2 train_gpt2cu test_gpt2cu train_gpt2fp32cu test_gpt2fp32cu profile_gpt2cu: {OBJECT}
+PYBPE_PROGRAMS := $(shell sed -n 's/^\\([A-Za-z0-9_.-]*\\): *[^ ]*[.]cu*\\( .*\\)*$$/\\1/p' Makefile)
+$(PYBPE_PROGRAMS): {OBJECT}
 
-{OBJECT}: llmc/pybpe.c llmc/pybpe.h
+{OBJECT}: LLMC/pybpe.c LLMC/pybpe.h
 	@mkdir -p $(@D)
 	$(CC) -O3 -c -o $@ $<
 """
+FOLDERS = {".": "llmc", "dev/test": "../../llmc"}  # where programs are built -> llmc/ from there
 
 
 class InstallError(Exception):
@@ -58,9 +61,10 @@ def check(llmc: Path) -> None:
                     f"{header}: neither pybpe's header nor the original kept as {kept(header).name}: remove the one of "
                     "the two that is out of date"
                 )
-    makefile = llmc / "GNUmakefile"
-    if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
-        raise InstallError(f"{makefile}: not pybpe's; move it away, since make would prefer it to llm.c's Makefile")
+    for folder in FOLDERS:
+        makefile = llmc / folder / "GNUmakefile"
+        if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
+            raise InstallError(f"{makefile}: not pybpe's; move it away, since make would prefer it to llm.c's Makefile")
 
 
 def write(path: Path, data: bytes) -> None:
@@ -80,7 +84,9 @@ def install(llmc: Path, amalgamation: Path) -> None:
     for name in ADDED:
         source = HEADERS if name == "fault.h" else amalgamation
         write(llmc / "llmc" / name, (source / name).read_bytes())
-    write(llmc / "GNUmakefile", MAKEFILE.encode())
+    for folder, headers in FOLDERS.items():
+        if (llmc / folder / "Makefile").is_file():
+            write(llmc / folder / "GNUmakefile", MAKEFILE.replace("LLMC", headers).encode())
 
 
 def uninstall(llmc: Path) -> None:
@@ -94,7 +100,8 @@ def uninstall(llmc: Path) -> None:
         header = llmc / "llmc" / name
         if kept(header).exists():
             os.replace(kept(header), header)
-    for path in (*(llmc / "llmc" / name for name in ADDED), llmc / "GNUmakefile", llmc / OBJECT):
+    made = [llmc / folder / name for folder in FOLDERS for name in ("GNUmakefile", OBJECT)]
+    for path in (*(llmc / "llmc" / name for name in ADDED), *made):
         path.unlink(missing_ok=True)
 
 

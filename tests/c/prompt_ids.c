@@ -1,10 +1,18 @@
 /*
-Prints the ids of each prompt, a line each, through llm.c's drop-in tokenizer.h: prompt_ids TOKENIZER.bin PROMPT...
+Prints the ids of each prompt through llm.c's drop-in tokenizer.h, on one line with special tokens recognised and on the
+next as ordinary text: prompt_ids TOKENIZER.bin PROMPT...
 tests/py/test_llmc_headers.py compares them with Python's.
 */
 #include "llmc/tokenizer.h"
 
 enum { MOST = 1 << 16 };
+
+static void print_ids(int count, const int *ids) {
+    for (int k = 0; k < count; k++) {
+        printf("%d ", ids[k]);
+    }
+    printf(count < 0 ? "refused\n" : "\n");
+}
 
 int main(int argc, char **argv) {
     static int ids[MOST];
@@ -15,11 +23,8 @@ int main(int argc, char **argv) {
     }
     tokenizer_init(&tokenizer, argv[1]);
     for (int i = 2; i < argc; i++) {
-        int count = tokenizer_encode(&tokenizer, argv[i], ids, MOST);
-        for (int k = 0; k < count; k++) {
-            printf("%d ", ids[k]);
-        }
-        printf(count < 0 ? "refused\n" : "\n");
+        print_ids(tokenizer_encode(&tokenizer, argv[i], ids, MOST), ids);
+        print_ids(tokenizer_encode_ordinary(&tokenizer, argv[i], ids, MOST), ids);
     }
     tokenizer_free(&tokenizer);
     return 0;

@@ -453,6 +453,8 @@ static void test_tokenizer(void) {
     CHECK_EQ(tokenizer_encode(&tokenizer, "hello helloo<|endoftext|>\xE4\xBD\xA0", ids, 16), 8);
     CHECK(memcmp(ids, expected, sizeof expected) == 0);
     CHECK_EQ(tokenizer_encode(&tokenizer, "", ids, 16), 0);
+    CHECK_EQ(tokenizer_encode_ordinary(&tokenizer, "hello<|endoftext|>", ids, 16), 1 + 13);
+    CHECK_EQ(ids[1], '<');
     CHECK_EQ(tokenizer_encode(&tokenizer, "hello", ids, 1), 1);
     tokenizer_free(&tokenizer);
     CHECK_EQ(tokenizer.init_ok, 0);
@@ -520,6 +522,20 @@ static void print_broken(void) {
     }
 }
 
+/* The first half of a character, then a sample that begins with the second half of another. */
+static void print_two_samples(void) {
+    DataLoader loader;
+    dataloader_init(&loader, "s0.bin", 1, 8, 0, 1, 0);
+    safe_printf("a\xE4\xBD");
+    dataloader_next_batch(&loader);
+    safe_printf("\xA0"
+                "b\xE4\xBD");
+    safe_printf(NULL);
+    safe_printf("\xA0"
+                "c");
+    dataloader_free(&loader);
+}
+
 static void test_printing(void) {
     for (piece_length = 1; piece_length < 12; piece_length++) {
         CHECK_EQ(run_child(print_pieces, STDOUT_FILENO), 0);
@@ -528,6 +544,8 @@ static void test_printing(void) {
     CHECK_EQ(run_child(print_broken, STDOUT_FILENO), 0);
     CHECK(strcmp(output, "ab\xE4\xBD\xA0"
                          "c\xF0\x9F\x98\x80[2Jd") == 0);
+    CHECK_EQ(run_child(print_two_samples, STDOUT_FILENO), 0);
+    CHECK(strcmp(output, "abc") == 0);
 }
 
 int main(void) {

@@ -11,20 +11,53 @@ MAKEFILE = """\
 CC ?= clang
 CFLAGS = -O1
 LDLIBS = -lm
+NVCC_CUDNN =
 all: train_gpt2
 train_gpt2: train_gpt2.c
 	$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
+train_llama3cu: train_llama3.cu $(NVCC_CUDNN)
+	sh nvcc.sh $^ $(LDLIBS) -o $@
 clean:
-	rm -f train_gpt2 build/*.o
+	rm -f train_gpt2 train_llama3cu build/*.o
+"""
+TEST_MAKEFILE = """\
+CC ?= gcc
+$(shell mkdir -p build)
+all: test_dataloader
+%.d: %.c
+	$(CC) -MMD -MP -MF $@ -c $<
+test_dataloader: test_dataloader.c
+	$(CC) -g $^ -lm -o $@
+clean:
+	rm -f test_dataloader *.d *.o build/*.o
+"""
+TEST_PROGRAM = """\
+#include "../../llmc/dataloader.h"
+int main(int argc, char **argv) {
+    DataLoader loader;
+    if (argc > 1) {
+        dataloader_init(&loader, argv[1], 1, 1, 0, 1, 1);
+    }
+    return 0;
+}
+"""
+NVCC = """\
+for name in "$@"; do case $name in *.cu) set -- "$@" -x c++ "$name" -x none;; *) set -- "$@" "$name";; esac; shift; done
+exec c++ -std=c++17 "$@"
 """
 
 
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path) -> Path:
-    """A Makefile like llm.c's, headers that do not compile, and tests/c/llmc_walk.c in the place of train_gpt2.c."""
+    """Makefiles like llm.c's, headers that do not compile, and tests/c/llmc_walk.c in the place of train_gpt2.c."""
     llmc = tmp_path / "path with spaces" / "llm.c"
     (llmc / "llmc").mkdir(parents=True)
     (llmc / "Makefile").write_text(MAKEFILE)
+    (llmc / "dev" / "test" / "build").mkdir(parents=True)
+    (llmc / "dev" / "test" / "Makefile").write_text(TEST_MAKEFILE)
+    (llmc / "dev" / "test" / "test_dataloader.c").write_text(TEST_PROGRAM)
+    (llmc / "train_llama3.cu").write_text(TEST_PROGRAM.replace("../../", ""))
+    (llmc / "nvcc.sh").write_text(NVCC)
     for name in HEADERS:
         (llmc / "llmc" / name).write_text(f"#error the original {name}\n")
     (llmc / "llmc" / "utils.h").write_text("#ifndef UTILS_H\n#define UTILS_H\n#endif\n")
@@ -59,6 +92,12 @@ def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: P
     assert result.returncode == 0 and ", 0 failed" in result.stdout, result.stdout
 
     assert make(checkout, "clean").returncode == 0
+    assert contents(checkout) == installed
+    for folder, target in ((checkout, "train_llama3cu"), (checkout / "dev" / "test", "test_dataloader")):
+        result = make(folder, target)
+        assert result.returncode == 0, result.stderr
+        assert subprocess.run([folder / target]).returncode == 0
+        assert make(folder, "clean").returncode == 0
     assert contents(checkout) == installed
     for _ in range(2):
         assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0

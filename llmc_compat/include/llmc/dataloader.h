@@ -201,6 +201,7 @@ static inline void dataloader_load_batch(DataLoader *loader) {
             llmc_fail("dataloader", "a token of the shard does not fit int");
         }
     }
+    *llmc_batches_served() += 1;
     for (size_t i = 0; i < tokens; i++) {
         loader->inputs[i] = (int)loader->buffer[i];
         loader->targets[i] = (int)loader->buffer[i + 1];

@@ -7,8 +7,9 @@ The same struct fields, functions and results, and:
 - Versions 1 and 2, of llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's has.
 - tokenizer_decode_bytes gives a token with its length, since a token may contain NULs.
 - safe_printf keeps back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
-  with them most Chinese characters. No control character is printed; llm.c lets those pass that are part of a token.
-- tokenizer_encode turns a prompt into ids, the same as pybpe's in Python.
+  with them most Chinese characters. What is kept back is dropped when a new text begins. No control character is printed; llm.c lets those pass that are part of a token.
+- tokenizer_encode turns a prompt into ids, and tokenizer_encode_ordinary a text that you did not write yourself. They
+  give the ids of encode and encode_ordinary in Python.
 - Include guard, everything static inline, C and C++.
 
 Link with libpybpe.a, and put the folder of pybpe.h on the include path.
@@ -65,10 +66,16 @@ static inline void llmc_print_characters(const unsigned char *s, size_t n) {
     }
 }
 
-/* Prints a piece of a text that arrives piece by piece. */
+/* Prints a piece of a text that arrives piece by piece. A new text begins after safe_printf(NULL), and after a batch of a
+   DataLoader. */
 static inline void safe_printf(const char *piece) {
     static unsigned char kept[8]; /* the beginning of a character that is not complete yet */
     static size_t kept_length = 0;
+    static unsigned batches = 0; /* how many had been served when the last piece came */
+    if (piece == NULL || batches != *llmc_batches_served()) {
+        kept_length = 0;
+        batches = *llmc_batches_served();
+    }
     if (piece == NULL) {
         return;
     }
@@ -184,9 +191,8 @@ static inline int tokenizer_prepare_encoder_(Tokenizer *tokenizer, pybpe_error *
     return code;
 }
 
-/* Encodes a text, in which special tokens are recognised, into at most max_ids ids. Returns their number, or -1 after
-   a line on stderr: there are more, or this tokenizer's pattern or normalizer needs Python. */
-static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
+static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int with_specials, int *ids,
+                                    size_t max_ids) {
     pybpe_error err;
     size_t n = strlen(text);
     size_t count = 0;
@@ -200,8 +206,9 @@ static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *
     uint32_t *all = (uint32_t *)llmc_alloc(n, sizeof *all);
     int code = tokenizer_prepare_encoder_(tokenizer, &err);
     if (code == PYBPE_OK) {
-        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, pybpe_encoder_specials(tokenizer->encoder),
-                            (const uint8_t *)text, n, all, 4, n, &count, &err);
+        const pybpe_specials *specials = with_specials ? pybpe_encoder_specials(tokenizer->encoder) : NULL;
+        code = pybpe_encode(tokenizer->encoder, tokenizer->cache, specials, (const uint8_t *)text, n, all, 4, n, &count,
+                            &err);
     }
     int result = -1;
     if (code != PYBPE_OK) {
@@ -216,6 +223,19 @@ static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *
     }
     free(all);
     return result;
+}
+
+/* Encodes a text that you wrote yourself, such as the control tokens of a chat, into at most max_ids ids. Special tokens in
+   it are recognised. Returns the number of ids, or -1 after a line on stderr: there are more, or this tokenizer's pattern
+   or normalizer needs Python. */
+static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
+    return tokenizer_encode_(tokenizer, text, 1, ids, max_ids);
+}
+
+/* The same for a text from anywhere else, such as what a user types. Special tokens in it are ordinary text, so it cannot
+   end its turn of a chat and forge another. */
+static inline int tokenizer_encode_ordinary(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
+    return tokenizer_encode_(tokenizer, text, 0, ids, max_ids);
 }
 
 #endif
