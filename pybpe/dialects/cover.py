@@ -1,0 +1,56 @@
+"""Whether a pattern matches every text, so that no character lies between its matches."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .parse import REGEX
+from .tree import ANY, Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, intersection, union, without
+from .write import write
+
+
+def first_uncovered(node: Node) -> int | None:
+    """The first code point with which no match is known to begin, whatever comes before and after it; None if there is
+    no such code point."""
+    import regex
+
+    found = regex.search(f"(?!{write(_sure(node) or without(ANY), REGEX)})[\\s\\S]", _all_characters())
+    return None if found is None else ord(found.group())
+
+
+@lru_cache(maxsize=1)
+def _all_characters() -> str:
+    return "".join(chr(point) for point in range(0x110000) if not 0xD800 <= point <= 0xDFFF)
+
+
+def _sure(node: Node) -> CharSet | None:
+    """Characters with which a match of the node begins in every context; None if none are known."""
+    if isinstance(node, (Chars, Either, Both)):
+        return node
+    if isinstance(node, Alt):
+        found = [sure for part in node.parts if (sure := _sure(part)) is not None]
+        return union(found) if found else None
+    if isinstance(node, Repeat):
+        return _sure(node.part) if node.least <= 1 else None
+    if isinstance(node, Atomic):
+        return _sure(node.part)
+    return _sure_sequence(node.parts) if isinstance(node, Seq) else None
+
+
+def _sure_sequence(parts: tuple[Node, ...]) -> CharSet | None:
+    """The same of a sequence: of its first part that must match, if those before it can be left out and those after it
+    can match nothing."""
+    barred: list[CharSet] = []  # what a possessive part before it takes, and never gives back
+    for i, part in enumerate(parts):
+        if not _can_be_left_out(part):
+            sure = _sure(part) if all(map(_can_be_left_out, parts[i + 1 :])) else None
+            return None if sure is None else intersection([sure, *map(without, barred)])
+        if isinstance(part, Repeat) and part.mode == "+":
+            if not isinstance(part.part, (Chars, Either, Both)):
+                return None
+            barred.append(part.part)
+    return None
+
+
+def _can_be_left_out(node: Node) -> bool:
+    return isinstance(node, Repeat) and node.least == 0

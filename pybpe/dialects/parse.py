@@ -1,0 +1,518 @@
+"""Reads a regular expression of one engine. What is not known to mean exactly what the tree says is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from ..errors import UnsupportedError
+from . import classes
+from .tree import (
+    ANY,
+    NEWLINE,
+    NOT_NEWLINE,
+    Alt,
+    Atomic,
+    Chars,
+    CharSet,
+    End,
+    Look,
+    Node,
+    Repeat,
+    Seq,
+    Start,
+    alt,
+    boundary,
+    can_be_empty,
+    chars,
+    intersection,
+    seq,
+    union,
+    width,
+    without,
+)
+
+_CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7}
+_SHORT_HEX = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
+_LONG_HEX = re.compile(r"[xu]\{([0-9A-Fa-f]{1,8})\}")
+_PROPERTY = re.compile(r"\{(\^?)(?:(?:Script|sc)=)?(\w+)\}|()([LMNPSZC])")
+_INTERVAL = re.compile(r"\{(\d{1,4})(,?)(\d{0,4})\}|\{(,)(\d{1,4})\}")
+_FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?(:|\))")
+_POSIX = re.compile(r":(\^?)(\w+):\]")
+_GROUP = re.compile(r"\?(?::|=|!|<=|<!|>|P?<[A-Za-z_]\w*>)")
+# Letters side by side that Oniguruma also takes as one character where case is ignored, such as the German sharp s.
+_LIGATURES = ("ss", "st", "ff", "fi", "fl")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the flags say at a place of a pattern."""
+
+    fold: bool = False
+    dot_all: bool = False
+    lines: bool = False
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one engine reads what the engines read differently.
+
+    Attributes:
+        engine: what errors call it.
+        flags: letter -> field of Flags.
+        sets: letter of an escape -> the set; its capital is all others.
+        anchors: letter of an escape -> its node.
+        start, end: ^ and $; each takes whether they are those of lines.
+        class_word: \\w in a class.
+        operators: in a class, "&&" and the like.
+        nested: whether a class may hold another.
+        posix: whether [:alpha:] and the like are known to mean ASCII.
+        possessive_intervals: whether {n,m}+ never gives back; else it is {n,m}, repeated, and {n}? may match nothing.
+        open_intervals: whether {,m} is {0,m}.
+        more_cases: forms of ASCII letters beyond ASCII, where case is ignored.
+        cased_names: properties that mean more than themselves, or may, where case is ignored.
+        ligatures: whether two letters may match one character where case is ignored.
+        long_hex: whether there is \\x{...}.
+        short_hex: which of the letters x, u and U have digits without braces.
+        no_escape: signs that an escape makes more than themselves.
+        named_group: what the longest spelling of a group with a name begins with.
+    """
+
+    engine: str
+    flags: dict[str, str]
+    sets: dict[str, CharSet]
+    anchors: dict[str, Node]
+    start: Callable[[bool], Node]
+    end: Callable[[bool], Node]
+    operators: tuple[str, ...] = ()
+    class_word: CharSet = classes.WORD
+    nested: bool = False
+    posix: bool = False
+    possessive_intervals: bool = True
+    open_intervals: bool = True
+    more_cases: dict[str, str] = field(default_factory=lambda: {"s": "\u017f", "k": "\u212a"})
+    cased_names: frozenset[str] = classes.CASED
+    ligatures: bool = False
+    long_hex: bool = True
+    short_hex: str = "xuU"
+    no_escape: str = ""
+    named_group: str = "?P<"
+
+
+_LINE_START = Look(NOT_NEWLINE, behind=True, negated=True)
+_LINE_END = Look(NOT_NEWLINE, negated=True)
+_LAST_NEWLINE = Look(seq([Repeat(NEWLINE, 0, 1), End()]))
+
+
+def _boundaries(word: CharSet) -> dict[str, Node]:
+    return {"b": boundary(word, False), "B": boundary(word, True)}
+
+
+REGEX = Dialect(
+    engine="Python's regex package",
+    flags={"i": "fold", "s": "dot_all", "m": "lines"},
+    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD, "h": classes.HORIZONTAL_SPACE},
+    anchors={"A": Start(), "Z": End(), **_boundaries(classes.WORD)},
+    start=lambda lines: _LINE_START if lines else Start(),
+    end=lambda lines: _LINE_END if lines else _LAST_NEWLINE,
+    more_cases={"s": "\u017f", "k": "\u212a", "i": "\u0130"},
+    cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase"]),
+    long_hex=False,
+)
+RUST = Dialect(
+    engine="tiktoken's engine (fancy-regex)",
+    flags={"i": "fold", "s": "dot_all", "m": "lines"},
+    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD, "h": classes.HEX_DIGIT},
+    anchors={"A": Start(), "z": End(), **_boundaries(classes.WORD)},
+    start=lambda lines: _LINE_START if lines else Start(),
+    end=lambda lines: _LINE_END if lines else End(),
+    operators=("&&", "--", "~~"),
+    nested=True,
+    posix=True,
+    open_intervals=False,
+    no_escape="<>",
+)
+ONIGURUMA = Dialect(
+    engine="Hugging Face's engine (Oniguruma)",
+    flags={"i": "fold", "m": "dot_all"},
+    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.ONIGURUMA_WORD, "h": classes.HEX_DIGIT},
+    anchors={"A": Start(), "z": End(), "Z": _LAST_NEWLINE, **_boundaries(classes.ONIGURUMA_WORD)},
+    start=lambda lines: alt([Start(), seq([Look(NEWLINE, behind=True), Look(End(), negated=True)])]),
+    end=lambda lines: Look(alt([NEWLINE, End()])),
+    operators=("&&",),
+    nested=True,
+    possessive_intervals=False,
+    class_word=classes.ONIGURUMA_CLASS_WORD,
+    ligatures=True,
+    short_hex="xu",
+    named_group="?<",
+)
+
+
+def parse(pattern: str, dialect: Dialect) -> Node:
+    """The tree of a pattern.
+
+    Raises:
+        UnsupportedError: it has something that is not known to mean the same in every engine; it says what and where.
+    """
+    try:
+        return _Parser(pattern, dialect).whole()
+    except RecursionError:
+        raise UnsupportedError("the pattern has groups in groups, too deep to be read") from None
+
+
+class _Parser:
+    """One pass over a pattern, by recursive descent."""
+
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
+        self.pattern = pattern
+        self.dialect = dialect
+        self.at = 0
+
+    # ------------------------------------------------------------------------------------------------
+    # Moving on
+
+    def _refuse(self, what: str, at: int | None = None) -> NoReturn:
+        at = self.at if at is None else at
+        raise UnsupportedError(f"the pattern has {what} at character {at}")
+
+    def _unlike(self, text: str, at: int) -> NoReturn:
+        self._refuse(f"{text!r}, which regular expression engines read differently,", at)
+
+    def _rest(self, n: int) -> str:
+        return self.pattern[self.at : self.at + n]
+
+    def _take(self, start: str) -> bool:
+        """Passes over `start` if it comes next."""
+        found = self.pattern.startswith(start, self.at)
+        self.at += len(start) if found else 0
+        return found
+
+    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
+        found = expression.match(self.pattern, self.at)
+        self.at = found.end() if found else self.at
+        return found
+
+    def _next(self) -> str:
+        if self.at >= len(self.pattern):
+            self._refuse("no end of a class, group or escape")
+        self.at += 1
+        return self.pattern[self.at - 1]
+
+    # ------------------------------------------------------------------------------------------------
+    # Groups and repetitions
+
+    def whole(self) -> Node:
+        flags = Flags()
+        found = self._match(_FLAGS) if self._take("(") else None
+        if found is not None and found[3] == ")":
+            flags = self._flags(found, flags)
+        else:
+            self.at = 0
+        node = self._alternatives(flags)
+        if self.at < len(self.pattern):
+            self._refuse("an unpaired ')'")
+        return node
+
+    def _flags(self, found: re.Match[str], flags: Flags) -> Flags:
+        for letters, value in ((found[1], True), (found[2] or "", False)):
+            for letter in letters:
+                if letter not in self.dialect.flags:
+                    self._refuse(f"the flag {letter!r}, which engines read differently,", found.start())
+                flags = replace(flags, **{self.dialect.flags[letter]: value})
+        return flags
+
+    def _alternatives(self, flags: Flags) -> Node:
+        parts = [self._sequence(flags)]
+        while self._take("|"):
+            parts.append(self._sequence(flags))
+        return alt(parts)
+
+    def _sequence(self, flags: Flags) -> Node:
+        begin = self.at
+        parts = []
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            parts.append(self._repeated(flags))
+        node = seq(parts)
+        if flags.fold and self.dialect.ligatures and _may_be_ligature(node):
+            self._refuse("letters that Oniguruma takes for one too (ss for a sharp s), with case ignored,", begin)
+        return node
+
+    def _repeated(self, flags: Flags) -> Node:
+        begin = self.at
+        part = self._atom(flags)
+        found = self._quantifier()
+        if found is None:
+            return part
+        if can_be_empty(part):
+            self._refuse("a repetition of what can match nothing", begin)
+        node: Node = self._repetition(part, *found)
+        if self._rest(1) in ("*", "+", "?", "{"):
+            self._unlike("a repeated repetition", self.at)
+        return node
+
+    def _quantifier(self) -> tuple[int, int | None, bool] | None:
+        """least, most, and whether it is written in braces; None if there is no quantifier."""
+        for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
+            if self._take(sign):
+                return least, most, False
+        if self._rest(1) != "{":
+            return None
+        at = self.at
+        found = self._match(_INTERVAL)
+        if found is None or (found[4] and not self.dialect.open_intervals):
+            self._unlike(self._rest(8), at)
+        if found[4]:
+            return 0, int(found[5]), True
+        least, most = int(found[1]), int(found[3]) if found[3] else None
+        most = most if found[2] else least
+        if (most is not None and most < max(least, 1)) or (found[3] and not found[2]):
+            self._unlike(found[0], at)
+        return least, most, True
+
+    def _repetition(self, part: Node, least: int, most: int | None, braces: bool) -> Node:
+        whole = Repeat(part, least, most)
+        if self._take("+"):
+            if not braces or self.dialect.possessive_intervals:
+                return Repeat(part, least, most, "+")
+            return Repeat(whole, 1, None) if least else self._unlike("a repeated repetition", self.at)
+        if self._take("?"):
+            if least == most and not self.dialect.possessive_intervals:
+                return Repeat(whole, 0, 1)  # Ruby's reading of {n}?
+            return Repeat(part, least, most, "?" if least != most else "")
+        return part if least == most == 1 else whole
+
+    def _atom(self, flags: Flags) -> Node:
+        at = self.at
+        char = self._next()
+        if char == "(":
+            return self._group(flags)
+        if char == "[":
+            return self._class(flags)
+        if char == "\\":
+            return self._escape(flags)
+        if char == ".":
+            return ANY if flags.dot_all else NOT_NEWLINE
+        if char in "^$":
+            return (self.dialect.start if char == "^" else self.dialect.end)(flags.lines)
+        if char in "*+?{}]":
+            self._unlike(char, at)
+        return self._folded([(ord(char), ord(char))], flags, at)
+
+    def _group(self, flags: Flags) -> Node:
+        at = self.at - 1
+        found = self._match(_GROUP)
+        kind = found[0] if found else ""
+        if not kind and self._rest(1) in ("?", "*"):
+            given = self._match(_FLAGS)
+            if given is None or given[3] == ")":
+                self.at = at
+                self._unlike(self._rest(4), at)
+            flags = self._flags(given, flags)
+        elif kind.startswith("?P<") and self.dialect.named_group != "?P<":
+            self._unlike(kind, at)
+        inner = self._alternatives(flags)
+        if not self._take(")"):
+            self._refuse("no end of the group that begins", at)
+        return self._grouped(kind, inner, at)
+
+    def _grouped(self, kind: str, inner: Node, at: int) -> Node:
+        if kind == "?>":
+            return Atomic(inner)
+        if kind in ("?=", "?!"):
+            return Look(inner, negated=kind == "?!")
+        if kind in ("?<=", "?<!"):
+            if width(inner) is None:
+                self._refuse("a look-behind that is no sequence of characters of one length", at)
+            return Look(inner, behind=True, negated=kind == "?<!")
+        return inner
+
+    # ------------------------------------------------------------------------------------------------
+    # Escapes
+
+    def _escape(self, flags: Flags) -> Node:
+        """An escape outside a class."""
+        letter = self._rest(1)
+        if letter and letter in self.dialect.anchors:
+            self.at += 1
+            return self.dialect.anchors[letter]
+        return self._member(flags, self.at - 1)
+
+    def _member(self, flags: Flags, at: int) -> CharSet:
+        """What an escape outside a class stands for. `at` is the backslash."""
+        found = self._escaped_set(flags, at, self.dialect.sets)
+        if found is not None:
+            return found
+        point = self._escaped_char(at)
+        return self._folded([(point, point)], flags, at)
+
+    def _escaped_set(self, flags: Flags, at: int, sets: Mapping[str, CharSet]) -> CharSet | None:
+        letter = self._rest(1)
+        if letter and letter.lower() in sets:
+            self.at += 1
+            members = sets[letter.lower()]
+            if flags.fold and letter.lower() == "h":
+                self._unlike(f"\\{letter} with case ignored", at)
+            return members if letter.islower() else without(members)
+        if letter in ("p", "P"):
+            self.at += 1
+            return self._property(letter == "P", flags, at)
+        return None
+
+    def _property(self, negated: bool, flags: Flags, at: int) -> CharSet:
+        found = self._match(_PROPERTY)
+        name = (found[2] or found[4]) if found else ""
+        if found is None or name not in classes.PROPERTIES or ("=" in found[0] and name not in classes.SCRIPTS):
+            self._unlike(self.pattern[at : max(self.at, at + 8)], at)
+        if flags.fold and name in self.dialect.cased_names:
+            self._unlike(f"{self.pattern[at : self.at]} with case ignored", at)
+        return chars((), (name,), negated != bool(found[1]))
+
+    def _escaped_char(self, at: int) -> int:
+        """The code point of what follows a backslash, if it is one."""
+        found = self._match(_SHORT_HEX)
+        if found is not None:
+            digits = next(group for group in found.groups() if group)
+            if found[0][0] not in self.dialect.short_hex or (len(digits) == 2 and int(digits, 16) > 0x7F):
+                return self._high_byte(int(digits, 16), at)
+            return self._point(digits, at)
+        found = self._match(_LONG_HEX) if self.dialect.long_hex else None
+        if found is not None:
+            return self._point(found[1], at)
+        char = self._next()
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if not (" " <= char <= "~") or char.isalnum() or char in self.dialect.no_escape:
+            self._unlike(f"\\{char}", at)
+        return ord(char)
+
+    def _high_byte(self, point: int, at: int) -> int:
+        r"""\x80 to \xff: bytes in Oniguruma, characters elsewhere."""
+        if self.dialect.short_hex != "xuU":
+            self._unlike(self.pattern[at : self.at], at)
+        return point
+
+    def _point(self, digits: str, at: int) -> int:
+        point = int(digits, 16)
+        if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
+            self._refuse(f"{self.pattern[at : self.at]!r}, which is no character,", at)
+        return point
+
+    def _folded(self, ranges: list[tuple[int, int]], flags: Flags, at: int) -> Chars:
+        """The characters of ranges, in all their cases if the flags say so."""
+        if not flags.fold:
+            return chars(ranges)
+        points: set[tuple[int, int]] = set()
+        for first, last in ranges:
+            for point in range(first, last + 1):
+                forms = classes.cases(point, self.dialect.more_cases)
+                if forms is None or (point >= 128 and self.dialect.ligatures):
+                    self._unlike(f"{chr(point)!r} with case ignored", at)
+                points.update((form, form) for form in forms)
+        return chars(points)
+
+    # ------------------------------------------------------------------------------------------------
+    # Classes
+
+    def _class(self, flags: Flags) -> CharSet:
+        """What follows a [."""
+        negated = self._take("^")
+        if self._rest(1) == "]":
+            self._unlike("a ']' first in a class", self.at)
+        members = self._items(flags)
+        while not self._take("]"):
+            operator = self._rest(2)
+            self.at += len(operator)
+            if len(operator) < 2:
+                self._refuse("a class without an end")
+            members = _operated(operator, members, self._items(flags))
+        return without(members) if negated else members
+
+    def _items(self, flags: Flags) -> CharSet:
+        """The items of a class up to its end or an operator."""
+        begin = self.at
+        items: list[CharSet] = []
+        while self._rest(1) not in ("", "]"):
+            operator = self._rest(2)
+            if operator in ("&&", "--", "||", "~~"):
+                if operator not in self.dialect.operators:
+                    self._unlike(operator, self.at)
+                break
+            items.append(self._item(flags, first=self.at == begin))
+        if not items:
+            self._unlike("a class or a part of one that is empty", begin)
+        return union(items)
+
+    def _item(self, flags: Flags, first: bool) -> CharSet:
+        """A character, a range or a set."""
+        at = self.at
+        char = self._next()
+        if char == "[":
+            return self._nested(flags, at)
+        if char == "-":
+            if not first and self._rest(1) != "]":
+                self._unlike("a '-' that is neither first nor last in a class", at)
+            return self._folded([(45, 45)], flags, at)
+        if char == "\\":
+            members = self._escaped_set(flags, at, {**self.dialect.sets, "w": self.dialect.class_word})
+            if members is not None:
+                return members
+        low = self._escaped_char(at) if char == "\\" else ord(char)
+        if self._rest(1) != "-" or self._rest(2) in ("-]", "--"):
+            return self._folded([(low, low)], flags, at)
+        self.at += 1
+        high = self._range_end(at)
+        if high < low:
+            self._unlike(self.pattern[at : self.at], at)
+        return self._folded([(low, high)], flags, at)
+
+    def _range_end(self, at: int) -> int:
+        char = self._next()
+        if char == "[" or (char == "\\" and self._rest(1).lower() in ("p", *self.dialect.sets)):
+            self._unlike(self.pattern[at : self.at + 1], at)
+        return self._escaped_char(self.at - 1) if char == "\\" else ord(char)
+
+    def _nested(self, flags: Flags, at: int) -> CharSet:
+        """What follows a [ inside a class."""
+        found = self._match(_POSIX)
+        if found is not None:
+            members = classes.posix(found[2]) if self.dialect.posix else None
+            if members is None:
+                self._unlike(f"[{found[0]}", at)
+            members = self._folded(list(members.ranges), flags, at)
+            return without(members) if found[1] else members
+        if not self.dialect.nested or self._rest(1) in (":", "=", "."):
+            self._unlike("a '[' in a class", at)
+        return self._class(flags)
+
+
+def _operated(operator: str, left: CharSet, right: CharSet) -> CharSet:
+    """Two parts of a class with &&, -- or ~~ between."""
+    if operator == "&&":
+        return intersection([left, right])
+    only_left = intersection([left, without(right)])
+    return only_left if operator == "--" else union([only_left, intersection([right, without(left)])])
+
+
+def _may_be_ligature(node: Node) -> bool:
+    """Whether a sequence may hold letters that one character stands for: two of _LIGATURES side by side, or one that
+    is repeated."""
+    parts = node.parts if isinstance(node, Seq) else (node,)
+    for i, part in enumerate(parts):
+        if isinstance(part, Repeat) and part.most != 1 and any(_holds(part.part, letter) for letter in ["s", "f"]):
+            return True
+        after = parts[i + 1] if i + 1 < len(parts) else None
+        if after is not None and any(_holds(part, pair[0]) and _holds(after, pair[1]) for pair in _LIGATURES):
+            return True
+    return False
+
+
+def _holds(node: Node, letter: str) -> bool:
+    """Whether a node may match a letter that is written as itself."""
+    if isinstance(node, Chars):
+        return not node.negated and len(node.ranges) <= 4 and any(a <= ord(letter) <= b for a, b in node.ranges)
+    if isinstance(node, (Seq, Alt)):
+        return any(_holds(part, letter) for part in node.parts)
+    return isinstance(node, (Repeat, Atomic)) and _holds(node.part, letter)

@@ -1,0 +1,204 @@
+r"""A regular expression as a tree: the constructs that three engines share, each with one meaning.
+
+Flags are gone: a letter whose case is ignored is a set of characters, and a dot is a set. Anchors of lines, word
+boundaries and the like are written with the few nodes below, so two expressions with equal trees have equal matches.
+
+    \d+|[^\s,]      Alt(Repeat(Chars(Nd)), Chars(not White_Space or ","))
+    $               in Python's regex package: Look(Seq(Repeat(Chars("\n"), 0, 1), End()))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+# ----------------------------------------------------------------------------------------------------
+# Sets of characters
+
+
+@dataclass(frozen=True)
+class Chars:
+    """One character of ranges and properties, or with `negated` one of all others.
+
+    Attributes:
+        ranges: (first, last) code points, ascending, apart from each other.
+        properties: names of classes.PROPERTIES, sorted; one with "^" before it stands for all others.
+    """
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    properties: tuple[str, ...] = ()
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Either:
+    """One character that is in any of the sets."""
+
+    sets: tuple[CharSet, ...]
+
+
+@dataclass(frozen=True)
+class Both:
+    """One character that is in all of the sets."""
+
+    sets: tuple[CharSet, ...]
+
+
+CharSet = Chars | Either | Both
+
+
+def chars(ranges: Iterable[tuple[int, int]] = (), properties: Iterable[str] = (), negated: bool = False) -> Chars:
+    """The Chars of ranges in any order."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    names = tuple(sorted(set(properties)))
+    if not joined and len(names) == 1 and names[0].startswith("^"):  # one spelling for one set
+        return Chars((), (names[0][1:],), not negated)
+    return Chars(tuple(joined), names, negated)
+
+
+ANY = chars(negated=True)
+NEWLINE = chars([(10, 10)])
+NOT_NEWLINE = chars([(10, 10)], negated=True)
+
+
+def without(members: CharSet) -> CharSet:
+    """All characters that are not in a set."""
+    if isinstance(members, Chars):
+        return chars(members.ranges, members.properties, not members.negated)
+    others = tuple(without(part) for part in members.sets)
+    return Both(others) if isinstance(members, Either) else Either(others)
+
+
+def union(sets: Sequence[CharSet]) -> CharSet:
+    """The characters that are in any of the sets."""
+    plain = [part for part in sets if isinstance(part, Chars) and _can_join(part)]
+    rest = [part for part in sets if part not in plain]
+    ranges = [pair for part in plain for pair in part.ranges]
+    properties = [f"^{name}" if part.negated else name for part in plain for name in part.properties]
+    joined: list[CharSet] = [chars(ranges, properties)] if plain or not rest else []
+    return joined[0] if joined and not rest else rest[0] if len(rest) == 1 and not joined else Either((*joined, *rest))
+
+
+def _can_join(part: Chars) -> bool:
+    """Whether a class can hold it beside others: what is negated can if it is one property."""
+    return not part.negated or (not part.ranges and len(part.properties) == 1 and part.properties[0][0] != "^")
+
+
+def intersection(sets: Sequence[CharSet]) -> CharSet:
+    """The characters that are in all of the sets."""
+    return sets[0] if len(sets) == 1 else Both(tuple(sets))
+
+
+# ----------------------------------------------------------------------------------------------------
+# What matches a text
+
+
+@dataclass(frozen=True)
+class Seq:
+    """One part after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Alt:
+    """The first alternative with which the whole matches."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A part, `least` to `most` times (None: no limit). `mode` is "" (greedy), "?" (lazy) or "+" (possessive)."""
+
+    part: Node
+    least: int
+    most: int | None
+    mode: str = ""
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """What matches inside is never tried again."""
+
+    part: Node
+
+
+@dataclass(frozen=True)
+class Look:
+    """What comes next, or with `behind` came before, matches; with `negated` it does not."""
+
+    part: Node
+    behind: bool = False
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of the text."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of the text."""
+
+
+Node = Chars | Either | Both | Seq | Alt | Repeat | Atomic | Look | Start | End
+
+
+def seq(parts: Iterable[Node]) -> Node:
+    """The parts as one node, without a Seq in a Seq."""
+    flat: list[Node] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Seq) else (part,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def alt(parts: Iterable[Node]) -> Node:
+    """The alternatives as one node, without an Alt in an Alt."""
+    flat: list[Node] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Alt) else (part,))
+    return flat[0] if len(flat) == 1 else Alt(tuple(flat))
+
+
+def boundary(word: CharSet, negated: bool) -> Node:
+    r"""\b, or with `negated` \B: a word character on one side only, or not."""
+    before, after = Look(word, behind=True), Look(word)
+    not_before, not_after = Look(word, behind=True, negated=True), Look(word, negated=True)
+    pairs = [(before, after), (not_before, not_after)] if negated else [(before, not_after), (not_before, after)]
+    return alt(seq(pair) for pair in pairs)
+
+
+def can_be_empty(node: Node) -> bool:
+    """Whether a node can match nothing."""
+    if isinstance(node, (Chars, Either, Both)):
+        return False
+    if isinstance(node, Seq):
+        return all(map(can_be_empty, node.parts))
+    if isinstance(node, Alt):
+        return any(map(can_be_empty, node.parts))
+    if isinstance(node, Repeat):
+        return node.least == 0 or can_be_empty(node.part)
+    return not isinstance(node, Atomic) or can_be_empty(node.part)
+
+
+def width(node: Node) -> int | None:
+    """How many characters a node of plain sets takes; None if that varies, or it looks around."""
+    if isinstance(node, Chars):
+        return 1
+    if isinstance(node, (Seq, Alt)):
+        widths = [width(part) for part in node.parts]
+        if None in widths or (isinstance(node, Alt) and len(set(widths)) > 1):
+            return None
+        known = [one for one in widths if one is not None]
+        return sum(known) if isinstance(node, Seq) else known[0]
+    if isinstance(node, Repeat) and node.least == node.most:
+        inner = width(node.part)
+        return None if inner is None else inner * node.least
+    return None

@@ -1,0 +1,67 @@
+"""The words that regular expression engines cut, for tests that compare dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import regex
+import tiktoken
+import tokenizers
+
+from pybpe.dialects import ONIGURUMA, REGEX, RUST, Dialect
+
+BYTES = {bytes([i]): i for i in range(256)}
+ALL = "".join(chr(point) for point in range(0x110000) if not 0xD800 <= point <= 0xDFFF)
+STEP = 100_000
+
+
+def regex_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
+    """The matches of Python's regex package, without empty ones."""
+    compiled = regex.compile(pattern)
+    return [[word for match in compiled.finditer(text) if (word := match.group())] for text in texts]
+
+
+def rust_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
+    """The matches of tiktoken's engine: every part of a text is a token, so every match is one id."""
+    parts = {text[i:j].encode() for text in texts for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
+    tokens = [*BYTES, *sorted(part for part in parts if len(part) > 1)]
+    encoding = tiktoken.Encoding(
+        "t", pat_str=pattern, mergeable_ranks={token: i for i, token in enumerate(tokens)}, special_tokens={}
+    )
+    return [[tokens[i].decode() for i in encoding.encode_ordinary(text)] for text in texts]
+
+
+def onig_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
+    """The matches of Hugging Face's engine."""
+    step = tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
+    return [[word for word, _ in step.pre_tokenize_str(text)] for text in texts]
+
+
+WORDS: dict[str, Callable[[str, Sequence[str]], list[list[str]]]] = {
+    "regex": regex_words,
+    "rust": rust_words,
+    "onig": onig_words,
+}
+DIALECTS: dict[str, Dialect] = {"regex": REGEX, "rust": RUST, "onig": ONIGURUMA}
+
+
+def _rust_members(pattern: str, text: str) -> str:
+    encoding = tiktoken.Encoding("t", pat_str=pattern, mergeable_ranks=BYTES, special_tokens={})
+    return bytes(encoding.encode_ordinary(text)).decode()
+
+
+@lru_cache(maxsize=1000)
+def members(engine: str, pattern: str) -> frozenset[str]:
+    """Every character that a pattern of one character matches."""
+    if engine == "regex":
+        return frozenset("".join(regex.findall(pattern, ALL)))
+    parts = [ALL[i : i + STEP] for i in range(0, len(ALL), STEP)]
+    if engine == "rust":
+        return frozenset("".join(_rust_members(pattern, part) for part in parts))
+    return frozenset("".join("".join(words) for words in onig_words(f"(?:{pattern})+", parts)))
+
+
+def assigned() -> frozenset[str]:
+    """The characters that the tables of all engines have."""
+    return members("regex", r"\P{Cn}") & members("rust", r"\P{Cn}") & members("onig", r"\P{Cn}")
