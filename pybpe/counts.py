@@ -139,7 +139,7 @@ def _header(settings: CountSettings) -> dict[str, object]:
 def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
     """What a .counts file says of its making."""
     try:
-        pattern = Pattern.from_regex(header["pattern"])
+        pattern = Pattern(header["pattern"])
         return CountSettings(pattern, tuple(check_specials(header["special_tokens"])), header["normalizer"])
     except (ArgumentError, KeyError, TypeError) as error:
         raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is not right: {error}", 16) from None

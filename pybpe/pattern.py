@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from . import _binding
@@ -34,13 +34,24 @@ _SPELLINGS = {
 }
 
 
+@lru_cache(maxsize=1)
+def _built_in() -> dict[str, tuple[str, int | None]]:
+    """The regular expression of every built-in pattern -> its name (qwen2 before llama3 with digits=1) and digits."""
+    table: dict[str, tuple[str, int | None]] = {}
+    for digits in (None, 1):
+        for name in NAMES:
+            number = _binding.pattern_find(name) or 0
+            table.setdefault(_binding.pattern_regex(number + (_binding.DIGITS1 if digits else 0)), (name, digits))
+    return table
+
+
 class Pattern:
     """One way of cutting text.
 
     Args:
         pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression as the
-            `regex` package takes it. What a regular expression does not match is a word of its own, so
-            that nothing is lost.
+            `regex` package takes it; one that is known for a built-in pattern is that pattern. What a regular
+            expression does not match is a word of its own, so that nothing is lost.
         digits: 1 makes every digit a word of its own (built-in patterns only); None keeps the pattern's
             own rule.
 
@@ -55,6 +66,8 @@ class Pattern:
         instance("pattern", pattern, str, "a name or a regular expression")
         if "\0" in pattern or any("\ud800" <= char <= "\udfff" for char in pattern):
             raise ArgumentError("a pattern cannot hold a NUL or a lone surrogate: write it as \\x00 or \\ud800")
+        pattern, own_digits = self._named(pattern)
+        digits = digits or own_digits
         number = _binding.pattern_find(pattern)
         if number is None and re.fullmatch(r"[\w.-]*", pattern):
             raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
@@ -76,18 +89,22 @@ class Pattern:
         name = next(name for name in NAMES if _binding.pattern_find(name) == base)
         return cls(name, 1 if number & _binding.DIGITS1 else None)
 
+    @staticmethod
+    def _named(pattern: str) -> tuple[str, int | None]:
+        """The name and the digits of a built-in pattern that is given by a regular expression; else what is given."""
+        if pattern in _SPELLINGS:
+            return _SPELLINGS[pattern], None
+        return _built_in().get(pattern, (pattern, None))
+
     @classmethod
-    def from_regex(cls, regex: str) -> Pattern:
-        """The built-in pattern that a regular expression stands for, else a custom one."""
-        if regex in _SPELLINGS:
-            return cls(_SPELLINGS[regex])
-        return cls.builtin(regex) or cls(regex)
+    def known(cls, regex: str) -> Pattern | None:
+        """The built-in pattern that a regular expression stands for, here and in tiktoken; None if it is another."""
+        return cls(regex) if regex in _SPELLINGS else cls.builtin(regex)
 
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
         """The built-in pattern with exactly this regular expression, by its own name if it has one (qwen2)."""
-        patterns = (cls(name, digits) for digits in (None, 1) for name in NAMES)
-        return next((pattern for pattern in patterns if pattern.regex == regex), None)
+        return cls(regex) if regex in _built_in() else None
 
     @property
     def is_custom(self) -> bool:

@@ -111,16 +111,15 @@ class Tokenizer:
 
         Args:
             pattern: a name or regular expression to be used instead of that of a tokenizer.json, if you know that
-                it gives the same words; needed for a .tiktoken file, which has none.
+                it gives the same words; needed for a .tiktoken file, which has none (see `from_tiktoken`).
             special_tokens: text -> id, for a .tiktoken file.
 
         Raises:
             FileError, FormatError: with the file, the place and what was expected there.
             ArgumentError: the file has no pattern, or has its own special tokens.
         """
-        chosen = Pattern(pattern) if pattern is not None else None
         tokenizer = cls.__new__(cls)
-        tokenizer._set(*load.load(path, chosen, special_tokens))
+        tokenizer._set(*load.load(path, pattern, special_tokens))
         return tokenizer
 
     @classmethod
@@ -160,16 +159,19 @@ class Tokenizer:
 
         Args:
             source: a tiktoken.Encoding, which says all; or the path of a .tiktoken file, which has only ranks.
-            pattern: what a file goes with, a name or a regular expression (as in `pybpe.train`).
+            pattern: what a file goes with: a name (as in `pybpe.train`), or a regular expression as tiktoken reads
+                it. The tokenizer has it as Python's regex package reads it.
             special_tokens: text -> id, for a file.
 
         Raises:
             ArgumentError: a file without a pattern, or an Encoding with one.
+            UnsupportedError: the pattern may cut other words here than there, or leaves text unmatched, which
+                tiktoken drops; or tiktoken may find another special token, since one begins another.
             FileError, FormatError: the file, with the line.
         """
         if isinstance(source, (str, bytes, os.PathLike)):
             tokenizer = cls.__new__(cls)
-            tokenizer._set(*load.load_ranks(source, Pattern(pattern) if pattern is not None else None, special_tokens))
+            tokenizer._set(*load.load_ranks(source, pattern, special_tokens))
             return tokenizer
         if pattern is not None or special_tokens is not None:
             raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
@@ -191,7 +193,8 @@ class Tokenizer:
         return cls.from_model(hf.from_hf(tokenizer, Pattern(pattern) if pattern is not None else None))
 
     def save(self, path: _binding.PathLike) -> None:
-        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids.
+        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids; or they refuse
+        it, and a warning says so, if the pattern is a regular expression that their engine reads differently.
 
         Raises:
             UnsupportedError: a special token is spelled as an ordinary token is.
@@ -233,7 +236,7 @@ class Tokenizer:
 
         Raises:
             ArgumentError: a role's token is no special token.
-            UnsupportedError: as `save`.
+            UnsupportedError: as `save`; or the pattern may cut other words in Hugging Face's engine.
         """
         pretrained.write(self._model, folder, tokens)
 

@@ -30,7 +30,6 @@ WORD = chars([(0x200C, 0x200D)], ["Alphabetic", "M", "Nd", "Pc"])
 ONIGURUMA_CLASS_WORD = chars([], ["Alphabetic", "M", "Nd", "Pc"])
 ONIGURUMA_WORD = chars([(0xB2, 0xB3), (0xB9, 0xB9), (0xBC, 0xBE)], ["Alphabetic", "M", "Nd", "Pc"])
 HEX_DIGIT = chars([(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)])
-HORIZONTAL_SPACE = chars([(9, 9)], ["Zs"])
 
 # [[:alpha:]] and kin in Rust: ASCII only.
 _POSIX = {

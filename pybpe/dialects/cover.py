@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .parse import REGEX
-from .tree import ANY, Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, intersection, union, without
+from .tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, intersection, union, without
 from .write import write
 
 
@@ -14,7 +14,10 @@ def first_uncovered(node: Node) -> int | None:
     no such code point."""
     import regex
 
-    found = regex.search(f"(?!{write(_sure(node) or without(ANY), REGEX)})[\\s\\S]", _all_characters())
+    sure = _sure(node)
+    if sure is None:
+        return 0
+    found = regex.search(f"(?!{write(sure, REGEX)})[\\s\\S]", _all_characters())
     return None if found is None else ord(found.group())
 
 

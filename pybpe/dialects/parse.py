@@ -76,6 +76,7 @@ class Dialect:
         ligatures: whether two letters may match one character where case is ignored.
         long_hex: whether there is \\x{...}.
         short_hex: which of the letters x, u and U have digits without braces.
+        other_spellings: whether there are \\pL and \\p{Script=Han}.
         no_escape: signs that an escape makes more than themselves.
         named_group: what the longest spelling of a group with a name begins with.
     """
@@ -97,6 +98,7 @@ class Dialect:
     ligatures: bool = False
     long_hex: bool = True
     short_hex: str = "xuU"
+    other_spellings: bool = True
     no_escape: str = ""
     named_group: str = "?P<"
 
@@ -113,7 +115,7 @@ def _boundaries(word: CharSet) -> dict[str, Node]:
 REGEX = Dialect(
     engine="Python's regex package",
     flags={"i": "fold", "s": "dot_all", "m": "lines"},
-    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD, "h": classes.HORIZONTAL_SPACE},
+    sets={"s": classes.SPACE, "d": classes.DIGIT, "w": classes.WORD},
     anchors={"A": Start(), "Z": End(), **_boundaries(classes.WORD)},
     start=lambda lines: _LINE_START if lines else Start(),
     end=lambda lines: _LINE_END if lines else _LAST_NEWLINE,
@@ -147,6 +149,7 @@ ONIGURUMA = Dialect(
     class_word=classes.ONIGURUMA_CLASS_WORD,
     ligatures=True,
     short_hex="xu",
+    other_spellings=False,
     named_group="?<",
 )
 
@@ -236,7 +239,7 @@ class _Parser:
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             parts.append(self._repeated(flags))
         node = seq(parts)
-        if flags.fold and self.dialect.ligatures and _may_be_ligature(node):
+        if self.dialect.ligatures and _may_be_ligature(node):
             self._refuse("letters that Oniguruma takes for one too (ss for a sharp s), with case ignored,", begin)
         return node
 
@@ -364,7 +367,10 @@ class _Parser:
     def _property(self, negated: bool, flags: Flags, at: int) -> CharSet:
         found = self._match(_PROPERTY)
         name = (found[2] or found[4]) if found else ""
-        if found is None or name not in classes.PROPERTIES or ("=" in found[0] and name not in classes.SCRIPTS):
+        is_script = found is not None and "=" in found[0]
+        is_plain = found is not None and not found[4] and not is_script
+        is_known = name in (classes.SCRIPTS if is_script else classes.PROPERTIES)
+        if found is None or not is_known or not (is_plain or self.dialect.other_spellings):
             self._unlike(self.pattern[at : max(self.at, at + 8)], at)
         if flags.fold and name in self.dialect.cased_names:
             self._unlike(f"{self.pattern[at : self.at]} with case ignored", at)
@@ -418,6 +424,7 @@ class _Parser:
 
     def _class(self, flags: Flags) -> CharSet:
         """What follows a [."""
+        begin = self.at - 1
         negated = self._take("^")
         if self._rest(1) == "]":
             self._unlike("a ']' first in a class", self.at)
@@ -428,7 +435,10 @@ class _Parser:
             if len(operator) < 2:
                 self._refuse("a class without an end")
             members = _operated(operator, members, self._items(flags))
-        return without(members) if negated else members
+        members = without(members) if negated else members
+        if members == without(ANY):  # Python's regex package takes [^\s\S] for everything
+            self._refuse("a class that holds no character", begin)
+        return members
 
     def _items(self, flags: Flags) -> CharSet:
         """The items of a class up to its end or an operator."""
@@ -510,9 +520,10 @@ def _may_be_ligature(node: Node) -> bool:
 
 
 def _holds(node: Node, letter: str) -> bool:
-    """Whether a node may match a letter that is written as itself."""
+    """Whether a part of a node is this letter, its case ignored."""
     if isinstance(node, Chars):
-        return not node.negated and len(node.ranges) <= 4 and any(a <= ord(letter) <= b for a, b in node.ranges)
+        forms = classes.cases(ord(letter), ONIGURUMA.more_cases) or []
+        return node == chars((form, form) for form in forms)
     if isinstance(node, (Seq, Alt)):
         return any(_holds(part, letter) for part in node.parts)
     return isinstance(node, (Repeat, Atomic)) and _holds(node.part, letter)

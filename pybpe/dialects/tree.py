@@ -56,6 +56,8 @@ def chars(ranges: Iterable[tuple[int, int]] = (), properties: Iterable[str] = ()
         else:
             joined.append((first, last))
     names = tuple(sorted(set(properties)))
+    if any(f"^{name}" in names for name in names):
+        return Chars((), (), not negated)
     if not joined and len(names) == 1 and names[0].startswith("^"):  # one spelling for one set
         return Chars((), (names[0][1:],), not negated)
     return Chars(tuple(joined), names, negated)
@@ -152,11 +154,22 @@ Node = Chars | Either | Both | Seq | Alt | Repeat | Atomic | Look | Start | End
 
 
 def seq(parts: Iterable[Node]) -> Node:
-    """The parts as one node, without a Seq in a Seq."""
+    """The parts as one node, without a Seq in a Seq. A character that is looked at first is one of both sets."""
     flat: list[Node] = []
     for part in parts:
-        flat.extend(part.parts if isinstance(part, Seq) else (part,))
+        for node in part.parts if isinstance(part, Seq) else (part,):
+            while flat and isinstance(node, (Chars, Either, Both)) and (seen := _next_character(flat[-1])) is not None:
+                node = Both((seen, *(node.sets if isinstance(node, Both) else (node,))))
+                flat.pop()
+            flat.append(node)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def _next_character(node: Node) -> CharSet | None:
+    """What a node that looks at one character ahead wants it to be; None for another node."""
+    if not isinstance(node, Look) or node.behind or not isinstance(node.part, (Chars, Either, Both)):
+        return None
+    return without(node.part) if node.negated else node.part
 
 
 def alt(parts: Iterable[Node]) -> Node:

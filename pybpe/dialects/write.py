@@ -56,6 +56,8 @@ class _Writer:
     def _chars(self, members: Chars) -> str:
         if members == ANY:
             return r"[\s\S]"
+        if members == without(ANY):  # [^\s\S] is everything in Python's regex package
+            return f"[^{self._char(0)}-{self._char(0x10FFFF)}]"
         word = self._dialect.sets["w"]
         if members in (word, without(word)):
             return r"\w" if members == word else r"\W"

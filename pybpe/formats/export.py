@@ -8,7 +8,7 @@ from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
 from ..folders import make_folder
 from ..model import Model
-from . import pretrained, tiktoken, tokenizer_json, vocab_merges
+from . import patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
 _ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
@@ -32,6 +32,7 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
     """
     format = format_of(path) if format is None else format
     if format == "json":
+        patterns.warn_of_private(model.pattern)
         _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
     elif format == "bin":
         refuse_template(model, "tokenizer.bin")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from ..errors import ArgumentError, MissingExtraError, UnsupportedError
+from ..errors import ArgumentError, MissingExtraError
 from ..model import Model
 from ..pattern import Pattern
-from . import tokenizer_json
+from . import patterns, tokenizer_json
 from .pretrained import with_roles
-
-# What Oniguruma, Hugging Face's engine, reads otherwise than Python's regex package: anchors of lines, a quantified
-# quantifier, \h, sets in sets, and flags in other letters.
-_OTHER_ENGINE = re.compile(r"(?<![\[\\])\^|(?<!\\)\$|\}\+|\\h|\\Z|\[\[:|&&|\(\?[a-hj-zA-Z]")
 
 
 def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
@@ -34,24 +29,13 @@ def to_hf(model: Model) -> Any:
     """The tokenizers.Tokenizer.
 
     Raises:
-        UnsupportedError: a special is spelled as a token, or a custom pattern has what the two engines read
-            differently.
+        UnsupportedError: a special is spelled as a token, or the pattern may cut other words there.
         MissingExtraError: tokenizers is not installed.
     """
-    check_pattern(model.pattern)
+    patterns.for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers is not installed: pip install 'pybpe[hf]'") from None
     return Tokenizer.from_str(text)
-
-
-def check_pattern(pattern: Pattern) -> None:
-    """UnsupportedError for a custom pattern that Hugging Face's engine would read differently."""
-    found = _OTHER_ENGINE.search(pattern.regex) if pattern.is_custom else None
-    if found is not None:
-        raise UnsupportedError(
-            f"the pattern has {found.group()!r} at character {found.start()}, which Hugging Face's engine (Oniguruma)"
-            f" reads differently: {pattern.regex!r}"
-        )

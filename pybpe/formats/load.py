@@ -18,13 +18,14 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 
 def load(
-    path: _binding.PathLike, pattern: Pattern | None = None, special_tokens: Mapping[str, int] | None = None
+    path: _binding.PathLike, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> tuple[Model, _binding.Vocab]:
     """The model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder as transformers has it;
     and its C vocabulary.
 
     Args:
-        pattern: instead of the one that a tokenizer.json names; needed for a .tiktoken file, which names none.
+        pattern: instead of the one that a tokenizer.json names; needed for a .tiktoken file, which names none, and
+            then in tiktoken's dialect.
         special_tokens: text -> id, for a .tiktoken file.
 
     Raises:
@@ -32,25 +33,30 @@ def load(
         ArgumentError: a pattern is missing, or the file has its own special tokens.
     """
     _binding.path_bytes(path)  # refuses what is no path
+    name = os.fsdecode(path)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
-        return fitting(pretrained.read(os.fsdecode(path), pattern), os.fsdecode(path))
+        return fitting(pretrained.read(name, _chosen(pattern)), name)
     with open_input(path) as stream:
         start = stream.read(512)
-        if os.fsdecode(path).endswith(".tiktoken") or _RANK_LINE.match(start):
+        if name.endswith(".tiktoken") or _RANK_LINE.match(start):
             return load_ranks(path, pattern, special_tokens)
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
-            return fitting(tokenizer_json.loads(start + stream.read(), os.fsdecode(path), pattern), os.fsdecode(path))
+            return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
     if start[:4] != _BIN_MAGIC:
         raise FormatError(
-            f"{os.fsdecode(path)}: no tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
+            f"{name}: no tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
             f" or the number 20240328 (tokenizer.bin), but it begins with {start[:16]!r}"
         )
     if pattern is not None:
-        raise ArgumentError(f"{os.fsdecode(path)}: a tokenizer.bin has a pattern: leave pattern= out")
+        raise ArgumentError(f"{name}: a tokenizer.bin has a pattern: leave pattern= out")
     vocab = _binding.Vocab.load(path)
     return Model.from_vocab(vocab), vocab
+
+
+def _chosen(pattern: str | None) -> Pattern | None:
+    return Pattern(pattern) if pattern is not None else None
 
 
 def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
@@ -62,7 +68,7 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
 
 
 def load_ranks(
-    path: _binding.PathLike, pattern: Pattern | None, special_tokens: Mapping[str, int] | None
+    path: _binding.PathLike, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> tuple[Model, _binding.Vocab]:
     """`load` for a .tiktoken file."""
     name = os.fsdecode(path)

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ArgumentError, FormatError
 from ..pattern import Pattern
 from ..template import Piece, Template
+from . import patterns
 from .json_parts import JsonObject, part
 
 NORMALIZERS = ("NFC", "NFKC")
@@ -51,20 +52,15 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
 def write_pre_tokenizer(pattern: Pattern) -> JsonObject:
     if pattern == Pattern("gpt2"):
         return {**_BYTE_LEVEL, "use_regex": True}
-    split = {"type": "Split", "pattern": {"Regex": pattern.regex}, "behavior": "Isolated", "invert": False}
-    return {"type": "Sequence", "pretokenizers": [split, {**_BYTE_LEVEL, "use_regex": False}]}
+    return {"type": "Sequence", "pretokenizers": [patterns.write_split(pattern), {**_BYTE_LEVEL, "use_regex": False}]}
 
 
 def write_decoder() -> JsonObject:
     return {**_BYTE_LEVEL, "use_regex": True}
 
 
-def read_pattern(pre_tokenizer: Any, is_ours: bool, name: str) -> Pattern:
-    """The pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel.
-
-    A regular expression that is none of the built-in patterns' is only taken from a file of ours: Hugging Face's
-    engine (Oniguruma) reads some of them differently.
-    """
+def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
+    """The pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel. `own` is model.pybpe, if there."""
     nested = None
     if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
         nested = pre_tokenizer.get("pretokenizers")
@@ -76,46 +72,13 @@ def read_pattern(pre_tokenizer: Any, is_ours: bool, name: str) -> Pattern:
         if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
             return Pattern("gpt2")
         if len(kinds) == 2 and not steps[1].get("use_regex", True):
-            return _read_split(steps[0], is_ours, name)
+            return patterns.read_split(steps[0], own, name)
     shown = [f"{kind} (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
              for kind, step in zip(kinds, steps)]  # fmt: skip
     raise FormatError(
         f"{name}: the pre_tokenizer is {shown}; pybpe reads ByteLevel with use_regex, and Split followed by ByteLevel"
         " without; pass pattern= if you know a pattern that gives the same words"
     )
-
-
-def _read_split(split: JsonObject, is_ours: bool, name: str) -> Pattern:
-    given = split.get("pattern")
-    regex = given.get("Regex") if isinstance(given, dict) else None
-    if not isinstance(regex, str):
-        raise FormatError(f"{name}: the pre_tokenizer splits at {given!r:.80}, which is not a Regex")
-    pattern = Pattern.builtin(regex)
-    if pattern is None and is_ours:
-        pattern = _own_pattern(regex, name)
-    if pattern is None:
-        raise FormatError(
-            f"{name}: the pre_tokenizer splits with a pattern that pybpe does not know: {regex!r}; pass pattern= if"
-            " you know one that gives the same words (a regular expression is run by Python's regex package)"
-        )
-    # What is not matched is kept by Isolated, and dropped by Removed inverted; built-in patterns match all.
-    how = (split.get("behavior"), bool(split.get("invert")))
-    if how != ("Isolated", False) and (how != ("Removed", True) or pattern.is_custom):
-        raise FormatError(
-            f"{name}: the pre_tokenizer's Split has behavior {how[0]!r} and invert {how[1]}; pybpe reads Isolated"
-        )
-    return pattern
-
-
-def _own_pattern(regex: str, name: str) -> Pattern:
-    """The custom pattern that a file of ours has. FormatError if `Pattern` does not take it as a regular expression."""
-    try:
-        pattern = Pattern(regex)
-    except ArgumentError as error:
-        raise FormatError(f"{name}: the pre_tokenizer: {error}") from None
-    if not pattern.is_custom:
-        raise FormatError(f"{name}: the pre_tokenizer splits at {regex!r}, the name of a pattern, not its Regex")
-    return pattern
 
 
 def check_decoder(decoder: Any, name: str) -> None:

@@ -19,7 +19,7 @@ from ..folders import make_folder
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
-from . import tokenizer_json, vocab_merges
+from . import patterns, tokenizer_json, vocab_merges
 from .chat_templates import default_template
 
 TOKENIZER = "tokenizer.json"
@@ -57,9 +57,11 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         tokens: roles beside or instead of those that `roles` finds, such as {"unk_token": "<unk>"}.
 
     Raises:
-        UnsupportedError: see tokenizer_json.dumps. ArgumentError: a role's token is no special token.
+        UnsupportedError: see tokenizer_json.dumps; or the pattern may cut other words in Hugging Face's engine.
+        ArgumentError: a role's token is no special token.
         FileError: the folder or a file cannot be written.
     """
+    patterns.for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     named = {**roles(model), **tokens}
     for role, token in named.items():

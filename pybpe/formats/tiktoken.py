@@ -25,6 +25,7 @@ from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, 
 from ..model import Model, check_specials, id_problem
 from ..pattern import Pattern
 from ..pretokenize import open_input
+from . import patterns
 
 _NO_RANK = 1 << 32  # behind every rank
 _LATE_BYTES = 256  # tokens that were added by hand are merged here, in quadratic time
@@ -41,23 +42,25 @@ def from_encoding(encoding: Any) -> Model:
     except AttributeError:
         kind = type(encoding).__name__
         raise ArgumentError(f"expected a tiktoken.Encoding or the path of a .tiktoken file, not {kind}") from None
-    return from_ranks(ranks, specials, Pattern.from_regex(regex), f"the encoding {encoding.name!r}")
+    name = f"the encoding {encoding.name!r}"
+    return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name)
 
 
-def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: Pattern) -> Model:
+def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: str) -> Model:
     """The model of a .tiktoken file: a line a token, its bytes in base64, a space, its rank.
 
     Args:
         special_tokens: text -> id. The file has none.
-        pattern: what the ranks go with. The file does not say.
+        pattern: what the ranks go with, a built-in name or tiktoken's regular expression. The file does not say.
 
     Raises:
         FileError, FormatError (names the line), ArgumentError.
+        UnsupportedError: the pattern may cut other words here than in tiktoken; it says why.
     """
     with open_input(path) as stream:
         data = stream.read()
     name = os.fsdecode(path)
-    return from_ranks(parse_ranks(data, name), special_tokens, pattern, name)
+    return from_ranks(parse_ranks(data, name), special_tokens, patterns.from_tiktoken(pattern, name), name)
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
@@ -143,6 +146,7 @@ def to_ranks(model: Model) -> dict[bytes, int]:
     Raises:
         UnsupportedError: with these ranks tiktoken would give other ids; it says why.
     """
+    patterns.for_tiktoken(model.pattern)
     if model.normalizer is not None:
         raise UnsupportedError(f"tiktoken has no normalizer; this tokenizer has {model.normalizer}")
     special_ids = set(model.specials.values())
@@ -194,20 +198,17 @@ def to_encoding(model: Model, name: str) -> Any:
     """The tiktoken.Encoding.
 
     Raises:
-        UnsupportedError: as `to_ranks`; or the pattern is none that is built in: tiktoken's engine may read it
-            differently, and drops text that it does not match.
+        UnsupportedError: as `to_ranks`.
         MissingExtraError: tiktoken is not installed.
     """
-    if model.pattern.is_custom:
-        raise UnsupportedError(
-            f"tiktoken drops what a pattern does not match, and runs it with another engine: {model.pattern.regex!r}"
-            " may give other words there; only built-in patterns can be handed over"
-        )
     ranks = to_ranks(model)
     try:
         import tiktoken
     except ImportError:
         raise MissingExtraError("tiktoken is not installed: pip install tiktoken") from None
     return tiktoken.Encoding(
-        name, pat_str=model.pattern.regex, mergeable_ranks=ranks, special_tokens=dict(model.specials)
+        name,
+        pat_str=patterns.for_tiktoken(model.pattern),
+        mergeable_ranks=ranks,
+        special_tokens=dict(model.specials),
     )

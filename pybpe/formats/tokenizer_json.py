@@ -22,7 +22,7 @@ from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import utf8
 from ..vocab_parts import merges_of, tokens_of
-from . import added_tokens, pipeline
+from . import added_tokens, patterns, pipeline
 from .json_parts import JsonObject, part
 from .spelling import read_parts, token_names
 
@@ -49,6 +49,7 @@ def to_object(model: Model) -> JsonObject:
             " (ignore_merges): tokenizer.json cannot say otherwise; save as tokenizer.bin"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
+    own |= {"regex": regex} if (regex := patterns.own_spelling(model.pattern)) is not None else {}
     return {
         "version": "1.0",
         "truncation": None,
@@ -156,7 +157,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe holds a lone surrogate: not valid Unicode")
     if pattern is None:
-        pattern = pipeline.read_pattern(data.get("pre_tokenizer"), "pybpe" in model, name)
+        pattern = pipeline.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
+    facts.pop("regex", None)
     pipeline.check_decoder(data.get("decoder"), name)
     template = pipeline.read_post_processor(data.get("post_processor"), specials, name)
     fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}

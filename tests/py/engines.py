@@ -12,8 +12,17 @@ import tokenizers
 from pybpe.dialects import ONIGURUMA, REGEX, RUST, Dialect
 
 BYTES = {bytes([i]): i for i in range(256)}
-ALL = "".join(chr(point) for point in range(0x110000) if not 0xD800 <= point <= 0xDFFF)
-STEP = 100_000
+# Code points that are one thing from end to end, but for their first and last.
+_ALIKE = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xD800, 0xDFFF), (0xE000, 0xF8FF), (0x17000, 0x18CFF),
+          (0x20000, 0xE0000), (0xE0200, 0x10FFFF)]  # fmt: skip
+
+
+def _characters() -> str:
+    inside = {point for first, last in _ALIKE for point in range(first + 40, last - 40)} | set(range(0xD800, 0xE000))
+    return "".join(chr(point) for point in range(0x110000) if point not in inside)
+
+
+ALL = _characters()
 
 
 def regex_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
@@ -53,15 +62,16 @@ def _rust_members(pattern: str, text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def members(engine: str, pattern: str) -> frozenset[str]:
-    """Every character that a pattern of one character matches."""
+    """The characters of ALL that a pattern of one character matches."""
     if engine == "regex":
         return frozenset("".join(regex.findall(pattern, ALL)))
-    parts = [ALL[i : i + STEP] for i in range(0, len(ALL), STEP)]
     if engine == "rust":
-        return frozenset("".join(_rust_members(pattern, part) for part in parts))
-    return frozenset("".join("".join(words) for words in onig_words(f"(?:{pattern})+", parts)))
+        return frozenset(_rust_members(pattern, ALL))
+    return frozenset("".join(word for word in onig_words(f"(?:{pattern})+", [ALL])[0]))
 
 
+@lru_cache(maxsize=1)
 def assigned() -> frozenset[str]:
-    """The characters that the tables of all engines have."""
-    return members("regex", r"\P{Cn}") & members("rust", r"\P{Cn}") & members("onig", r"\P{Cn}")
+    """The characters that the tables of all engines have, and not in different classes: one has moved since."""
+    tables = [members(engine, r"\P{Cn}") for engine in WORDS]
+    return frozenset.intersection(*tables) - {"\u0295"}

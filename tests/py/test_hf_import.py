@@ -185,7 +185,7 @@ TWO_IDS = {
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (changed(pre_tokenizer=split(r"\w+|\W+")), r"\\w\+"),
+        (changed(pre_tokenizer=split(r"\w+|\R|\W+")), r"\\R"),
         (changed(pre_tokenizer=split(QWEN2, "MergedWithNext")), "MergedWithNext"),
         (changed(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL]}), "Digits"),
         (changed(pre_tokenizer={"type": "Metaspace"}), "Metaspace"),
@@ -252,7 +252,7 @@ def test_a_template_that_does_nothing_is_none(tmp_path: Path) -> None:
 
 def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    path.write_text(changed(pre_tokenizer=split(r"\s+|\w+|[^\s\w]+")))
+    path.write_text(changed(pre_tokenizer=split(r"\s+|\w+|[^\s\w]+|\R")))
     theirs = tokenizers.Tokenizer.from_file(str(path))
     ours = pybpe.Tokenizer.from_file(path, pattern=r"\s+|\w+|[^\s\w]+")
     assert ours.encode(english()[:5000]) == theirs.encode(english()[:5000], add_special_tokens=False).ids

@@ -223,7 +223,7 @@ def test_other_spellings_of_patterns(regex: str) -> None:
     from reference import pretok
     from test_pretok import hostile_texts
 
-    ours = Pattern.from_regex(regex)
+    ours = Pattern(regex)
     assert not ours.is_custom
     for data in hostile_texts(seed=11, count=3000):
         assert pretok.words(regex, data) == pretok.words(ours.regex, data)

@@ -1,0 +1,257 @@
+r"""Regular expressions in three dialects: what is translated has the same matches in the other engine, character by
+character and word by word; and what is not known to be the same is refused by name.
+
+The oracles are the engines themselves: Python's regex package, tiktoken, and Hugging Face tokenizers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from engines import ALL, DIALECTS, WORDS, assigned, members
+
+import pybpe
+from pybpe.dialects import ONIGURUMA, REGEX, RUST, classes, translate
+from pybpe.dialects.cover import first_uncovered
+from pybpe.dialects.parse import parse
+
+PAIRS = list(itertools.permutations(WORDS, 2))
+ids = "-to-".join
+
+
+def translated(pattern: str, source: str, target: str) -> str | None:
+    try:
+        return translate(pattern, DIALECTS[source], DIALECTS[target])
+    except pybpe.UnsupportedError:
+        return None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sets of characters
+
+
+@pytest.mark.parametrize("engine", ["rust", "onig"])
+def test_names_of_sets_mean_the_same(engine: str) -> None:
+    for name in sorted(classes.PROPERTIES):
+        ours, theirs = members("regex", f"\\p{{{name}}}"), members(engine, f"\\p{{{name}}}")
+        assert ours & assigned() == theirs & assigned(), name
+
+
+SETS = [
+    *(r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\h", r"\H", "[\\w-]", r"[^\W]", r"[\W_]", r"[^\w\d]", r"[\s\S]", "."),
+    *(r"\pL", r"\p{^L}", r"\P{^L}", r"[^\P{L}]", r"\p{Script=Han}", r"[\p{^L}\d]", r"\x41", r"[\u4e00-\u9fff]", r"\t"),
+    *(r"[^\S\n]", r"[^\W\d_]"),
+    *(f"(?i:{char})" for char in "abfiks'ıKß"),
+    *("(?i:[a-z])", "(?i:[^i-s])", "(?i:[h-t_])", "(?s:.)", "(?m:.)", r"(?i:\w)", r"(?i:[^\d\s])"),
+    *(f"[[:{name}:]]" for name in classes._POSIX),
+    *(r"[[:^alpha:]]", r"(?i:[[:upper:]])", r"[\w&&\p{Han}\d]", r"[^\w&&[^a]]", "[^a-c&&b-e]", "[a-c[^b-d]]"),
+    *(r"[\p{L}&&[^\p{Han}]]", "[a-w&&[^c-g]z]", r"[\w--[a-z]\d]", "[a-z~~x-~]", r"[\p{L}--\p{Lu}&&[^\p{Han}]]"),
+    *(f"(?i:\\p{{{name}}})" for name in sorted(classes.PROPERTIES - {"Cn"})),
+    *(f"(?i:[^\\p{{{name}}}])" for name in sorted(classes.PROPERTIES - {"Cn"})),
+]
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=map(ids, PAIRS))
+def test_sets_have_the_same_characters(source: str, target: str) -> None:
+    compared = 0
+    for pattern in SETS:
+        other = translated(pattern, source, target)
+        if other is not None:
+            compared += 1
+            assert members(source, pattern) & assigned() == members(target, other) & assigned(), (pattern, other)
+    assert compared > 100
+
+
+# ----------------------------------------------------------------------------------------------------
+# Words
+
+
+PIECES = [
+    *("a", "b", "B", "s", "S", "ſ", "ss", "ß", "k", "K", "i", "İ", "ı", "x", "Z", "1", "23", "_", "-", "'s", "'S", "ﬁ"),
+    *(" ", "  ", "\n", "\n\n", "\r\n", "\r", "\t", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\u2028", "\u2029", "\xa0"),
+    *("\u3000", "\u200b", "\u200c", "\u200d", "\ufeff", "é", "e\u0301", "\u0338", "ǅ", "中", "文", "क्ष", "م\u200cن"),
+    *("३", "²", "½", "Ⅷ", "ⓐ", "٣", "👩\u200d👧", "\U0001f600", "\x00", "\x7f", ".", "!", "$", "^", "\\", "[", "]"),
+]  # fmt: skip
+
+
+def hostile_texts(rng: random.Random, count: int) -> list[str]:
+    return ["".join(rng.choices(PIECES, k=rng.randint(1, 6)))[:10] for _ in range(count)]
+
+
+ATOMS = [
+    *("a", "b", "s", "k", "i", "1", " ", "'s", "_", "\\.", "中", r"\n", r"\r", r"\t", ".", "ab", "ss", "fi"),
+    *(r"\w", r"\W", r"\d", r"\s", r"\S", r"\h", r"\p{L}", r"\p{Lu}", r"\P{L}", r"\p{N}", r"\p{M}", r"\p{Han}"),
+    *("[ab]", "[^a]", "[a-z]", r"[\w-]", r"[^\s\p{L}\p{N}]", r"[\r\n]", r"[^\r\n\p{L}\p{N}]", r"[\p{L}&&[^\p{Han}]]"),
+    *(r"[\w--\d]", "[[:alpha:]]", r"[\s\S]", "[^ ]", r"[\p{Lu}\p{Lt}\p{M}]"),
+]  # fmt: skip
+ANCHORS = ["^", "$", r"\A", r"\Z", r"\z", r"\b", r"\B"]
+COUNTS = ["*", "+", "?", "*?", "+?", "??", "*+", "++", "?+", "{2}", "{1,3}", "{2,}", "{,2}", "{1,3}+", "{1,2}?", "{2}?"]
+KINDS = ["(", "(?:", "(?i:", "(?s:", "(?m:", "(?is:", "(?-i:", "(?>", "(?=", "(?!", "(?<=", "(?<!", "(?<n>"]
+
+
+def random_part(rng: random.Random, depth: int) -> str:
+    """A part of a pattern: an anchor, an atom or a group, with or without a count."""
+    if rng.random() < 0.12:
+        return rng.choice(ANCHORS)
+    if depth > 0 and rng.random() < 0.3:
+        part = rng.choice(KINDS) + random_pattern(rng, depth - 1) + ")"
+    else:
+        part = rng.choice(ATOMS)
+    return part + (rng.choice(COUNTS) if rng.random() < 0.4 else "")
+
+
+def random_pattern(rng: random.Random, depth: int) -> str:
+    parts = ("".join(random_part(rng, depth) for _ in range(rng.randint(1, 3))) for _ in range(rng.randint(1, 3)))
+    return "|".join(parts)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS, ids=map(ids, PAIRS))
+def test_random_patterns_cut_the_same_words(source: str, target: str) -> None:
+    rng = random.Random(1)
+    compared = 0
+    for _ in range(300):
+        pattern = rng.choice(["", "", "", "(?i)", "(?s)", "(?m)"]) + random_pattern(rng, 2) + r"|[\s\S]"
+        other = translated(pattern, source, target)
+        if other is None:
+            continue
+        compared += 1
+        texts = hostile_texts(rng, 10)
+        assert WORDS[source](pattern, texts) == WORDS[target](other, texts), (pattern, other, texts)
+    assert compared > 40
+
+
+REAL = {
+    "kimi": r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&"
+    r"[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "finding": r"[\p{L}&&[^\p{Han}]]+|\p{Han}+|\s+|[\s\S]",
+    "posix": r"[[:alpha:]]+|[[:^alpha:]]",
+    "end": r"\S+$|\S|\s+",
+    "hexadecimal": r"\h+|\H",
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("target", ["regex", "onig"])
+def test_real_patterns_of_tiktoken(name: str, target: str) -> None:
+    rng = random.Random(2)
+    other = translate(REAL[name], RUST, DIALECTS[target], whole=True)
+    for _ in range(20):
+        texts = hostile_texts(rng, 20)
+        assert WORDS["rust"](REAL[name], texts) == WORDS[target](other, texts)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        (r"a\N", r"'\\\\N'"),
+        (r"a|\R", r"'\\\\R'.*character 2"),
+        (r"\X", r"\\\\X"),
+        (r"\Gx", r"\\\\G"),
+        (r"\Kx", r"\\\\K"),
+        (r"(a)\1", r"\\\\1"),
+        (r"(?P<n>a)(?P=n)", r"\(\?P="),
+        (r"(?|a|b)", r"\(\?\|"),
+        (r"(?#x)a", r"\(\?#x"),
+        (r"(?x: a)", "the flag 'x'"),
+        (r"(?V1)a", r"\(\?V1"),
+        (r"a(?i)b", r"\(\?i\)"),
+        (r"(?r)a", "the flag 'r'"),
+        (r"(?:cat){e<=1}", r"\{e<=1\}"),
+        (r"a{1, 3}", r"\{1, 3\}"),
+        (r"a{3,1}", r"\{3,1\}"),
+        (r"a**", "a repeated repetition"),
+        (r"(?:a*)+", "a repetition of what can match nothing"),
+        (r"a*", "can match nothing"),
+        (r"(?<=a|bc)d", "a look-behind"),
+        (r"(?<=^a)b", "a look-behind"),
+        (r"[[a]b]", r"'\[' in a class"),
+        (r"[[:alpha:]]", ":alpha:"),
+        (r"[a--b]", "'--'"),
+        (r"[a&&b]", "'&&'"),
+        (r"[a||b]", r"'\|\|'"),
+        (r"\h", r"\\\\h"),
+        (r"[]a]", "']' first"),
+        (r"[^\s\S]", "a class that holds no character"),
+        (r"[a-\d]", r"a-"),
+        (r"[a-c-e]", "a '-' that is neither"),
+        (r"\p{Foo}", r"\\\\p\{Foo"),
+        (r"\p{Cs}", r"\\\\p\{Cs"),
+        (r"\p{gc=L}", r"\\\\p\{gc"),
+        (r"(?i:é)", "'é' with case ignored"),
+        (r"(?i:\p{Lu})", r"\\\\p\{Lu\} with case ignored"),
+        (r"\ud800", "which is no character"),
+        (r"x{", "'{'"),
+        (r"\z", r"\\\\z"),
+    ],
+)
+def test_what_is_not_known_to_be_the_same_is_refused_by_name(pattern: str, shown: str) -> None:
+    for target in (RUST, ONIGURUMA):
+        with pytest.raises(pybpe.UnsupportedError, match=shown):
+            translate(pattern, REGEX, target)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?i:ss)", "(?i:s)(?i:t)x", "(?i:s+)", "(?i:fi)", "(?i:f{2})", r"(?P<n>a)", r"\U00000041"]
+)
+def test_what_only_oniguruma_reads_so_is_refused(pattern: str) -> None:
+    with pytest.raises(pybpe.UnsupportedError):
+        translate(pattern, ONIGURUMA, REGEX)
+
+
+def test_no_pattern_breaks_the_parser() -> None:
+    """Any text is read or refused, in every dialect; groups may be deep."""
+    rng = random.Random(3)
+    signs = "()[]{}|*+?^$.\\-&~:=!<>,iaPpLdwsxuU1{}é \n"
+    patterns = ["".join(rng.choices(signs, k=rng.randint(0, 12))) for _ in range(4000)] + ["(" * 10_000, "[" * 10_000]
+    for pattern in patterns:
+        for source, target in PAIRS:
+            translated(pattern, source, target)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Text that no match covers
+
+
+@pytest.mark.parametrize(
+    ("pattern", "point"),
+    [
+        (r"\w+", 0),
+        (r"\w+|\s+", 0),
+        (r"\w+|\W", None),
+        (r".+", 10),
+        (r"(?s).", None),
+        (r"\p{L}+|[^\p{L}]{2,}", 0),
+        (r"\p{L}+|[^\p{L}]{1,3}", None),
+        (r" ?\p{L}+|\P{L}", None),
+        (r" ?+\p{L}+|[^\p{L} ]| ", None),
+        (r"[^\n]?+\p{L}+|\P{L}", 65),
+        (r"\s+(?!\S)|\S", 9),
+        (r"(?=a)[\s\S]|b", 0),
+        (r"(?>\w+)|(?:\W(?:xy)*)", None),
+    ],
+)
+def test_first_uncovered(pattern: str, point: int | None) -> None:
+    assert first_uncovered(parse(pattern, REGEX)) == point
+
+
+def test_what_is_known_to_cover_does() -> None:
+    rng = random.Random(4)
+    covered = 0
+    for _ in range(600):
+        pattern = random_pattern(rng, 1) + rng.choice(["", r"|\s", r"|\W", r"|[\s\S]+", r"|\S+|\s*\s|\s"])
+        try:
+            translate(pattern, REGEX, REGEX, whole=True)
+        except pybpe.UnsupportedError:
+            continue
+        covered += 1
+        texts = [*hostile_texts(rng, 10), ALL]
+        assert ["".join(words) for words in WORDS["regex"](pattern, texts)] == texts, pattern
+    assert covered > 20
