@@ -108,7 +108,9 @@ if not TYPE_CHECKING:  # for a type checker it would make every misspelt name ri
             return getattr(import_module("." + _HOMES[name], __name__), name)
         if name in _MODULES or name in _HOMES.values():
             return import_module("." + name, __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .familiar import unknown_attribute
+
+        raise unknown_attribute(f"module {__name__!r}", name)
 
     def __dir__() -> list[str]:
         return sorted([*__all__, *_MODULES])

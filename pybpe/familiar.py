@@ -1,8 +1,31 @@
-"""What other libraries call the methods of a Tokenizer: for an error that says the name here, not for a second name."""
+"""What other libraries call the things of pybpe: for an error that says the name here, not for a second name.
+
+Every error is an AttributeError, so hasattr, dir, copy and pickle see only what is there. A type checker sees none of
+this (TYPE_CHECKING): it reports each of these names.
+"""
 
 from __future__ import annotations
 
-_NAMES = {
+from abc import ABCMeta
+from typing import TYPE_CHECKING, Any
+
+_TRAINING = "pybpe.train(inputs, vocab_size=N, special_tokens=[...]), which makes a new Tokenizer"
+_TRAINING_ON_TEXTS = "pybpe.train(iter(texts), vocab_size=N)"
+_LOADING = "Tokenizer.from_file(path)"
+_PRETRAINED = "Tokenizer.from_file(folder) for files, pybpe.get_encoding(name) for OpenAI's encodings"
+
+_OF_TOKENIZER = {
+    # constructors and training, of several libraries
+    "load": _LOADING,
+    "from_str": _LOADING + ", of a file",
+    "from_buffer": _LOADING + ", of a file",
+    "from_pretrained": _PRETRAINED,
+    "from_directory": _LOADING + ", of a folder too",
+    "train": _TRAINING,
+    "train_from_iterator": _TRAINING_ON_TEXTS,
+    "train_new_from_iterator": _TRAINING_ON_TEXTS,
+    "train_from_files": _TRAINING,
+    "get_encoding": "pybpe.get_encoding(name)",
     # tiktoken.Encoding
     "encode_single_token": "token_to_id(token)",
     "decode_tokens_bytes": "[token_bytes(i) for i in ids]",
@@ -24,10 +47,70 @@ _NAMES = {
     "all_special_tokens": "special_tokens",
     "eos_token_id": "eot_token",
     "tokenize": "[id_to_token(i) for i in encode(text)]",
+    "encode_plus": "encode(text, pair, add_special_tokens=True)",
+    "batch_encode_plus": "encode_batch(texts, add_special_tokens=True)",
+    "apply_chat_template": "to_hf() or save_pretrained(folder) for transformers, which has it",
+    "convert_tokens_to_string": "decode(ids)",
+    "vocab_files_names": "save_files(vocab_json, merges_txt)",
+    "add_special_token": "extend([token]), which makes a new Tokenizer",
+    # nanochat
+    "get_bos_token_id": "token_to_id('<|bos|>'), or eot_token",
+    "encode_special": "token_to_id(token)",
+    "get_special_tokens": "special_tokens",
+    # minbpe
+    "register_special_tokens": "extend(special_tokens), which makes a new Tokenizer",
+    # SentencePiece
+    "encode_as_ids": "encode(text)",
+    "encode_as_pieces": "[id_to_token(i) for i in encode(text)]",
+    "decode_ids": "decode(ids)",
+    "piece_to_id": "token_to_id(token)",
+    "id_to_piece": "id_to_token(i)",
+    "get_piece_size": "n_vocab",
+    "eos_id": "eot_token",
+    "bos_id": "eot_token, which begins a text too",
+}
+
+_OF_PACKAGE = {
+    # tiktoken
+    "encoding_for_model": "get_encoding(name), where GPT-4's name is cl100k_base, and GPT-4o's o200k_base",
+    "encoding_name_for_model": "cl100k_base for GPT-4, o200k_base for GPT-4o: see get_encoding",
+    "list_encoding_names": "encodings.NAMES, besides those that get_encoding(name) finds through tiktoken",
+    "Encoding": "Tokenizer",
+    # training and loading, of several libraries
+    "load": _LOADING,
+    "load_tokenizer": _LOADING,
+    "from_file": _LOADING,
+    "from_pretrained": _PRETRAINED,
+    "AutoTokenizer": _PRETRAINED,
+    "train_from_iterator": _TRAINING_ON_TEXTS,
+    "train_new_from_iterator": _TRAINING_ON_TEXTS,
+    "train_tokenizer": "train(inputs, vocab_size=N)",
+    "BpeTrainer": "train(inputs, vocab_size=N)",
+    "ByteLevelBPETokenizer": "train(inputs, vocab_size=N)",
+    "BasicTokenizer": "train(inputs, vocab_size=N)",
+    "RegexTokenizer": "train(inputs, vocab_size=N, pattern=...)",
+    "RustBPETokenizer": "train(inputs, vocab_size=N)",
+    "BPE": "Tokenizer(vocab, merges)",
+    "BPETokenizer": "Tokenizer(vocab, merges, special_tokens)",
+    # what is a method of a tokenizer
+    "encode": "a method: get_encoding('gpt2').encode(text)",
+    "decode": "a method: get_encoding('gpt2').decode(ids)",
+    "tokenize": "a method: get_encoding('gpt2').encode(text)",
 }
 
 
-def unknown_attribute(name: str) -> AttributeError:
-    """What to raise for an attribute that Tokenizer has not."""
-    here = f": here it is {_NAMES[name]}" if name in _NAMES else ""
-    return AttributeError(f"'Tokenizer' object has no attribute {name!r}{here}")
+def unknown_attribute(owner: str, name: str) -> AttributeError:
+    """What to raise for an attribute that the package or Tokenizer lacks; `owner` says in words which of them."""
+    names = _OF_PACKAGE if owner.startswith("module") else _OF_TOKENIZER
+    here = f": here it is {names[name]}" if name in names else ""
+    return AttributeError(f"{owner} has no attribute {name!r}{here}")
+
+
+class Answering(ABCMeta):
+    """The class of Tokenizer, which answers Tokenizer.load too. It derives from ABCMeta, so that a class may derive
+    from Tokenizer and from an abstract class."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise unknown_attribute(f"type object {cls.__name__!r}", name)

@@ -17,7 +17,7 @@ from .batches import text_list
 from .decode_stream import DecodeStream
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError
-from .familiar import unknown_attribute
+from .familiar import Answering, unknown_attribute
 from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy
 
 
-class Tokenizer:
+class Tokenizer(metaclass=Answering):
     """A byte-level BPE tokenizer. Immutable; one object may be shared by any number of threads.
 
     Make one with `pybpe.train`, `Tokenizer.from_file`, `Tokenizer.from_files`, or from the parts:
@@ -727,7 +727,7 @@ class Tokenizer:
     if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
 
         def __getattr__(self, name: str) -> Any:
-            raise unknown_attribute(name)
+            raise unknown_attribute(f"{type(self).__name__!r} object", name)
 
     def __repr__(self) -> str:
         return (

@@ -1,6 +1,11 @@
 """What users of the package see at first: names, what is shown of objects, and types."""
 
+import abc
+import copy
+import inspect
 import os
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +14,7 @@ import numpy
 import pytest
 
 import pybpe
+from pybpe import familiar
 
 PROGRAM = """
 from pathlib import Path
@@ -45,8 +51,8 @@ def run_mypy(root: Path, folder: Path, program: str) -> str:
 
 
 def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None:
-    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.pack\npybpe.Tokenizer.n_vocabulary\n")
-    wrong = ["trian", "pack", "n_vocabulary"]
+    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.pack\npybpe.Tokenizer.load\n")
+    wrong = ["trian", "pack", "load"]
     lines = [line for line in found.splitlines() if line.startswith("program.py") and "error:" in line]
     assert [name for name in ["KINDS", *wrong] if any(f'"{name}"' in line for line in lines)] == ["KINDS", *wrong], (
         found
@@ -89,6 +95,58 @@ def test_names_of_other_libraries_are_answered_with_ours() -> None:
         tok.encode_single_token("a")  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
         tok.nonsense  # type: ignore[attr-defined]  # noqa: B018
+    for owner, name, here in (
+        (pybpe, "load", "module 'pybpe' has no attribute 'load': here it is Tokenizer.from_file(path)"),
+        (pybpe, "encoding_for_model", "here it is get_encoding(name)"),
+        (pybpe, "train_from_iterator", "here it is pybpe.train(iter(texts), vocab_size=N)"),
+        (pybpe.Tokenizer, "load", "type object 'Tokenizer' has no attribute 'load': here it is Tokenizer.from_file"),
+        (pybpe.Tokenizer, "train", "here it is pybpe.train(inputs, vocab_size=N"),
+        (pybpe.Tokenizer, "from_pretrained", "pybpe.get_encoding(name) for OpenAI's"),
+        (pybpe.Tokenizer, "encode_single_token", "here it is token_to_id(token)"),
+        (tok, "get_bos_token_id", "'Tokenizer' object has no attribute 'get_bos_token_id': here it is token_to_id"),
+        (tok, "encode_special", "here it is token_to_id(token)"),
+    ):
+        with pytest.raises(AttributeError) as caught:
+            getattr(owner, name)
+        assert here in str(caught.value)
+        assert not hasattr(owner, name) and name not in dir(owner)
+
+
+def test_every_hint_names_what_is_there() -> None:
+    """Names that other libraries have are not names here, and each hint begins with something that is."""
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+    known = {**vars(pybpe.Tokenizer), **dict.fromkeys(dir(pybpe)), **dict.fromkeys(dir(tok))}
+    for owner, names in ((pybpe, familiar._OF_PACKAGE), (tok, familiar._OF_TOKENIZER)):
+        for name, hint in names.items():
+            assert not hasattr(owner, name), name
+            called = re.findall(r"(?<![\w'<|.])(?:pybpe\.|Tokenizer\.)?(\w+)\(", hint)
+            assert set(called) <= {*known, "iter"}, hint
+            assert called or set(re.findall(r"\w+", hint)) & set(known), hint
+
+
+def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+    for copied in (copy.copy(tok), copy.deepcopy(tok), pickle.loads(pickle.dumps(tok))):
+        assert copied == tok and type(copied) is pybpe.Tokenizer
+    assert pickle.loads(pickle.dumps(pybpe.Tokenizer)) is pybpe.Tokenizer
+    assert copy.deepcopy(pybpe.Tokenizer) is pybpe.Tokenizer
+    assert "vocab" in inspect.signature(pybpe.Tokenizer).parameters and inspect.getdoc(pybpe.Tokenizer)
+    assert isinstance(tok, pybpe.Tokenizer) and not isinstance(3, pybpe.Tokenizer)
+
+    class Abstract(abc.ABC):
+        @abc.abstractmethod
+        def size(self) -> int: ...
+
+    class Mine(pybpe.Tokenizer, Abstract):
+        def size(self) -> int:
+            return len(self)
+
+    mine = Mine(tok.vocab, tok.merges, ["<|endoftext|>"])
+    assert mine.size() == 257
+    with pytest.raises(AttributeError, match="'Mine' object has no attribute 'encode_special': here"):
+        mine.encode_special  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="type object 'Mine' has no attribute 'load': here"):
+        Mine.load  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_objects_say_what_they_are() -> None:
