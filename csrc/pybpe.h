@@ -164,6 +164,11 @@ const char *pybpe_pretok_simd(const pybpe_pretok *p);
    characters of class "other", one per byte. */
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
 
+/* How many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, else the place of the
+   first character that is not. Every other function takes any bytes; this one is for telling that a text is in another
+   encoding. */
+size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
+
 /* ---------------------------------------------------------------------------------------------------
 Special tokens: strings that are found before the pattern is applied, and are never split
 */

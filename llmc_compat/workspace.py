@@ -22,6 +22,7 @@ from pybpe.dataset.kinds import NAME_IT
 from pybpe.dataset.splits import checked_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
+from pybpe.inputs import corpus_files
 from pybpe.locking import only_writer
 from pybpe.model import CONTROL_TOKENS
 from pybpe.model import end_of_text as find_end_of_text
@@ -93,6 +94,7 @@ def make_workspace(
     shard_tokens: int = 10**8,
     documents: str = "auto",
     text_key: str = "text",
+    encoding: str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Workspace:
@@ -108,8 +110,8 @@ def make_workspace(
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad: Vp is the least multiple of this above V; itself a multiple of 8, for CUDA.
         seed: of the model's weights.
-        splits, split_by, shard_tokens, documents, text_key, workers, progress: as in `pybpe.binarize`; at least the
-            train and val split.
+        splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; at
+            least the train and val split.
 
     Raises:
         LimitError: a split is too small for one batch; it says the largest B and T that fit.
@@ -123,7 +125,7 @@ def make_workspace(
         data = make_folder(os.path.join(folder, "data"))
         try:
             tok, manifest = pybpe.prepare(
-                inputs,
+                [file.path for file in corpus_files(inputs, encoding, [folder])],
                 data,
                 vocab_size=vocab_size,
                 special_tokens=special_tokens,
@@ -142,6 +144,7 @@ def make_workspace(
                 shard_tokens=shard_tokens,
                 documents=documents,
                 text_key=text_key,
+                encoding=encoding,
                 workers=workers,
                 progress=progress,
             )

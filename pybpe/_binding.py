@@ -279,6 +279,12 @@ def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) 
     return int(lib.pybpe_text_cut(pretok.c, specials_c, view, len(view), start))
 
 
+def utf8_valid(data: Data) -> int:
+    """How many bytes at the start of `data` are valid UTF-8: all, or the place of the first character that is not."""
+    view = ffi.from_buffer(data)
+    return int(lib.pybpe_utf8_valid(view, len(view)))
+
+
 # ----------------------------------------------------------------------------------------------------
 # Counting and training
 

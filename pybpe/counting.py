@@ -20,6 +20,7 @@ from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_co
 from .pattern import Pattern
 from .pretokenize import Text, cutter, data_pieces, utf8
 from .progress import Progress
+from .text_encoding import Doubts, check_encoding
 
 LEAST_MEMORY = 1 << 24
 _OPEN_RUNS = 64  # runs that are merged at once
@@ -36,16 +37,19 @@ class CountSettings:
         specials: strings that separate words and are not counted; in JSON records they are plain text.
         normalizer: None, "NFC" or "NFKC": applied before cutting.
         text_key: where the text of a JSON record is.
+        encoding: of files, as Python calls it; None is UTF-8.
     """
 
     pattern: Pattern
     specials: tuple[str, ...] = ()
     normalizer: str | None = None
     text_key: str = "text"
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
         instance("text_key", self.text_key, str, "a str")
+        object.__setattr__(self, "encoding", check_encoding(self.encoding))
 
 
 class WordCounter:
@@ -74,6 +78,7 @@ class WordCounter:
         self._total: _binding.Counter | None = None  # what the threads' tables were moved to when they became large
         self._total_lock = threading.Lock()
         self._total_room = 0  # words that the total has room for
+        self.doubts = Doubts()
         self._bytes: int | None = None  # of the whole input, if that is known
         self._bytes_done = 1
         # Tables that no thread has, with and without specials. pop and append are atomic: no lock needed.
@@ -98,10 +103,10 @@ class WordCounter:
         else:
             self._add_pieces(source.sample(files, sample), sample.max_bytes, progress)
 
-    def add_range(self, part: Range) -> None:
-        """Counts a part of a file, in this thread."""
-        for piece in self.source.pieces(part):
-            self._add(piece)
+    def add_range(self, part: Range) -> str | None:
+        """Counts a part of a file, in this thread. Returns what there is to say of its encoding."""
+        doubts = [doubt for _, doubt in map(self._looked_at, self.source.pieces(part)) if doubt is not None]
+        return doubts[0] if doubts else None
 
     def add_texts(self, texts: Iterable[Text], progress: bool | None = False, sample: Sample | None = None) -> None:
         """Counts texts; each is one of its own."""
@@ -118,9 +123,15 @@ class WordCounter:
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
         self._bytes, self._bytes_done = total, 1
         with Progress("counting", total, "B", progress) as bar:
-            for size in map_ordered(self._add, pieces, self._workers):
+            for size, doubt in map_ordered(self._looked_at, pieces, self._workers):
+                self.doubts.tell(doubt)
                 self._bytes_done += size
                 bar.add(size)
+
+    def _looked_at(self, piece: Piece) -> tuple[int, str | None]:
+        """Counts a piece. Returns its size, and what there is to say if it is a file's and not UTF-8."""
+        doubt = self.doubts.look(piece.data, piece.path, piece.offset) if piece.path and not piece.records else None
+        return self._add(piece), doubt
 
     def _add(self, piece: Piece) -> int:
         has_records = piece.records or bool(piece.texts)

@@ -21,6 +21,7 @@ from .parallel import Arrived, outcome_of, run_interruptibly, submit
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list, utf8
 from .progress import Progress
+from .text_encoding import Doubts
 
 RANGE_BYTES = 1 << 26  # what an executor's task counts
 _PENDING = 64  # tasks that wait or run at once; their results are tables
@@ -125,7 +126,7 @@ def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) 
 
 def _comparable(settings: CountSettings) -> CountSettings:
     """Settings that may be compared: where a text lay in its record has no influence on its words."""
-    return replace(settings, specials=tuple(sorted(settings.specials)), text_key="")
+    return replace(settings, specials=tuple(sorted(settings.specials)), text_key="", encoding=None)
 
 
 def _header(settings: CountSettings) -> dict[str, object]:
@@ -177,6 +178,7 @@ def count_words(
     digits: int | None = None,
     normalizer: str | None = None,
     text_key: str = "text",
+    encoding: str | None = None,
     max_documents: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
@@ -188,8 +190,8 @@ def count_words(
     """Counts the words of a corpus, to train on later: the first half of `pybpe.train`.
 
     Args:
-        inputs, pattern, special_tokens, digits, normalizer, text_key, max_documents, max_bytes, seed,
-        memory_limit, progress: as in `pybpe.train`.
+        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, max_documents, max_bytes,
+        seed, memory_limit, progress: as in `pybpe.train`.
         workers: threads, if there is no executor; None for all CPUs.
         executor: any concurrent.futures.Executor: of processes, or Dask's `Client.get_executor()`, or
             mpi4py's. Its workers must see the files under the same names. Each task is a range of a file
@@ -203,7 +205,7 @@ def count_words(
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
     specials = tuple(special_ids_of(special_tokens))  # counts have no ids: a mapping says no more than its strings
-    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key)
+    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key, encoding)
     sample = Sample(max_documents, max_bytes, seed).checked()
     return count_inputs(inputs, settings, sample, workers, executor, memory_limit, progress)
 
@@ -220,7 +222,7 @@ def count_inputs(
     """`count_words` with checked settings."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
-    files = corpus_files(inputs) if is_path_list(inputs) else None
+    files = corpus_files(inputs, settings.encoding) if is_path_list(inputs) else None
     for file in files or ():
         if file.path.endswith(".parquet"):
             raise FormatError(f"{file.path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
@@ -252,7 +254,7 @@ def count_inputs(
 def _count_by_executor(
     files: Sequence[InputFile], settings: CountSettings, executor: Executor, progress: bool | None
 ) -> Counts:
-    table = _Table(settings)
+    table, doubts = _Table(settings), Doubts()
     with Progress("counting", known_total(files), "B", progress) as bar:
         tasks = iter(list(WordCounter(settings, 1).source.ranges(files, RANGE_BYTES)))
         pending: dict[Future[Arrived], Range] = {}
@@ -264,7 +266,9 @@ def _count_by_executor(
                     return table.counts()
                 for future in wait(pending, return_when=FIRST_COMPLETED).done:
                     task = pending.pop(future)
-                    run_interruptibly(table.add, outcome_of(future))
+                    counts, doubt = outcome_of(future)
+                    doubts.tell(doubt)
+                    run_interruptibly(table.add, counts)
                     bar.add((task.end - task.start) if task.end is not None else task.file.size or 0)
         except BrokenExecutor as error:
             raise WorkerError(f"a worker process died while counting: {error}") from None
@@ -273,8 +277,8 @@ def _count_by_executor(
                 future.cancel()
 
 
-def count_range(part: Range, settings: CountSettings) -> Counts:
-    """An executor's task."""
+def count_range(part: Range, settings: CountSettings) -> tuple[Counts, str | None]:
+    """An executor's task. Returns the counts, and what there is to say of the file's encoding."""
     counter = WordCounter(settings, 1)
-    counter.add_range(part)
-    return Counts(counter.finish(), settings)
+    doubt = counter.add_range(part)
+    return Counts(counter.finish(), settings), doubt

@@ -14,9 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from .errors import FileChangedError, FileError, file_error, file_errors
-from .pretokenize import STDIN, InputStream, open_stdin
-from .unpacking import packing_of_name, unpacked
+from .errors import FileChangedError, FileError, FormatError, file_error, file_errors
+from .file_types import HEAD_BYTES, NoText, no_text
+from .pretokenize import STDIN, InputStream, open_input, open_stdin
+from .text_encoding import decoded
+from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
 
 @dataclass(frozen=True)
@@ -26,31 +28,46 @@ class InputFile:
     Attributes:
         path: its name; STDIN is standard input.
         size, mtime_ns: of the file. `size` is None for what is no regular file, where nothing can be compared.
-        packing: how it is compressed (see unpacking.py), or None.
+        packing: how it is compressed (see unpacking.py), or None. Of what is no regular file, `open` sees it.
+        encoding: of its text, as Python calls it; None is UTF-8.
     """
 
     path: str
     size: int | None = None
     mtime_ns: int = 0
     packing: str | None = None
+    encoding: str | None = None
 
     @classmethod
-    def of(cls, path: str) -> InputFile:
-        """Looks at a file. FileError if there is none."""
-        packing = packing_of_name(path)
+    def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
+        """Looks at a file. `called` is its name in errors, if that is another one.
+
+        Raises:
+            FileError: there is none. FormatError: it is not text; the message says what it is, and what to do.
+        """
+        file, what = cls.look(path, encoding)
+        if what is not None:
+            raise refusal(called or path, what)
+        return file
+
+    @classmethod
+    def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
+        """The same with what it is if it is not text."""
         if path == STDIN:
-            return cls(path, packing=packing)
+            return cls(path, encoding=encoding), None
         with file_errors(path, "cannot be opened"):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            return cls(path, packing=packing)
-        return cls(path, status.st_size, status.st_mtime_ns, packing)
+            return cls(path, encoding=encoding), None
+        with open_input(path) as stream:
+            packing, head = _head_of(path, stream)
+        return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
     @property
     def is_sequential(self) -> bool:
         """Whether it can only be read from its start: what is at a place of the text is not at that place of the
         file."""
-        return self.packing is not None
+        return self.packing is not None or self.encoding is not None
 
     @property
     def known_size(self) -> int | None:
@@ -64,12 +81,33 @@ class InputFile:
             FileChangedError: it is not the file that was looked at. The stream, used as a context manager, raises it
                 too, after the block, if the file has changed meanwhile.
         """
+        stream = self._stream()
+        if self.size is None:
+            return decoded(self.path, self.encoding, self._peeked(stream))
+        return decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
+
+    def _stream(self) -> BinaryIO:
         if self.path == STDIN:
-            stream: InputStream = open_stdin()
-        else:
-            with file_errors(self.path, "cannot be opened"):
-                stream = _CheckedStream(self)
-        return unpacked(self.path, self.packing, stream)
+            return open_stdin()
+        if self.size is None:
+            return open_input(self.path)
+        with file_errors(self.path, "cannot be opened"):
+            return _CheckedStream(self)
+
+    def _peeked(self, packed: BinaryIO) -> BinaryIO:
+        """What a stream holds that can be read only once: how it is compressed shows in its first bytes."""
+        head = packed.read(HEAD_BYTES)
+        packing = packing_of_content(head) or packing_of_name(self.path)
+        stream: BinaryIO = Prefixed(head, packed)  # type: ignore[assignment]
+        if packing is not None:
+            stream = unpacked(self.path, packing, stream)
+            head = stream.read(HEAD_BYTES)
+            stream = Prefixed(head, stream)  # type: ignore[assignment]
+        what = no_text(head, self.path)
+        if what is not None:
+            packed.close()
+            raise refusal(self.path, what)
+        return stream
 
     def check(self, status: os.stat_result) -> None:
         """FileChangedError unless this is the status of the file that was looked at."""
@@ -104,6 +142,22 @@ def known_total(files: Iterable[InputFile]) -> int | None:
     """How many bytes of text there are in all, if the files' sizes tell. Standard input and pipes count nothing."""
     files = list(files)
     return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
+
+
+def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
+    """How a file is compressed, and the first bytes of what it holds."""
+    head = stream.read(HEAD_BYTES)
+    packing = packing_of_content(head) or packing_of_name(path)
+    if packing is None:
+        return None, head
+    stream.seek(0)
+    return packing, unpacked(path, packing, stream).read(HEAD_BYTES)
+
+
+def refusal(path: str, what: NoText) -> FormatError:
+    """The error for a file that is not text."""
+    name = "standard input" if path == STDIN else path
+    return FormatError(f"{name}: not text, but {what.what}: {what.advice}")
 
 
 class _CheckedStream(InputStream):

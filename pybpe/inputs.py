@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,10 +25,13 @@ except ImportError:
 
 from . import _binding
 from .arguments import whole_number
+from .corpus_folder import corpus_of_folder
 from .errors import ArgumentError, FormatError
-from .input_file import InputFile
+from .input_file import InputFile, refusal
 from .pretokenize import STDIN, Cut, Inputs, path_list, stream_pieces, utf8
+from .text_encoding import check_encoding
 from .unpacking import without_ending
+from .warning import warn
 
 _SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
 _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
@@ -40,38 +43,71 @@ _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
 
 def input_files(inputs: Inputs) -> list[str]:
     """The files that paths, globs and folders name. Globs and folders give theirs sorted; a folder gives all
-    files in it and in its folders, but none whose name begins with a dot, and no pipes, sockets and devices, which
-    could be waited for without end. STDIN stays what it is."""
-    files: list[str] = []
+    files in it and in its folders, but none whose name begins with a dot, none that pybpe wrote there, and no pipes,
+    sockets and devices, which could be waited for without end. STDIN stays what it is."""
+    return [name for path in path_list(inputs) for name in _files_of(path)[0]]
+
+
+def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str], bool]:
+    """The files that a path, folder or glob stands for; those that were left out; and whether it is the name of a
+    file."""
+    left_out: list[str] = []
+    if path != STDIN and os.path.isdir(path):
+        found, left_out = corpus_of_folder(path, outputs)
+    elif path != STDIN and _is_glob(path):
+        found = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
+    else:
+        return [path], [], True
+    if not found:
+        raise ArgumentError(f"{path}: no file is there" + (" but tokens and tokenizers" if left_out else ""))
+    return found, left_out, False
+
+
+def _is_glob(path: str) -> bool:
+    return glob.has_magic(path) and not os.path.exists(path)
+
+
+def corpus_files(inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
+    """The files of a corpus that paths, globs and folders name, each with what a run has to know of it. Warns of empty
+    files, and of files that were left out of a folder since they hold tokens or a tokenizer, as pybpe writes them.
+
+    Args:
+        encoding: of the files' text; None is UTF-8.
+        outputs: what this run writes.
+
+    Raises:
+        ArgumentError: nothing is there, or it is an output. FileError: a file cannot be read. FormatError: a file is
+        not text.
+    """
+    encoding = check_encoding(encoding)
+    own = {os.path.realpath(path) for path in outputs}
+    files: list[InputFile] = []
+    left_out: list[str] = []
     for path in path_list(inputs):
-        if path == STDIN:
-            files.append(path)
-            continue
-        if os.path.isdir(path):
-            found = _files_of_folder(path)
-        elif glob.has_magic(path) and not os.path.exists(path):
-            found = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
-        else:
-            files.append(path)
-            continue
-        if not found:
-            raise ArgumentError(f"{path}: no file is there")
-        files += found
+        if own and path != STDIN and os.path.realpath(path) in own:
+            raise ArgumentError(f"{path}: is input and output at once; name another output")
+        names, left, is_named = _files_of(path, own)
+        left_out += left
+        for name in names:
+            file, what = InputFile.look(name, encoding)
+            if what is not None and what.is_own and not is_named:
+                left_out.append(name)
+            elif what is not None:
+                raise refusal(name, what)
+            else:
+                files.append(file)
+    _tell("holds tokens or a tokenizer: left out", "hold tokens or a tokenizer: left out", left_out)
+    _tell("is empty", "are empty", [file.path for file in files if file.size == 0])
+    if not files:
+        raise ArgumentError(f"{path_list(inputs)[0]}: no file is there but tokens and tokenizers")
     return files
 
 
-def _files_of_folder(folder: str) -> list[str]:
-    found = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [os.path.join(place, name) for name in names if not name.startswith(".")]
-    # A link to a file that is not there stays, so that its reader says so.
-    return sorted(path for path in found if os.path.isfile(path) or not os.path.exists(path))
-
-
-def corpus_files(inputs: Inputs) -> list[InputFile]:
-    """The same, each with what a run has to know of it."""
-    return [InputFile.of(path) for path in input_files(inputs)]
+def _tell(one: str, many: str, paths: Sequence[str]) -> None:
+    if len(paths) == 1:
+        warn(f"{paths[0]}: {one}")
+    elif paths:
+        warn(f"{paths[0]} and {len(paths) - 1} more: {many}")
 
 
 def has_records(path: str) -> bool:
@@ -79,9 +115,17 @@ def has_records(path: str) -> bool:
     return without_ending(path).endswith((".jsonl", ".ndjson"))
 
 
-def open_text(path: str) -> BinaryIO:
-    """Opens a file for reading; what is compressed is decompressed on the way. STDIN is standard input."""
-    return InputFile.of(path).open()
+def open_text(path: str, encoding: str | None = None) -> BinaryIO:
+    """Opens a file for reading; what is compressed is decompressed on the way. STDIN is standard input. JSON of any
+    kind is text here.
+
+    Raises:
+        FileError: it cannot be read. FormatError: it is not text.
+    """
+    file, what = InputFile.look(path, check_encoding(encoding))
+    if what is not None and not what.is_json:
+        raise refusal(path, what)
+    return file.open()
 
 
 # ----------------------------------------------------------------------------------------------------

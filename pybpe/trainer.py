@@ -43,6 +43,7 @@ def train(
     base: Tokenizer | None = None,
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
+    encoding: str | None = None,
     max_documents: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
@@ -57,8 +58,9 @@ def train(
     Args:
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes). A path may
             be a glob, a folder, which stands for all files in it, or "-", which is standard input. Each file or
-            text is one of its own: no word spans two. *.gz and *.zst are decompressed; of *.jsonl and *.ndjson
-            each record is a text of its own, in which no special token is recognised.
+            text is one of its own: no word spans two. What is compressed (gzip, bzip2, xz, zstd) is
+            decompressed; of *.jsonl and *.ndjson each record is a text of its own, in which no special token is
+            recognised.
         vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
             left that occurs `min_frequency` times.
         special_tokens: strings with ids of their own, never split, never learned from. `special_ids` decides the
@@ -79,6 +81,7 @@ def train(
             specials, then new tokens, get the ids behind its own; vocab_size counts all.
         counts: ready word counts instead of inputs: of `pybpe.count_words`, or a dictionary word -> count.
         text_key: where the text of a JSON record is.
+        encoding: of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
         max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of
             1 MiB of plain text, smaller or compressed plain files, and the texts of an iterable. Files
             are taken in ranges of 1 MiB in an order that `seed` decides, an iterable in its own order. What
@@ -113,6 +116,7 @@ def train(
     ready = counts if isinstance(counts, Counts) else None
     parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
+    plan = replace(plan, count=replace(plan.count, encoding=encoding))
     check_end_of_text(plan.count.specials, end_of_text)
     if ready is not None:
         _check_counts(ready, plan.count)
@@ -249,6 +253,7 @@ class _Plan:
             "special_tokens": list(self.count.specials),
             "normalizer": self.count.normalizer,
             "text_key": self.count.text_key,
+            "encoding": self.count.encoding,
             "base": None if self.base is None else self.base.model.fingerprint(),
         }
 

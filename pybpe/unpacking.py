@@ -1,9 +1,11 @@
 """Compressed files as streams of what they hold.
 
-gzip    .gz     zlib.decompress is in the standard library, as are the next two
-bzip2   .bz2
-xz      .xz, .lzma
-zstd    .zst    needs Python 3.14 or the package backports.zstd
+    gzip    .gz
+    bzip2   .bz2
+    xz      .xz, .lzma
+    zstd    .zst    needs Python 3.14 or the package backports.zstd
+
+How a file is compressed shows in its first bytes. Where these say nothing, as in .lzma, its name decides.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from typing import Any, BinaryIO
 from .errors import FormatError, MissingExtraError
 
 ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
-
-
 _ALL_ENDINGS = tuple(ENDINGS)
 
 
@@ -26,6 +26,19 @@ def packing_of_name(path: str) -> str | None:
     if not path.endswith(_ALL_ENDINGS):  # most files
         return None
     return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
+
+
+_MARKS = (
+    (b"\x1f\x8b\x08", "gzip"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    *((b"BZh%d" % level + block, "bzip2") for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+)
+
+
+def packing_of_content(head: bytes) -> str | None:
+    """How a file is compressed, by its first bytes."""
+    return next((packing for mark, packing in _MARKS if head.startswith(mark)), None)
 
 
 def without_ending(path: str) -> str:
@@ -82,6 +95,47 @@ def zstd_module(path: str) -> Any:
     except ImportError:
         raise MissingExtraError(f"{path}: .zst files need a package: pip install 'pybpe[zstd]'") from None
     return zstd
+
+
+class Prefixed:
+    """A stream of which some bytes have been read already, as if they had not."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self.name, self._head, self._stream = stream.name, head, stream
+        self._given = 0
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        head = self._head[: len(buffer)]
+        self._head = self._head[len(head) :]
+        buffer[: len(head)] = head
+        got = len(head)
+        if not self._head:
+            got += self._stream.readinto(buffer[got:]) or 0  # type: ignore[attr-defined]
+        self._given += got
+        return got
+
+    def read(self, size: int = -1) -> bytes:
+        """See io.RawIOBase."""
+        head = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(head) :]
+        data = head + self._stream.read(size if size < 0 else size - len(head))
+        self._given += len(data)
+        return data
+
+    def tell(self) -> int:
+        """How many bytes have been given."""
+        return self._given
+
+    def close(self) -> None:
+        """See io.IOBase."""
+        self._stream.close()
+
+    def __enter__(self) -> Prefixed:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
 
 
 class _Unpacked:

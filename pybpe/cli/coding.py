@@ -13,7 +13,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
-from .common import Sink, add_command, add_common, add_output, add_tokenizer, add_workers, load, open_source, report
+from .common import (
+    Sink,
+    add_command,
+    add_common,
+    add_encoding,
+    add_output,
+    add_tokenizer,
+    add_workers,
+    load,
+    open_ids,
+    open_source,
+    report,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -49,6 +61,7 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
     add_tokenizer(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="the text, also compressed; - (default) is stdin")
     parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
+    add_encoding(parser)
 
 
 def _run_encode(args: argparse.Namespace) -> None:
@@ -83,7 +96,7 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
         return io.BytesIO(os.fsencode(args.text))
     path = "-" if args.file is None else args.file
     try:
-        return open_source(path)
+        return open_source(path, args.encoding)
     except FileError as error:
         if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
@@ -92,12 +105,17 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
 
 
 def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
-    """The input in pieces that can be encoded separately."""
+    """The input in pieces that can be encoded separately. Warns if it is not UTF-8."""
     from ..pretokenize import cutter, stream_pieces
+    from ..text_encoding import Doubts
 
+    doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
         cut = cutter(tokenizer.pattern, tokenizer.specials_matcher, tokenizer.normalizer)
-        yield from stream_pieces(stream, cut)  # type: ignore[misc]  # memoryviews serve as bytes
+        for piece in stream_pieces(stream, cut):
+            doubts.tell(doubts.look(piece, args.file or "-", offset))
+            offset += len(piece)
+            yield piece  # type: ignore[misc]  # memoryviews serve as bytes
 
 
 def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
@@ -168,7 +186,7 @@ def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     from ..formats import npy
 
     block = 1 << 20
-    with open_source(path) as stream:
+    with open_ids(path) as stream:
         start = stream.read(8)
         if int.from_bytes(start[:4], "little") in _SHARD_MAGICS and path != "-":
             from .._binding import Shard

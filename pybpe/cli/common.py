@@ -32,6 +32,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
 
 
+def add_encoding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--encoding", metavar="E", help="of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)"
+    )
+
+
 def add_command(commands: Any, name: str, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
     indented = "\n".join("  " + line for line in examples.split("\n"))
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -82,13 +88,25 @@ def load(path: str) -> Tokenizer:
     return Tokenizer.from_file(path)
 
 
-def open_source(path: str) -> BinaryIO:
-    """A text for reading: - is standard input; *.gz and *.zst are decompressed, as in training."""
+def open_source(path: str, encoding: str | None = None) -> BinaryIO:
+    """A text for reading: - is standard input; what is compressed is decompressed, as in training."""
     from ..inputs import open_text
 
+    _tell_terminal(path)
+    return open_text(path, encoding)
+
+
+def open_ids(path: str) -> BinaryIO:
+    """A file of ids for reading: the same for what is no text."""
+    from ..input_file import InputFile
+
+    _tell_terminal(path)
+    return InputFile.look(path)[0].open()
+
+
+def _tell_terminal(path: str) -> None:
     if path == "-" and sys.stdin.isatty():
         print("pybpe: reading from the terminal; end with Ctrl-D on a line of its own", file=sys.stderr)
-    return open_text(path)
 
 
 class Sink:

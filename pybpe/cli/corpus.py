@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, named_output, parse_amount, progress, report
+from .common import add_command, add_common, add_encoding, check_writable, named_output, parse_amount, progress, report
 
 if TYPE_CHECKING:
     from ..corpus import Filters, Report
@@ -59,8 +59,9 @@ def add_corpus(commands: Any) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl, *.parquet; also *.gz and *.zst; folders, globs; - is standard input",
+        help="text, *.jsonl, *.parquet; also compressed (gz, bz2, xz, zst); folders, globs; - is standard input",
     )
+    add_encoding(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT", help="*.jsonl, *.jsonl.gz or *.jsonl.zst; - is standard output"
     )
@@ -204,6 +205,7 @@ def _clean(args: argparse.Namespace, out: str) -> Report:
         dedup_paragraphs=args.dedup_paragraphs,
         documents=args.documents,
         text_key=args.text_key,
+        encoding=args.encoding,
         memory_limit=args.memory_limit,
         workers=args.workers,
         resume=not args.no_resume,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .common import parse_amount, progress
+from .common import add_encoding, parse_amount, progress
 
 if TYPE_CHECKING:
     from ..counts import Counts
@@ -17,8 +17,9 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help=f"text files, folders, globs; - is stdin; *.jsonl, *.gz and *.zst are read as such{what}",
+        help=f"text files, folders, globs; - is stdin; *.jsonl, and gz, bz2, xz, zst, are read as such{what}",
     )
+    add_encoding(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
     parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
@@ -42,6 +43,7 @@ def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `train` and `count_words` that say what is read."""
     return {
         "text_key": args.text_key,
+        "encoding": args.encoding,
         "max_documents": args.max_documents,
         "max_bytes": args.max_bytes,
         "seed": args.seed,

@@ -74,6 +74,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         shard_tokens=args.shard_tokens,
         documents=args.documents,
         text_key=args.text_key,
+        encoding=args.encoding,
         workers=args.workers,
         progress=progress(args),
     )

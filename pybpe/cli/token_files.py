@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .common import parse_amount
+from .common import add_encoding, parse_amount
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
@@ -13,8 +13,9 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl, *.parquet, also *.gz and *.zst; folders, globs; - is stdin",
+        help="text, *.jsonl, *.parquet, also compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
     )
+    add_encoding(parser)
     parser.add_argument(
         "--documents",
         default="auto",

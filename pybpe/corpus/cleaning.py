@@ -24,6 +24,7 @@ from ..normalize import check_normalizer
 from ..parallel import map_by_executor, worker_count
 from ..pretokenize import Inputs, path_list
 from ..progress import Progress
+from ..text_encoding import Doubts
 from .decisions import Decisions
 from .duplicates import check_memory_limit
 from .filters import Filters
@@ -58,6 +59,7 @@ def clean(
     dedup_paragraphs: bool = False,
     documents: str = "special",
     text_key: str = "text",
+    encoding: str | None = None,
     memory_limit: int | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -71,7 +73,7 @@ def clean(
     uncompressed output, with 512 bytes more a document for near duplicates.
 
     Args:
-        inputs: paths, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz and .zst; "-" for
+        inputs: paths, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz, .bz2, .xz, .zst; "-" for
             standard input.
         out: a file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. A JSON record keeps its other fields.
         normalizer: "NFC" or "NFKC".
@@ -91,6 +93,7 @@ def clean(
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines whatever the name).
         text_key: the text of a JSON record, or parquet's column.
+        encoding: of text and JSON lines, such as "gb18030"; None is UTF-8. Parquet files are UTF-8 always.
         memory_limit: bytes that looking for exact duplicates may take, beyond which it sorts on disk; without a
             limit it takes 64 bytes a document or paragraph.
         workers: processes; None for all CPUs, or one for a small corpus. The output is the same for any number.
@@ -129,10 +132,7 @@ def clean(
         raise ArgumentError("inputs is empty: name at least one file")
     folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder)
-        for file in staged.files:
-            if os.path.realpath(file.path) == os.path.realpath(path):
-                raise ArgumentError(f"{file.path}: is input and output at once; name another output")
+        staged = stage(given, folder, encoding, [path])
         spool = Spool(folder, _identity(work, staged), resume)
         try:
             with Progress("cleaning", _total(work.kinds, staged.files), "B", progress) as bar:
@@ -219,9 +219,13 @@ def _run(
             results = map_by_executor(
                 partial(run_task, _pickled(work)), (tasks[task] for task in left), executor, pending
             )
+        doubts = Doubts()
         for task, result in zip(left, results):
             _binding.write_file(spool.name(task), result)
-            bar.add(Result(spool.name(task)).header["read"])
+            header = Result(spool.name(task)).header
+            bar.add(header["read"])
+            for doubt in header["doubts"]:
+                doubts.tell(doubt)
     return len(tasks)
 
 

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..dataset.kinds import Kinds
+from ..dataset.kinds import RECORDS, Kinds
 from ..dataset.planning import Cutting, Plan, Task
 from ..dataset.reading import Block, blocks
 from ..input_file import InputFile
 from ..inputs import records
 from ..pretokenize import utf8
+from ..text_encoding import doubt_of
 
 BATCH_CHARACTERS = 1 << 17  # arrays of so many characters fit into the cache of a CPU
 
@@ -36,9 +37,12 @@ class DocumentPlan(Plan):
         self.hashed = True  # each document for itself, as if it might go to any split
 
 
-def batches(task: Task, kinds: Kinds) -> Iterator[tuple[list[Document], int]]:
-    """The documents of a task that are not empty, some at a time, and how many bytes were read for them."""
+def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[Document], int]]:
+    """The documents of a task that are not empty, some at a time, and how many bytes were read for them. What there is
+    to say of the first file that is not UTF-8 is put into `doubts`."""
     for block in blocks(task, kinds, lambda data, start: len(data)):
+        if not doubts and not isinstance(block.data, list) and kinds.kind(block.path) not in RECORDS:
+            doubts += filter(None, [doubt_of(block.data, block.path, block.start)])
         batch: list[Document] = []
         size = 0
         for document in _documents(block, kinds):

@@ -86,11 +86,12 @@ class Work:
         tally = Tally()
         kept = _Kept()
         read = 0
-        for batch, size in batches(task, self.kinds):
+        doubts: list[str] = []
+        for batch, size in batches(task, self.kinds, doubts):
             read += size
             if batch:
                 self._batch(batch, tally, kept)
-        header = {"tally": tally.to_json(), "read": read, "documents": len(kept.lines)}
+        header = {"tally": tally.to_json(), "read": read, "documents": len(kept.lines), "doubts": doubts}
         return pack(header, kept.sections())
 
     def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:

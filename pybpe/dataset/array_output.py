@@ -25,6 +25,7 @@ def encode_files(
     dtype: str = "auto",
     documents: str = "auto",
     text_key: str = "text",
+    encoding: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
     progress: bool | None = None,
@@ -62,11 +63,12 @@ def encode_files(
         sequence_length=1,
         documents=documents,
         text_key=text_key,
+        encoding=encoding,
     )
     given = path_list(inputs)
     folder = f"{path}.unfinished"
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder)
+        staged = stage(given, folder, encoding, [path])
         manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)

@@ -17,6 +17,7 @@ from ..errors import ArgumentError, LimitError
 from ..input_file import known_total
 from ..locking import FOLDER, only_writer
 from ..pretokenize import Inputs, path_list
+from ..text_encoding import check_encoding
 from ..tokenizer import Tokenizer
 from ..unpacking import without_ending
 from . import planning
@@ -51,6 +52,7 @@ def binarize(
     sequence_length: int = 1024,
     documents: str = "auto",
     text_key: str = "text",
+    encoding: str | None = None,
     name: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -65,7 +67,7 @@ def binarize(
     Args:
         tok: the tokenizer.
         inputs: a path or a list of paths: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
-            JSON lines also compressed (.gz, .zst). Folders stand for all files in them; globs for what they
+            JSON lines also compressed (.gz, .bz2, .xz, .zst). Folders stand for all files in them; globs for what they
             match; "-" for standard input.
         out: a folder, made if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
@@ -94,6 +96,7 @@ def binarize(
             "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if the tokenizer has no such token.
             The texts of records are encoded as ordinary text.
         text_key: the text of a JSON record, or parquet's column.
+        encoding: of text and JSON lines, such as "gb18030"; None is UTF-8. Parquet files are UTF-8 always.
         name: NAME of the files; None takes the first input's name without its ending.
         workers: threads; None for all CPUs. With an executor: its workers; None has it do 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must see the
@@ -124,12 +127,13 @@ def binarize(
         sequence_length=sequence_length,
         documents=documents,
         text_key=text_key,
+        encoding=encoding,
     )
     given = path_list(inputs)
     check_name(name or "")
     folder = _binding.path_text(out)
     with only_writer(folder):
-        staged = stage(given, folder)
+        staged = stage(given, folder, encoding, [folder])
         return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
 
 
@@ -191,6 +195,7 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
     one_of("format", given["format"], FORMATS)
     form = FORMATS[given["format"]]
     settings = {**given, "splits": checked_splits(given["splits"]), "dtype": _dtype(n_vocab, form, given["dtype"])}
+    settings["encoding"] = check_encoding(given["encoding"])
     for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
         if settings[what] is None:
             settings[what] = default

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
 from ..folders import remove_file, write_through
 from ..progress import Progress
+from ..text_encoding import Doubts
 from ..tokenizer import Tokenizer
 from ..warning import warn
 from .encoding import TaskEncoder
@@ -57,6 +58,7 @@ class Conversion:
         self._journal = Journal(layout.folder, identity, splits, resume)
         self._tasks = self._journal.tasks
         self._writers: list[SplitWriter] = []
+        self._doubts = Doubts()
         self._done = 0  # bytes of input
         self._saved = time.monotonic()
         self._has_begun = False  # whether the folder is this run's: see _begin
@@ -100,9 +102,10 @@ class Conversion:
         tasks = islice(self._plan.tasks(), self._journal.tasks, None)
         if executor is not None:
             return run_by_executor(self._encoder, tasks, executor, workers)
-        return run_local(self._encoder, tasks, workers)
+        return run_local(self._encoder, tasks, workers, self._doubts)
 
     def _take(self, result: Result) -> None:
+        self._doubts.tell(result.doubt)
         for segment in result.segments:
             self._writers[segment.split].add(segment)
         self._done += result.size

@@ -57,6 +57,7 @@ def prepare(
     eot: str | None = None,
     documents: str = "auto",
     text_key: str = "text",
+    encoding: str | None = None,
     sequence_length: int = 1024,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -100,6 +101,7 @@ def prepare(
         sequence_length=sequence_length,
         documents=documents,
         text_key=text_key,
+        encoding=encoding,
     )
     merge = partial(
         train,
@@ -118,7 +120,7 @@ def prepare(
     counting = CountSettings(cut, tuple(specials), normalizer)
     folder = _binding.path_text(out)
     with only_writer(folder):
-        staged = stage(given, folder)
+        staged = stage(given, folder, encoding, [folder])
         check_mark(kinds, specials, staged.files)
         cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
         plan = Plan(staged.files, kinds, splits, split_by, cutting)

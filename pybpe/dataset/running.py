@@ -11,7 +11,9 @@ from typing import NamedTuple
 from ..arguments import whole_number
 from ..parallel import map_by_executor, map_ordered
 from ..pretokenize import BLOCK_BYTES
+from ..text_encoding import Doubts
 from .encoding import Segment, TaskEncoder
+from .kinds import RECORDS
 from .planning import Task
 from .reading import Block
 
@@ -26,14 +28,16 @@ class Result(NamedTuple):
         segments: in order.
         size: bytes of input that were read for them.
         ends_task: whether the task is done with them.
+        doubt: what there is to say of a file that is not UTF-8 (see text_encoding.py).
     """
 
     segments: list[Segment]
     size: int
     ends_task: bool
+    doubt: str | None = None
 
 
-def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None) -> Iterator[Result]:
+def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
     """By threads, which share a task block by block."""
 
     def items() -> Iterator[tuple[list[Block], bool]]:
@@ -45,7 +49,7 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None) 
     def encode(item: tuple[list[Block], bool]) -> Result:
         some, ends_task = item
         segments = [segment for block in some for segment in encoder.segments(block)]
-        return Result(segments, sum(map(_size, some)), ends_task)
+        return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts))
 
     return map_ordered(encode, items(), workers)
 
@@ -64,6 +68,15 @@ def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
         yield batch
 
 
+def _doubt(encoder: TaskEncoder, some: Iterable[Block], doubts: Doubts) -> str | None:
+    """What there is to say of the first block that is text, and not UTF-8."""
+    for block in some:
+        if not isinstance(block.data, list) and encoder.kinds.kind(block.path) not in RECORDS:
+            if (doubt := doubts.look(block.data, block.path, block.start)) is not None:
+                return doubt
+    return None
+
+
 def _size(block: Block) -> int:
     return sum(map(len, block.data)) if isinstance(block.data, list) else len(block.data)
 
@@ -80,11 +93,12 @@ def run_task(pickled: bytes, task: Task) -> Result:
     """What a worker does."""
     encoder = _encoder(pickled)
     segments: list[Segment] = []
-    size = 0
+    size, doubt = 0, None
     for block in encoder.task_blocks(task):
         segments += encoder.segments(block)
         size += _size(block)
-    return Result(segments, size, True)
+        doubt = doubt or _doubt(encoder, [block], Doubts())
+    return Result(segments, size, True, doubt)
 
 
 @lru_cache(maxsize=2)

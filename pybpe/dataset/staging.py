@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import file_errors
 from ..folders import make_folder
 from ..input_file import InputFile
-from ..inputs import input_files
+from ..inputs import corpus_files
 from ..locking import FOLDER
 from ..pretokenize import BLOCK_BYTES, open_input
 from .journal import STAGED
@@ -32,25 +32,23 @@ class Staged:
     identities: list[tuple[object, ...]] = field(default_factory=list)
 
 
-def stage(inputs: Sequence[str], folder: str) -> Staged:
+def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str]) -> Staged:
     """The files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
-    depend on their size, and an interrupted run on their content.
+    depend on their size, and an interrupted run on their content. `encoding` and `outputs` as in corpus_files.
 
     Raises:
-        ArgumentError, FileError: nothing is there, or it cannot be read.
+        ArgumentError, FileError, FormatError: nothing is there, it cannot be read, or it is not text.
     """
     staged = Staged()
-    for path in inputs:
-        for name in [path] if path == "-" else input_files(path):
-            file = InputFile.of(name)
-            if file.size is None:
-                copy, digest = _copy(name, folder, len(staged.names))
-                staged.names[copy] = name
-                staged.files.append(InputFile.of(copy))
-                staged.identities.append((name, digest))
-            else:
-                staged.files.append(file)
-                staged.identities.append(tuple(vars(file).values()))
+    for file in corpus_files(inputs, encoding, outputs):
+        if file.size is None:
+            copy, digest = _copy(file.path, folder, len(staged.names))
+            staged.names[copy] = file.path
+            staged.files.append(InputFile.of(copy, file.encoding, called=file.path))
+            staged.identities.append((file.path, digest, file.encoding))
+        else:
+            staged.files.append(file)
+            staged.identities.append(tuple(vars(file).values()))
     return staged
 
 

@@ -1,0 +1,162 @@
+"""What a file is that is not text, told by its first bytes, or by its name where its kind has no mark.
+
+A corpus of such files would be read as text without an error: the tokenizer would learn from compressed bytes. So they
+are refused, with a line that says what the file is and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .unpacking import packing_of_content, without_ending
+
+HEAD_BYTES = 512  # tar's mark is at 257
+
+
+class NoText(NamedTuple):
+    """A kind of file that is not read as text.
+
+    Attributes:
+        what: "a zip archive".
+        advice: what to do.
+        is_own: whether pybpe writes such files. In a folder they are left out.
+        is_json: whether it is text for whoever does not look for texts in it.
+    """
+
+    what: str
+    advice: str
+    is_own: bool = False
+    is_json: bool = False
+
+
+_UNPACK = "unpack it and name the files in it"
+_LEAVE_OUT = "leave it out"
+_EXTRACT = "extract its text first"
+_WEIGHTS = "it holds weights, not text: leave it out"
+_UNKNOWN_PACKING = "decompress it first, or compress it with gzip, bzip2, xz or zstd"
+_ARROW = "convert it, with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
+_TOKENS = "it holds tokens already; TokenDataset and llm.c read it"
+
+# Marks that no text begins with, and where they are.
+_MARKS: tuple[tuple[int, bytes, NoText], ...] = (
+    (0, b"PK\x03\x04", NoText("a zip archive (or a file of an office program)", _UNPACK)),
+    (0, b"PK\x05\x06", NoText("an empty zip archive", _UNPACK)),
+    (257, b"ustar", NoText("a tar archive", _UNPACK)),
+    (0, b"7z\xbc\xaf\x27\x1c", NoText("a 7z archive", _UNPACK)),
+    (0, b"Rar!\x1a\x07", NoText("a rar archive", _UNPACK)),
+    (0, b"!<arch>\n", NoText("an ar archive", _UNPACK)),
+    (0, b"\x04\x22\x4d\x18", NoText("compressed with lz4", _UNKNOWN_PACKING)),
+    (0, b"\x89LZO\x00", NoText("compressed with lzop", _UNKNOWN_PACKING)),
+    (0, b"\xff\x06\x00\x00sNaPpY", NoText("compressed with snappy", _UNKNOWN_PACKING)),
+    (0, b"\x89PNG\r\n\x1a\n", NoText("a PNG image", _LEAVE_OUT)),
+    (0, b"\xff\xd8\xff", NoText("a JPEG image", _LEAVE_OUT)),
+    (0, b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
+    (0, b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
+    (0, b"II*\x00", NoText("a TIFF image", _LEAVE_OUT)),
+    (0, b"MM\x00*", NoText("a TIFF image", _LEAVE_OUT)),
+    (0, b"%PDF-", NoText("a PDF document", f"{_EXTRACT}, for example with pdftotext")),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", NoText("a file of an office program", f"{_EXTRACT}: save it as text")),
+    (0, b"\x7fELF", NoText("a program or library", _LEAVE_OUT)),
+    (0, b"\xca\xfe\xba\xbe", NoText("a program or library", _LEAVE_OUT)),
+    (0, b"\xcf\xfa\xed\xfe", NoText("a program or library", _LEAVE_OUT)),
+    (0, b"\x00asm", NoText("a WebAssembly program", _LEAVE_OUT)),
+    (0, b"SQLite format 3\x00", NoText("a SQLite database", "export its texts as JSON lines")),
+    (0, b"\x89HDF\r\n\x1a\n", NoText("an HDF5 file", "export its texts as JSON lines")),
+    (0, b"PAR1", NoText("a parquet file", "give it a name that ends in .parquet")),
+    (0, b"ARROW1\x00\x00", NoText("an Arrow or Feather file", _ARROW)),
+    (0, b"FEA1", NoText("a Feather file", _ARROW)),
+    (0, b"\xff\xff\xff\xff", NoText("an Arrow stream", _ARROW)),
+    (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
+    (0, b"MMIDIDX\x00", NoText("an index of Megatron", _TOKENS, True)),
+    (0, b"WARC/", NoText("a WARC archive of web pages", f"{_EXTRACT}, for example with trafilatura")),
+    *(
+        (0, magic.to_bytes(4, "little"), NoText(what, _TOKENS if magic != 20240328 else "name texts", True))
+        for magic, what in (
+            (20240520, "a token shard of llm.c"),
+            (20240801, "a token shard of llm.c"),
+            (20240522, "an eval file of llm.c"),
+            (20240328, "a tokenizer.bin"),
+        )
+    ),
+    (0, b"pybpecnt", NoText("word counts of pybpe", "pass them to `pybpe train --counts`", True)),
+    (0, (20240326).to_bytes(4, "little"), NoText("a checkpoint of llm.c", _WEIGHTS)),
+)
+
+# Marks that a text could begin with, and endings of names: they count where the first bytes are no text.
+_WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
+    (b"MZ", NoText("a program or library", _LEAVE_OUT)),
+    (b"BM", NoText("a BMP image", _LEAVE_OUT)),
+    (b"RIFF", NoText("an image, sound or video (RIFF)", _LEAVE_OUT)),
+    (b"OggS", NoText("a sound file", _LEAVE_OUT)),
+    (b"ID3", NoText("a sound file", _LEAVE_OUT)),
+    (b"fLaC", NoText("a sound file", _LEAVE_OUT)),
+    (b"wOF", NoText("a font", _LEAVE_OUT)),
+    (b"OTTO", NoText("a font", _LEAVE_OUT)),
+    (b"ORC", NoText("an ORC file", "convert it to parquet")),
+    (b"Obj\x01", NoText("an Avro file", "convert it to parquet")),
+    (b"GGUF", NoText("a GGUF model", _WEIGHTS)),
+    (b"\x1f\x9d", NoText("compressed with compress", _UNKNOWN_PACKING)),
+    (b"LZIP", NoText("compressed with lzip", _UNKNOWN_PACKING)),
+    (b"\x80", NoText("a Python pickle, perhaps of PyTorch", "export its texts as JSON lines")),
+)
+_ENDINGS: dict[str, NoText] = {
+    **dict.fromkeys((".zip", ".tar", ".7z", ".rar", ".jar", ".whl", ".epub"), NoText("an archive", _UNPACK)),
+    **dict.fromkeys((".br", ".lz4", ".sz", ".z"), NoText("a compressed file", _UNKNOWN_PACKING)),
+    **dict.fromkeys((".docx", ".xlsx", ".pptx", ".odt", ".doc", ".xls", ".ppt"), NoText("an office file", _EXTRACT)),
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors", ".onnx"), NoText("a model", _WEIGHTS)),
+    **dict.fromkeys((".pkl", ".pickle", ".npz"), NoText("a Python pickle or array", "export its texts as JSON lines")),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), NoText("an Arrow or Feather file", _ARROW)),
+    **dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".webp", ".ico", ".heic"), NoText("an image", _LEAVE_OUT)),
+    **dict.fromkeys((".mp3", ".mp4", ".wav", ".m4a", ".mkv", ".avi", ".mov"), NoText("sound or video", _LEAVE_OUT)),
+    **dict.fromkeys((".pyc", ".so", ".dll", ".exe", ".o", ".a", ".class"), NoText("a program", _LEAVE_OUT)),
+    **dict.fromkeys((".ttf", ".otf", ".woff", ".woff2"), NoText("a font", _LEAVE_OUT)),
+}
+_CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
+_TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
+
+
+def no_text(head: bytes, path: str) -> NoText | None:
+    """What a file is, by its first HEAD_BYTES, unpacked if it was compressed; None if it seems to be text."""
+    found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
+    if found is not None:
+        return None if found.what == "a parquet file" and path.endswith(".parquet") else found
+    packing = packing_of_content(head)
+    if packing is not None:
+        return NoText(f"compressed twice, in it with {packing}", "decompress it once")
+    if path.endswith((".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz")):
+        return _json_kind(head)
+    return _binary_kind(head, without_ending(path).lower()) if _is_binary(head) else None
+
+
+def _json_kind(head: bytes) -> NoText | None:
+    if _TOKENIZER.match(head):
+        return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
+    if _ARRAY.match(head):
+        return NoText(
+            "a JSON array, whose brackets and keys would be read as text",
+            "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
+            is_json=True,
+        )
+    return None
+
+
+def _binary_kind(head: bytes, name: str) -> NoText | None:
+    if head[8:10] == b'{"' and head[5:8] == b"\0\0\0":
+        return NoText("a safetensors file", _WEIGHTS)
+    if head[4:8] == b"ftyp":
+        return NoText("a video", _LEAVE_OUT)
+    by_mark = next((kind for mark, kind in _WEAK_MARKS if head.startswith(mark)), None)
+    return by_mark or next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether the first bytes are no text in UTF-8: control characters, or bytes that do not decode."""
+    if _CONTROL.search(head):
+        return True
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start < len(head) - 3  # else a character that ends after the head
+    return False

@@ -1,0 +1,229 @@
+"""Text that is not UTF-8: read in another encoding, or noticed.
+
+Inputs are taken to be UTF-8. What is not is used as it is, byte by byte, so nothing is lost; but a tokenizer learns
+nothing useful from it. So the first such place in a run is told, with a guess of the encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Collection
+from typing import Any, BinaryIO
+
+from . import _binding
+from .arguments import instance, shown
+from .errors import ArgumentError, FormatError
+from .warning import warn
+
+_BLOCK = 1 << 16
+_SAMPLE = 1 << 16  # bytes that a guess is made from
+
+
+def check_encoding(encoding: str | None) -> str | None:
+    """The name of an encoding as Python has it. ArgumentError for what is none of text."""
+    if encoding is None:
+        return None
+    instance("encoding", encoding, str, "a name such as 'gb18030', or None")
+    try:
+        empty: object = codecs.getincrementaldecoder(encoding)().decode(b"")
+        if not isinstance(empty, str):  # it encodes no text, as base64
+            raise LookupError
+        return codecs.lookup(encoding).name
+    except (LookupError, ValueError, TypeError):
+        raise ArgumentError(
+            f"encoding {shown(encoding)} is not known: take one of Python's, such as 'gb18030', 'utf-16', 'cp1252'"
+        ) from None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
+    """A stream of text in some encoding as a stream of UTF-8."""
+    return stream if encoding is None else _Decoded(path, encoding, stream)  # type: ignore[return-value]
+
+
+class _Decoded:
+    """Decodes block by block, so memory does not grow with the file."""
+
+    def __init__(self, path: str, encoding: str, stream: BinaryIO) -> None:
+        self.name, self._encoding, self._stream = path, encoding, stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
+        self._read = 0  # bytes of the stream
+        self._given = 0  # bytes of UTF-8
+        self._rest = memoryview(b"")
+        self._ended = False
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        while not self._rest and not self._ended:
+            self._rest = memoryview(self._next())
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        self._given += size
+        return size
+
+    def read(self, size: int = -1) -> bytes:
+        """See io.RawIOBase."""
+        data = bytearray()
+        while size < 0 or len(data) < size:
+            block = bytearray(_BLOCK if size < 0 else min(_BLOCK, size - len(data)))
+            got = self.readinto(memoryview(block))
+            if not got:
+                break
+            data += block[:got]
+        return bytes(data)
+
+    def seek(self, offset: int) -> None:
+        """To a place in the UTF-8: what lies before it is decoded, and perhaps decoded again."""
+        if offset < self._given:
+            self._stream.seek(0)
+            self._begin()
+        while self._given < offset and self.read(min(_BLOCK, offset - self._given)):
+            pass
+
+    def _next(self) -> bytes:
+        data = self._stream.read(_BLOCK)
+        self._ended = not data
+        try:
+            text = self._decoder.decode(data, final=not data)
+            self._read += len(data)
+            return text.encode("utf-8")
+        except UnicodeDecodeError as error:
+            offset = self._read + len(data) - len(error.object) + error.start  # of which some bytes may wait for more
+            problem = error.reason
+        except UnicodeError as error:  # a codec's own; or surrogates, which only odd codecs give
+            offset, problem = self._read, str(error)[:80]
+        raise FormatError(f"{self.name}: not {self._encoding} at byte {offset}: {problem}", offset)
+
+    def __enter__(self) -> _Decoded:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Noticing
+
+
+class Doubts:
+    """What a run says, once, of the first input that is not UTF-8."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def look(self, data: _binding.Data, path: str, offset: int) -> str | None:
+        """What there is to say of a piece of a file that begins at `offset`; threads may ask at once."""
+        return None if self._told else doubt_of(data, path, offset)
+
+    def tell(self, doubt: str | None) -> None:
+        """Warns, unless that was done before."""
+        if doubt is not None and not self._told:
+            self._told = True
+            warn(doubt)
+
+
+def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
+    """What there is to say of a piece of a text file; None if it is UTF-8, or nothing is."""
+    at = _binding.utf8_valid(data)
+    view = memoryview(data)
+    zeros = bytes(view[:_BLOCK]).count(0) if offset == 0 and 0 in view[:8] else 0
+    looks_wide = zeros > 0 and 4 * zeros >= min(len(view), _BLOCK)
+    if at == len(view) and not looks_wide:
+        return None
+    sample = bytes(view[max(0, at - _SAMPLE // 2) :][:_SAMPLE]) if at < len(view) else bytes(view[:_SAMPLE])
+    start = bytes(view[:_SAMPLE]) if offset == 0 else b""
+    guess = _guess(start, sample)
+    name = "standard input" if path == "-" else path
+    if at == len(view):
+        line = f"{name}: every {min(len(view), _BLOCK) / zeros:.1f}th byte at its start is 0"
+    else:
+        share = len(_WRONG.findall(bytes(view).decode("utf-8", "surrogateescape"))) / len(view)
+        percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
+        line = f"{name}: not UTF-8 at byte {offset + at} ({percent} % of the {len(view)} bytes around it)"
+    if guess is None:
+        return f"{line}: damaged, in an unknown encoding, or no text. It is used as it is, byte by byte"
+    return (
+        f"{line}: it seems to be {guess}. It is used as it is, byte by byte; read it with encoding={guess!r}"
+        f" (--encoding {guess}), or convert it: iconv -f {guess} -t utf-8"
+    )
+
+
+_WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes that are not UTF-8
+
+# The most frequent characters of languages; of what a right guess decodes they are a good part, else almost none.
+_CHINESE = "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年"
+_TRADITIONAL = "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年"
+_KANA = "のにはをたがでとしるいれなもらかりっさくまこきすンスルーイトラ"
+_HANGUL = "이다는에을가의고하지기도로서리자한나사대를은인아시"
+_CYRILLIC = "оеаинтсрвлкмдпуя"
+_WESTERN = "éèêëàâäáãåæçíîïñóôöøúùûüßœ’‘“”–—…«»£°ÉÄÖÜ"
+_GUESSES = (
+    ("gb18030", _CHINESE, 0.1),
+    ("big5", _TRADITIONAL, 0.1),
+    ("shift_jis", _KANA, 0.2),
+    ("euc_jp", _KANA, 0.2),
+    ("euc_kr", _HANGUL, 0.2),
+    ("cp1251", _CYRILLIC, 0.5),
+    ("koi8_r", _CYRILLIC, 0.5),
+    ("cp1252", _WESTERN, 0.5),
+)
+
+
+# The characters of GB 2312 that are frequent, in rows of their own, and its punctuation.
+_FREQUENT_HAN = frozenset(
+    bytes((row, cell)).decode("gb2312", "ignore")
+    for row in (0xA1, 0xA3, *range(0xB0, 0xD8))
+    for cell in range(0xA1, 0xFF)
+)
+
+
+def _guess(start: bytes, sample: bytes) -> str | None:
+    """The encoding of a text, by its start, if that is known, and a sample from its middle."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if even + odd > len(start) // 4:
+        return _guess_wide(start, even, odd)
+    scores = {name: _score(sample, name, common) / least for name, common, least in _GUESSES}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] >= 1:
+        return best
+    return "gb18030" if _score(sample, "gb18030", _FREQUENT_HAN) >= 0.9 else None
+
+
+def _guess_wide(start: bytes, even: int, odd: int) -> str | None:
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    text = start[: len(start) // 2 * 2].decode(encoding, "replace")
+    return encoding if even * odd == 0 or _printable(text) else None
+
+
+def _printable(text: str) -> bool:
+    return sum(char.isprintable() or char.isspace() for char in text) > 0.95 * len(text)
+
+
+def _score(sample: bytes, encoding: str, common: Collection[str]) -> float:
+    """Which part of the characters beyond ASCII are common ones, if this is the encoding."""
+    text = _decode_middle(sample, encoding)
+    beyond = [char for char in text if char >= "\x80"]
+    return sum(map(common.__contains__, map(str.lower, beyond))) / len(beyond) if beyond else 0.0
+
+
+def _decode_middle(sample: bytes, encoding: str) -> str:
+    """A sample from the middle of a text, which may begin and end inside a character; "" if it does not decode."""
+    decode: Callable[[bytes], str] = codecs.getincrementaldecoder(encoding)("strict").decode
+    for start in range(4):
+        try:
+            return decode(sample[start:])
+        except UnicodeDecodeError:
+            decode = codecs.getincrementaldecoder(encoding)("strict").decode
+    return ""

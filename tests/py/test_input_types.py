@@ -1,0 +1,391 @@
+"""What is no UTF-8 text: decompressed, decoded, refused by name, or said; and outputs that never become inputs."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import zipfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy
+import pytest
+from corpora import SPLITS, small_tokenizer, tokens_of
+from texts import english
+
+import pybpe
+from pybpe import _binding
+from pybpe.cli import main
+from pybpe.inputs import corpus_files, open_text
+from pybpe.text_encoding import doubt_of
+from pybpe.warning import PybpeWarning
+
+TEXT = english()[:30_000]
+# Texts of which the encoding is guessed: sentences of everyday language.
+CHINESE = "这是我们第一次来到这个地方，他说他不知道要怎么去，我也不会。大家都在那里等着你们的时候，天就黑了。" * 9
+TRADITIONAL = "這是我們第一次來到這個地方，他說他不知道要怎麼去，我也不會。大家都在那裡等著你們的時候，天就黑了。" * 9
+JAPANESE = (
+    "これはわたしたちがはじめてここにきたときのはなしです。かれはしらないといいました。コンピュータをつかう。" * 9
+)
+KOREAN = "우리는 이 도시에 처음 왔을 때의 이야기를 합니다. 그는 모른다고 말했고 나도 그것을 알지 못하였다." * 9
+RUSSIAN = "Это была наша первая поездка в этот город, и он сказал, что не знает дороги. Мы остались там до вечера." * 9
+FRENCH = (
+    "C’était la première fois que nous étions là, et il a dit qu’il ne savait pas où aller. À bientôt, garçon!\n" * 9
+)
+
+
+def archive(kind: str) -> bytes:
+    stream = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(stream, "w") as file:
+            file.writestr("x.txt", TEXT)
+    else:
+        with tarfile.open(fileobj=stream, mode="w:gz" if kind == "tgz" else "w") as file:
+            file.addfile(tarfile.TarInfo("x.txt"), io.BytesIO())
+    return stream.getvalue()
+
+
+def database(tmp_path: Path) -> bytes:
+    with sqlite3.connect(tmp_path / "db") as connection:
+        connection.execute("create table t (x)")
+    return (tmp_path / "db").read_bytes()
+
+
+def array_bytes() -> bytes:
+    stream = io.BytesIO()
+    numpy.save(stream, numpy.arange(9))
+    return stream.getvalue()
+
+
+def binaries(tmp_path: Path) -> dict[str, tuple[bytes, str]]:
+    """Name -> content, and what it is called."""
+    tok = small_tokenizer()
+    tok.save_bin(tmp_path / "t.bin")
+    tok.save(tmp_path / "t.json")
+    pybpe.count_words(iter([TEXT])).save(tmp_path / "c.counts")
+    (tmp_path / "t.txt").write_text(TEXT)
+    pybpe.binarize(tok, tmp_path / "t.txt", tmp_path / "b", splits=(1,))
+    noise = random.Random(3).randbytes(300)
+    return {
+        "a.zip": (archive("zip"), "zip archive"),
+        "a.docx": (archive("zip"), "zip archive"),
+        "unnamed": (archive("zip"), "zip archive"),
+        "a.tar": (archive("tar"), "tar archive"),
+        "a.tgz": (archive("tgz"), "tar archive"),
+        "a.tar.gz": (archive("tgz"), "tar archive"),
+        "a.7z": (b"7z\xbc\xaf\x27\x1c" + noise, "7z archive"),
+        "a.rar": (b"Rar!\x1a\x07\x00" + noise, "rar archive"),
+        "a.png": (b"\x89PNG\r\n\x1a\n" + noise, "PNG image"),
+        "a.jpg": (b"\xff\xd8\xff\xe0" + noise, "JPEG image"),
+        "a.gif": (b"GIF89a" + noise, "GIF image"),
+        "a.webp": (b"RIFF\x24\x00\x00\x00WEBPVP8 " + noise, "image"),
+        "a.pdf": (b"%PDF-1.7\n" + noise, "PDF"),
+        "a.so": (b"\x7fELF\x02" + noise, "program"),
+        "a.db": (database(tmp_path), "SQLite"),
+        "a.arrow": (b"ARROW1\x00\x00" + noise, "Arrow"),
+        "stream.arrow": (b"\xff\xff\xff\xff\x70\x00\x00\x00" + noise, "Arrow"),
+        "a.dat": (b"PAR1" + noise, "parquet"),
+        "a.npy": (array_bytes(), "numpy"),
+        "a.safetensors": ((80).to_bytes(8, "little") + b'{"x":{}}' + noise, "safetensors"),
+        "a.pt": (b"\x80\x02" + noise, "pickle"),
+        "a.warc": (b"WARC/1.0\r\nWARC-Type: response\r\n", "WARC"),
+        "two.gz": (gzip.compress(gzip.compress(b"text")), "compressed twice"),
+        "shard.bin": (next((tmp_path / "b").glob("*_train_*.bin")).read_bytes(), "token shard"),
+        "tokenizer.bin": ((tmp_path / "t.bin").read_bytes(), "tokenizer.bin"),
+        "t.json": ((tmp_path / "t.json").read_bytes(), "tokenizer.json"),
+        "c.dat": ((tmp_path / "c.counts").read_bytes(), "word counts"),
+        "array.json": (b'\n[\n  {"text": "a"}]', "JSON array"),
+    }
+
+
+def test_what_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    for name, (data, what) in binaries(tmp_path).items():
+        folder = tmp_path / f"in-{name}"
+        folder.mkdir()
+        (folder / name).write_bytes(data)
+        for call in (
+            lambda path: pybpe.count_words(path),
+            lambda path: pybpe.train(path, vocab_size=300),
+            lambda path: pybpe.binarize(tok, path, tmp_path / "out"),
+            lambda path: pybpe.prepare(path, tmp_path / "out", vocab_size=300),
+            lambda path: pybpe.encode_files(tok, path, tmp_path / "out.npy"),
+            lambda path: pybpe.corpus.clean(path, tmp_path / "out.jsonl", workers=1),
+        ):
+            with pytest.raises(pybpe.FormatError, match=f"{name}: not text, but .*{what}.*: "):
+                call(folder / name)
+        if "JSON" not in what and name != "t.json":
+            with pytest.raises(pybpe.FormatError, match="not text, but"):
+                open_text(str(folder / name))
+            with pytest.raises(pybpe.FormatError, match="not text, but"):
+                with open(folder / name, "rb") as stdin:
+                    _from_stdin(stdin)
+
+
+def _from_stdin(stdin: io.BufferedReader) -> None:
+    saved = os.dup(0)
+    try:
+        os.dup2(stdin.fileno(), 0)
+        pybpe.count_words("-")
+    finally:
+        os.dup2(saved, 0)
+        os.close(saved)
+
+
+def test_text_that_looks_like_something_else_is_text(tmp_path: Path) -> None:
+    for name, data in {
+        "notes.pt": "notas de aula: ação".encode(),
+        "BMW.txt": b"BMW and MZ are makers; RIFF ORC",
+        "list.txt": b"[1, 2]",
+        "cut.txt": ("é" * 256)[: 511 // 2 + 1].encode(),
+        "x.json": b'{"a": 1}',
+        "page.html": b"<!doctype html>",
+    }.items():
+        (tmp_path / name).write_bytes(data)
+        assert len(corpus_files(tmp_path / name)) == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: object, named: bool) -> None:
+    ending = {gzip.compress: ".gz", bz2.compress: ".bz2", lzma.compress: ".xz"}[pack] if named else ""  # type: ignore[index]
+    path = tmp_path / f"x.txt{ending}"
+    path.write_bytes(pack(TEXT.encode()))  # type: ignore[operator]
+    expected = pybpe.count_words(iter([TEXT]))
+    assert pybpe.count_words(path) == expected
+    with open(path, "rb") as stdin:
+        saved = os.dup(0)
+        os.dup2(stdin.fileno(), 0)
+        try:
+            assert pybpe.count_words("-") == expected
+        finally:
+            os.dup2(saved, 0)
+            os.close(saved)
+    tok = small_tokenizer()
+    plain = tmp_path / "plain.txt"
+    plain.write_text(TEXT)
+    for source in (path, plain):
+        pybpe.binarize(tok, source, tmp_path / source.name.partition(".")[0], split_by="token", name="n")
+        pybpe.corpus.clean(source, tmp_path / f"{source.name}.jsonl", workers=1)
+    for split in SPLITS:
+        assert tokens_of(tmp_path / "x", split) == tokens_of(tmp_path / "plain", split)
+    assert (tmp_path / f"{path.name}.jsonl").read_bytes() == (tmp_path / "plain.txt.jsonl").read_bytes()
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+        pybpe.count_words(path)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Encodings
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (CHINESE, "gb18030"),
+        (CHINESE, "utf-16"),
+        (CHINESE, "utf-32"),
+        (FRENCH, "utf-16-le"),
+        (FRENCH, "utf-16-be"),
+        (FRENCH, "cp1252"),
+        (TRADITIONAL, "big5"),
+        (JAPANESE, "shift_jis"),
+        (JAPANESE, "euc_jp"),
+        (KOREAN, "euc_kr"),
+        (RUSSIAN, "cp1251"),
+        (RUSSIAN, "koi8_r"),
+    ],
+)
+def test_other_encodings_are_said_guessed_and_read(tmp_path: Path, text: str, encoding: str) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(text.encode(encoding))
+    with pytest.warns(PybpeWarning, match=rf"x\.txt: .*seems to be {encoding}.*--encoding {encoding}\)") as found:
+        pybpe.count_words([path, path])
+    assert len(found) == 1
+    assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
+
+
+def test_utf8_is_read_without_a_word(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(CHINESE + FRENCH + "\0" + "\U0001f600" * 70_000)
+    tok = small_tokenizer()
+    pybpe.count_words(path)
+    pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
+    pybpe.corpus.clean(path, tmp_path / "out.jsonl", workers=1)
+    assert not [warning for warning in recwarn if "UTF-8" in str(warning.message)]
+
+
+def test_every_reader_says_it_once_with_the_first_place(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        data = (TEXT + "\n") * 100
+        (tmp_path / f"{name}.txt").write_bytes(data.encode() + b"\xff\xfe wrong \xff\n" * (name != "a"))
+    files = sorted(tmp_path.glob("*.txt"))
+    place = rf"b\.txt: not UTF-8 at byte {100 * len(TEXT.encode() + b'.')} "
+    tok = small_tokenizer()
+    with ProcessPoolExecutor(2) as executor:
+        for call in (
+            lambda: pybpe.count_words(files, workers=3),
+            lambda: pybpe.count_words(files, executor=executor),
+            lambda: pybpe.binarize(tok, files, tmp_path / "out", workers=3, split_by="token"),
+            lambda: pybpe.binarize(tok, files, tmp_path / "out2", executor=executor, split_by="token"),
+            lambda: pybpe.corpus.clean(files, tmp_path / "out.jsonl", workers=2),
+        ):
+            with pytest.warns(PybpeWarning) as found:
+                call()
+            said = [str(warning.message) for warning in found if "UTF-8" in str(warning.message)]
+            assert len(said) == 1
+            assert re.search(place, said[0])
+
+
+def test_encoding_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    texts = [CHINESE, FRENCH.replace("’", "'"), TEXT]
+    contents = {
+        "x.txt": "\n".join(texts),
+        "x.jsonl": "\n".join(json.dumps({"text": t}, ensure_ascii=False) for t in texts),
+    }
+    for name, content in contents.items():
+        for folder, encoding in (("u", "utf-8"), ("g", "gb18030")):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / name).write_bytes(content.encode(encoding))
+        (tmp_path / "g" / f"{name}.gz").write_bytes(gzip.compress(content.encode("gb18030")))
+        wanted = tmp_path / "u" / name
+        for given in (tmp_path / "g" / name, tmp_path / "g" / f"{name}.gz"):
+            assert pybpe.count_words(given, encoding="GBK" if "gz" in name else "gb18030") == pybpe.count_words(wanted)
+            for split_by in ("hash", "token", "document"):
+                for path, out in ((given, "o1"), (wanted, "o2")):
+                    extra = {"encoding": "gb18030"} if path is given else {}
+                    pybpe.binarize(tok, path, tmp_path / out, split_by=split_by, name="n", min_shard_tokens=0, **extra)
+                for split in SPLITS:
+                    assert tokens_of(tmp_path / "o1", split) == tokens_of(tmp_path / "o2", split)
+            pybpe.corpus.clean(given, tmp_path / "c1.jsonl", encoding="gb18030", workers=1)
+            pybpe.corpus.clean(wanted, tmp_path / "c2.jsonl", workers=1)
+            assert (tmp_path / "c1.jsonl").read_bytes() == (tmp_path / "c2.jsonl").read_bytes()
+    for path, extra in ((tmp_path / "u/x.txt", []), (tmp_path / "g/x.txt", ["--encoding", "gb18030"])):
+        for command in (["encode"], ["count"]):
+            assert main([*command, "-t", str(tmp_path / "tok.json"), str(path), *extra]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and lines[:2] == lines[2:]
+
+
+def test_what_does_not_decode_is_an_error_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    for before in (0, 1, 65_535, 65_536, 200_001):
+        path.write_bytes(b"a" * before + b"\x81" + b"\xff\n" * 5)
+        with pytest.raises(pybpe.FormatError, match=f"x.txt: not gb18030 at byte {before}: ") as error:
+            pybpe.count_words(path, encoding="gb18030")
+        assert error.value.offset == before
+    path.write_bytes("end".encode("utf-16-le") + b"x")
+    with pytest.raises(pybpe.FormatError, match="not utf-16-le at byte 6: truncated"):
+        pybpe.count_words(path, encoding="utf-16-le")
+    for wrong in ("utf-9", "base64", "rot13", "", "a\0b"):
+        with pytest.raises(pybpe.ArgumentError, match="encoding"):
+            pybpe.count_words(path, encoding=wrong)
+
+
+def test_validity_is_what_pythons_codec_says() -> None:
+    rng = random.Random(5)
+    pieces = [
+        b"a" * 40,
+        "é中😀".encode(),
+        b"\xff",
+        b"\xe4\xb8",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xc0\xaf",
+        b"\0",
+    ]
+    for _ in range(5000):
+        data = b"".join(rng.choices(pieces, [9, 9, 1, 1, 1, 1, 1, 1], k=rng.randrange(9)))
+        try:
+            data.decode("utf-8")
+            expected = len(data)
+        except UnicodeDecodeError as error:
+            expected = error.start
+        assert _binding.utf8_valid(data) == expected
+        assert (doubt_of(data, "x", 1) is None) == (expected == len(data))
+
+
+DECODING = """
+import re, sys, pybpe
+pybpe.count_words(sys.argv[1], encoding="utf-16", workers=1)
+print(int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
+def test_decoding_takes_no_more_memory_for_a_longer_text(tmp_path: Path) -> None:
+    used = []
+    for times in (10, 1000):
+        path = tmp_path / f"{times}.txt"
+        path.write_bytes((TEXT * times).encode("utf-16"))
+        found = subprocess.run([sys.executable, "-c", DECODING, path], capture_output=True, text=True, check=True)
+        used.append(int(found.stdout))
+    assert used[1] < used[0] + 20  # megabytes; the text has 60
+
+
+def test_empty_inputs_are_said(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("" if name != "b" else TEXT)
+    with pytest.warns(PybpeWarning, match=r"a and 1 more: are empty") as found:
+        pybpe.count_words(tmp_path)
+    assert len(found) == 1
+
+
+# ------------------------------------------------------------------------------------------------------
+# Outputs among the inputs
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: str) -> None:
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "x.txt").write_text(TEXT)
+    (data / "sub" / "y.txt").write_text(TEXT[500:20_000])
+    tok = small_tokenizer()
+    first = pybpe.binarize(tok, data, data / "out", format=format, shard_tokens=3000, min_shard_tokens=0)
+    before = {path.name: path.read_bytes() for path in (data / "out").iterdir()}
+    for _ in range(2):
+        again = pybpe.binarize(tok, data, data / "out", format=format, shard_tokens=3000, min_shard_tokens=0)
+        assert again == first
+        assert {path.name: path.read_bytes() for path in (data / "out").iterdir()} == before
+    with pytest.warns(PybpeWarning, match=r"hold tokens or a tokenizer: left out"):
+        other = pybpe.binarize(tok, data, data / "other", format=format, shard_tokens=3000, min_shard_tokens=0)
+    assert other.shards == first.shards
+    with pytest.raises(pybpe.ArgumentError, match="is input and output at once"):
+        pybpe.binarize(tok, data, data)
+
+
+def test_tokenizers_counts_and_what_a_killed_run_left_are_not_read(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "x.txt").write_text(TEXT)
+    expected = pybpe.count_words(data)
+    tok = small_tokenizer()
+    tok.save(data / "t.json")
+    tok.save_bin(data / "t.bin")
+    tok.save_pretrained(data / "pretrained")
+    expected.save(data / "x.counts")
+    (data / "x.npy.unfinished").mkdir()
+    (data / "x.npy.unfinished" / "array").write_bytes(b"xyz")
+    (data / "t.json.123-0.tmp").write_bytes(b"xyz")
+    (data / "killed" / ".pybpe-unfinished").mkdir(parents=True)
+    (data / "killed" / "train.bin").write_bytes(b"xyz")
+    (data / "killed" / "mine.txt").write_bytes(b"unheardof")
+    assert pybpe.count_words([str(data)]).to_dict() == {**expected.to_dict(), b"unheardof": 1}
+    for _ in range(2):
+        pybpe.prepare(data, data / "prepared", vocab_size=300, min_shard_tokens=0)
+        pybpe.encode_files(tok, data, data / "ids.npy")
+        pybpe.corpus.clean(data, data / "clean.jsonl", workers=1)
+        assert pybpe.train(data, vocab_size=300, checkpoint=data / "c") == pybpe.train(data, vocab_size=300)
+        (data / "clean.jsonl").unlink()
+        (data / "ids.npy").unlink()
