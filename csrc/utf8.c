@@ -7,7 +7,7 @@ of the first byte and by the high half of the second. An error is there if all t
 whether bytes are continuations exactly where a lead byte two or three places before wants them.
 
     text ...  e4 b8 | 80 41 ...     a block may begin inside a character: the three bytes before it are looked at too
-              prev    block
+              before  block
 
 The exact place, the last bytes, and everything on other machines is found character by character.
 */
@@ -41,7 +41,7 @@ static size_t valid_by_char(const uint8_t *text, size_t at, size_t n) {
 
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2")))
+#define UTF8_AVX2 __attribute__((target("avx2")))
 
 /* Errors of two bytes in a row. */
 enum {
@@ -61,7 +61,7 @@ enum {
 #define LOOKUP(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
 #define C(x) ((char)(x))
 
-AVX2 static inline __m256i first_high(__m256i half) {
+UTF8_AVX2 static inline __m256i first_high(__m256i half) {
     const char lead = C(TOO_SHORT);
     return _mm256_shuffle_epi8(LOOKUP(TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG, TOO_LONG,
                                       C(CONTINUATIONS), C(CONTINUATIONS), C(CONTINUATIONS), C(CONTINUATIONS),
@@ -70,7 +70,7 @@ AVX2 static inline __m256i first_high(__m256i half) {
                                half);
 }
 
-AVX2 static inline __m256i first_low(__m256i half) {
+UTF8_AVX2 static inline __m256i first_low(__m256i half) {
     const char any = C(ANY_LOW), large = C(ANY_LOW | TOO_LARGE | TOO_LARGE_80);
     return _mm256_shuffle_epi8(LOOKUP(C(ANY_LOW | OVERLONG_2 | OVERLONG_3 | OVERLONG_4), C(ANY_LOW | OVERLONG_2), any,
                                       any, C(ANY_LOW | TOO_LARGE), large, large, large, large, large, large, large,
@@ -78,7 +78,7 @@ AVX2 static inline __m256i first_low(__m256i half) {
                                half);
 }
 
-AVX2 static inline __m256i second_high(__m256i half) {
+UTF8_AVX2 static inline __m256i second_high(__m256i half) {
     const char none = C(TOO_SHORT), upper = C(TOO_LONG | OVERLONG_2 | CONTINUATIONS | SURROGATE | TOO_LARGE);
     return _mm256_shuffle_epi8(LOOKUP(none, none, none, none, none, none, none, none,
                                       C(TOO_LONG | OVERLONG_2 | CONTINUATIONS | OVERLONG_3 | TOO_LARGE_80 | OVERLONG_4),
@@ -87,35 +87,35 @@ AVX2 static inline __m256i second_high(__m256i half) {
                                half);
 }
 
-/* The block with the last `count` bytes of the one before it in front. */
-#define SHIFTED(block, before, count)                                                                                  \
-    _mm256_alignr_epi8(block, _mm256_permute2x128_si256(before, block, 0x21), 16 - (count))
+/* The bytes with the last `count` bytes of the one before it in front. */
+#define SHIFTED(bytes, before, count)                                                                                  \
+    _mm256_alignr_epi8(bytes, _mm256_permute2x128_si256(before, bytes, 0x21), 16 - (count))
 
-/* Bytes that are not 0 where there is an error in `block`, or between it and `before`. */
-AVX2 static inline __m256i errors_of(__m256i block, __m256i before) {
+/* Bytes that are not 0 where there is an error in `bytes`, or between it and `before`. */
+UTF8_AVX2 static inline __m256i errors_of(__m256i bytes, __m256i before) {
     const __m256i low = _mm256_set1_epi8(0x0F);
-    __m256i first = SHIFTED(block, before, 1);
+    __m256i first = SHIFTED(bytes, before, 1);
     __m256i pairs = _mm256_and_si256(first_high(_mm256_and_si256(_mm256_srli_epi16(first, 4), low)),
                                      first_low(_mm256_and_si256(first, low)));
-    pairs = _mm256_and_si256(pairs, second_high(_mm256_and_si256(_mm256_srli_epi16(block, 4), low)));
-    __m256i third = _mm256_subs_epu8(SHIFTED(block, before, 2), _mm256_set1_epi8(0xE0 - 0x80));
-    __m256i fourth = _mm256_subs_epu8(SHIFTED(block, before, 3), _mm256_set1_epi8((char)(0xF0 - 0x80)));
+    pairs = _mm256_and_si256(pairs, second_high(_mm256_and_si256(_mm256_srli_epi16(bytes, 4), low)));
+    __m256i third = _mm256_subs_epu8(SHIFTED(bytes, before, 2), _mm256_set1_epi8(0xE0 - 0x80));
+    __m256i fourth = _mm256_subs_epu8(SHIFTED(bytes, before, 3), _mm256_set1_epi8((char)(0xF0 - 0x80)));
     __m256i wanted = _mm256_and_si256(_mm256_or_si256(third, fourth), _mm256_set1_epi8((char)0x80));
     return _mm256_xor_si256(wanted, pairs);
 }
 
 /* A place up to which all whole characters are valid: at the end of the text, but for its last bytes, or at the block
    that has the first error. */
-AVX2 static size_t valid_blocks(const uint8_t *text, size_t n) {
+UTF8_AVX2 static size_t valid_blocks(const uint8_t *text, size_t n) {
     __m256i before = _mm256_setzero_si256();
     size_t at = 0;
     for (; n - at >= 32; at += 32) {
-        __m256i block = _mm256_loadu_si256((const __m256i *)(const void *)(text + at));
-        __m256i errors = errors_of(block, before);
+        __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(text + at));
+        __m256i errors = errors_of(bytes, before);
         if (!_mm256_testz_si256(errors, errors)) {
             break;
         }
-        before = block;
+        before = bytes;
     }
     return at;
 }
@@ -124,7 +124,7 @@ AVX2 static size_t valid_blocks(const uint8_t *text, size_t n) {
 #undef C
 #undef SHIFTED
 #undef ANY_LOW
-#undef AVX2
+#undef UTF8_AVX2
 
 /* Where the character begins that text[at - 1] is part of, or `at` if it ends there. */
 static size_t last_char(const uint8_t *text, size_t at) {
