@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError
+from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
@@ -71,7 +71,12 @@ def load_ranks(
     path: _binding.PathLike, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> tuple[Model, _binding.Vocab]:
     """`load` for a .tiktoken file."""
-    name = os.fsdecode(path)
+    name = _binding.path_text(path)
+    if not os.path.exists(name) and re.fullmatch(r"\w+", name):
+        raise FileMissingError(
+            f"there is no file {name!r}; if it is the name of one of tiktoken's encodings, pass the encoding:"
+            f" Tokenizer.from_tiktoken(tiktoken.get_encoding({name!r}))"
+        )
     if pattern is None:
         raise ArgumentError(f"{name}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'")
     return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)

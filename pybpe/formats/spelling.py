@@ -10,6 +10,9 @@ from ..errors import FormatError, UnsupportedError
 from ..model import Model, id_problem
 from . import byte_level
 
+# How the first line of a merges.txt begins. Hugging Face drops each line, and each merge in a string, that does.
+NO_MERGE = "#version"
+
 
 def token_names(model: Model) -> list[str]:
     """Every token as vocab.json spells it; "" for an unused id.

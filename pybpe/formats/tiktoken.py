@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +87,7 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
     """The model of ranks (token -> id) and special tokens (text -> id)."""
     instance("special_tokens", specials, Mapping, "a mapping text -> id, since ranks say nothing of special tokens")
     check_specials(list(specials))
+    _refuse_beginnings(specials, name)
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")
@@ -102,6 +103,18 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
     merges = _with_late_merges(ranks, tokens, vocab.merges())
     model = Model(tokens, merges, dict(specials), pattern)
     return replace(model, whole_words=True) if model.unreached() else model
+
+
+def _refuse_beginnings(specials: Iterable[str], name: str) -> None:
+    """UnsupportedError if a special token begins with another one: tiktoken finds the one or the other by the order of
+    a hash table, and pybpe the longer one."""
+    ordered = sorted(specials)
+    for text, longer in zip(ordered, ordered[1:]):
+        if longer.startswith(text):
+            raise UnsupportedError(
+                f"{name}: the special token {longer!r:.80} begins with another one, {text!r:.80}, and which of them"
+                " tiktoken finds is not defined: rename one, or leave one out"
+            )
 
 
 def _with_late_merges(
@@ -149,6 +162,7 @@ def to_ranks(model: Model) -> dict[bytes, int]:
     patterns.for_tiktoken(model.pattern)
     if model.normalizer is not None:
         raise UnsupportedError(f"tiktoken has no normalizer; this tokenizer has {model.normalizer}")
+    _refuse_beginnings(model.specials, "tiktoken")
     special_ids = set(model.specials.values())
     ranks = {token: i for i, token in enumerate(model.tokens) if token and i not in special_ids}
     if not model.whole_words and (unreached := model.unreached()):

@@ -11,7 +11,9 @@ which Hugging Face ignores there.
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +26,12 @@ from ..pretokenize import utf8
 from ..vocab_parts import merges_of, tokens_of
 from . import added_tokens, patterns, pipeline
 from .json_parts import JsonObject, part
-from .spelling import read_parts, token_names
+from .spelling import NO_MERGE, read_parts, token_names
 
+# A string that may begin with NO_MERGE, in JSON.
+_NO_MERGE_TEXT = re.compile(
+    '"{}'.format("".join(f"(?:{char}|\\\\u00(?i:{ord(char):02x}))" for char in NO_MERGE)).encode()
+)
 # Facts of a Model that are kept under "pybpe", beside `training`.
 _OWN_FACTS = ("eos", "chat_template")
 
@@ -69,10 +75,17 @@ def to_object(model: Model) -> JsonObject:
             "byte_fallback": False,
             "ignore_merges": model.whole_words,
             "vocab": {name: i for i, name in enumerate(names) if name},
-            "merges": [f"{names[left]} {names[right]}" for left, right in model.merges],
+            "merges": _write_merges(names, model.merges),
             "pybpe": {**model.training, **own},
         },
     }
+
+
+def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> list[Any]:
+    """Strings, which every version of Hugging Face's tokenizers reads; pairs, if it would drop one of the strings."""
+    if any(names[left].startswith(NO_MERGE) for left, _ in merges):
+        return [[names[left], names[right]] for left, right in merges]
+    return [f"{names[left]} {names[right]}" for left, right in merges]
 
 
 def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
@@ -102,7 +115,7 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_tr
 def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transformers: bool = False) -> Model | None:
     """The same with the tokens and merges read by C; None if the file is not as usual, perhaps wrong."""
     spans = _binding.tokenizer_json_spans(text)
-    if spans is None:
+    if spans is None or _NO_MERGE_TEXT.search(text, spans[2], spans[3]) is not None:
         return None
     (start, end, empty), (second, last, second_empty) = sorted(
         [(spans[0], spans[1], b"{}"), (spans[2], spans[3], b"[]")]
@@ -130,7 +143,7 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
 def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:
     """The same from a JSON object."""
     around = _without_parts(data, name, pattern, of_transformers)
-    merges = _read_merges(part(data["model"], "merges", list, name), name)
+    merges = _read_merges(part(data["model"], "merges", list, name), "pybpe" in data["model"], name)
     vocab = part(data["model"], "vocab", dict, name)
     missing = {text: i for text, i in around.specials.items() if text not in vocab}
     tokens, pairs = read_parts({**vocab, **missing}, merges, around.specials, name)
@@ -199,10 +212,13 @@ def _warn_of_call_settings(data: JsonObject, name: str) -> None:
             )
 
 
-def _read_merges(merges: list[Any], name: str) -> list[tuple[str, str]]:
-    """Merges are "left right" in older files, ["left", "right"] in newer ones."""
+def _read_merges(merges: list[Any], is_ours: bool, name: str) -> list[tuple[str, str]]:
+    """Merges are "left right" in older files, ["left", "right"] in newer ones. Hugging Face takes a string that begins
+    with "#version" for the first line of a merges.txt and drops it; an older pybpe meant the merge."""
     pairs = []
     for rank, merge in enumerate(merges):
+        if isinstance(merge, str) and merge.startswith(NO_MERGE) and not is_ours:
+            continue
         parts = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(parts, list) or [type(part) for part in parts] != [str, str]:
             raise FormatError(f"{name}: merges[{rank}] is {merge!r}, not two tokens")

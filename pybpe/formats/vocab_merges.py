@@ -15,7 +15,7 @@ from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, special_ids_of
 from ..pattern import Pattern
 from ..pretokenize import open_input
-from .spelling import read_parts, token_names
+from .spelling import NO_MERGE, read_parts, token_names
 
 
 def read(
@@ -69,8 +69,13 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
     pairs = []
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
-        if not line or (number == 1 and line.startswith("#version")):
+        if not line or (number == 1 and line.startswith(NO_MERGE)):
             continue
+        if line.startswith(NO_MERGE):
+            raise FormatError(
+                f"{os.fsdecode(path)}: line {number}: Hugging Face drops a merge that begins with {NO_MERGE}, and"
+                f" GPT-2's own program applies it: {line!r:.80}; load a tokenizer.json instead"
+            )
         parts = line.split(" ")
         if len(parts) != 2:
             raise FormatError(f"{os.fsdecode(path)}: line {number}: expected two tokens with a space between: {line!r}")
@@ -91,6 +96,11 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
             " this tokenizer need: save a tokenizer.json"
         )
     names = token_names(model)
+    if any(names[left].startswith(NO_MERGE) for left, _ in model.merges):
+        raise UnsupportedError(
+            f"Hugging Face drops a merge in merges.txt that begins with {NO_MERGE}, as one of this tokenizer does: save"
+            " a tokenizer.json"
+        )
     vocab = {name: i for i, name in enumerate(names) if name}
     merges = "".join(f"{names[left]} {names[right]}\n" for left, right in model.merges)
     _binding.write_file(vocab_path, json.dumps(vocab, ensure_ascii=False).encode())

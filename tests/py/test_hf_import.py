@@ -298,3 +298,71 @@ def test_no_text_grows_more_than_there_is_room_for() -> None:
         if not 0xD800 <= c < 0xE000
     )
     assert growth == 11
+
+
+# ----------------------------------------------------------------------------------------------------
+# Merges that Hugging Face takes for the first line of a merges.txt
+
+
+def version_tokenizer() -> pybpe.Tokenizer:
+    """With a merge of "#version" and "s"."""
+    parts = ["#v", "er", "si", "on", "#ver", "sion", "#version", "#versions"]
+    halves = [
+        ("#", "v"),
+        ("e", "r"),
+        ("s", "i"),
+        ("o", "n"),
+        ("#v", "er"),
+        ("si", "on"),
+        ("#ver", "sion"),
+        ("#version", "s"),
+    ]
+    vocab = {i: bytes([i]) for i in range(256)} | {256 + i: text.encode() for i, text in enumerate(parts)}
+    return pybpe.Tokenizer(vocab, [(a.encode(), b.encode()) for a, b in halves], pattern="[^ ]+| ")
+
+
+VERSION_TEXTS = ["#versions", "#version s", "a #versions#version", "versions"]
+
+
+def test_merges_that_begin_with_version_are_kept(tmp_path: Path) -> None:
+    tok = version_tokenizer()
+    assert tok.encode("#versions") == [263]
+    tok.save(tmp_path / "t.json")
+    tok.save_pretrained(tmp_path / "folder")
+    again = pybpe.Tokenizer.from_file(tmp_path / "t.json")
+    assert again == tok
+    for theirs in (
+        tok.to_hf(),
+        tokenizers.Tokenizer.from_file(str(tmp_path / "t.json")),
+        tokenizers.Tokenizer.from_file(str(tmp_path / "folder" / "tokenizer.json")),
+    ):
+        for text in VERSION_TEXTS:
+            assert theirs.encode(text).ids == tok.encode(text) == pybpe.Tokenizer.from_hf(theirs).encode(text)
+
+
+@pytest.mark.parametrize("escape", ["#version s", "\\u0023version s", "#\\u0076ersi\\u006Fn s"])
+def test_strings_that_begin_with_version_are_dropped_as_hugging_face_does(escape: str, tmp_path: Path) -> None:
+    data = tokenizer_json.to_object(version_tokenizer().model)
+    data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(data).replace("#version s", escape))
+    assert pybpe.Tokenizer.from_file(path).encode("#versions") == [263]  # a file of ours, which meant the merge
+    del data["model"]["pybpe"]
+    path.write_text(json.dumps(data).replace("#version s", escape))
+    ours, theirs = pybpe.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
+    assert ours.encode("#versions") == [262, 115]
+    for text in VERSION_TEXTS:
+        assert ours.encode(text) == theirs.encode(text).ids
+
+
+def test_merges_txt_cannot_hold_them(tmp_path: Path) -> None:
+    vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    tok = version_tokenizer()
+    gpt2 = pybpe.Tokenizer(tok.vocab, tok.merges)
+    with pytest.raises(pybpe.UnsupportedError, match="#version.*save a tokenizer.json"):
+        gpt2.save_files(vocab, merges)
+    assert not vocab.exists()
+    pybpe.Tokenizer(tok.vocab, tok.merges[:-1]).save_files(vocab, merges)
+    merges.write_text(merges.read_text() + "#version s\n")
+    with pytest.raises(pybpe.FormatError, match="merges.txt: line 9: Hugging Face drops"):
+        pybpe.Tokenizer.from_files(vocab, merges)

@@ -243,3 +243,39 @@ def test_long_words(name: str) -> None:
     for what, word in long_words().items():
         found = encoder.encode_words(word, [len(word)])
         assert found == ENCODINGS[name]._encode_single_piece(word), what
+
+
+@pytest.mark.parametrize("texts", [["<a>", "<a>b"], ["<a>b", "x", "<a>", "<b>"], ["<", "<<"]])
+def test_specials_that_begin_with_another_one_are_refused(texts: list[str], tmp_path: Path) -> None:
+    """tiktoken finds the first one in the order of a hash table, not the longest."""
+    specials = {text: 256 + i for i, text in enumerate(texts)}
+    encoding = tiktoken.Encoding("x", pat_str=Pattern("gpt2").regex, mergeable_ranks=BYTES, special_tokens=specials)
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(rank_lines(BYTES))
+    ours = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], specials)
+    for refused in (
+        lambda: pybpe.Tokenizer.from_tiktoken(encoding),
+        lambda: pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens=specials),
+        ours.to_tiktoken,
+        lambda: ours.export(tmp_path / "out.tiktoken"),
+    ):
+        with pytest.raises(pybpe.UnsupportedError, match="begins with another one"):
+            refused()
+
+
+def test_specials_that_overlap_otherwise_are_found_as_tiktoken_does() -> None:
+    specials = {"<a>": 256, ">b": 257, "a>": 258, "b<a>": 259}
+    encoding = tiktoken.Encoding("x", pat_str=Pattern("gpt2").regex, mergeable_ranks=BYTES, special_tokens=specials)
+    ours = pybpe.Tokenizer.from_tiktoken(encoding)
+    rng = random.Random(7)
+    for _ in range(500):
+        text = "".join(rng.choices(["<", "a", ">", "b", "<a>", " "], k=rng.randint(0, 12)))
+        allowed = set(rng.sample(sorted(specials), rng.randint(1, 4)))
+        expected = encoding.encode(text, allowed_special=allowed, disallowed_special=())
+        assert ours.encode(text, allowed_special=allowed) == expected, (text, allowed)
+
+
+def test_the_name_of_an_encoding_is_no_file() -> None:
+    for name in ("gpt2", "cl100k_base"):
+        with pytest.raises(pybpe.FileError, match=rf"tiktoken\.get_encoding\('{name}'\)"):
+            pybpe.Tokenizer.from_tiktoken(name)
