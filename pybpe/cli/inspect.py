@@ -54,11 +54,17 @@ def _run_inspect(args: argparse.Namespace) -> None:
     if usage is not None:
         specials = set(tok.special_tokens.values())
         lists["never_used"] = [(i, tok.token_bytes(i)) for i in usage.unused if i in tok.vocab and i not in specials]
+        used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.vocab])
+        facts["prunable"] = len(tok.vocab) - len(used.vocab)
     count = max(0, args.count)
     lines = [f"{key:>15}  {value}" for key, value in facts.items()]
     for title, entries in lists.items():
         shown = entries[-count:] if title == "last" and count else entries[:count]
         total = f" ({len(entries)})" if title in ("not_utf8", "never_used") else ""
+        if title == "never_used":
+            total = (
+                f" ({len(entries)}, and `pybpe prune` drops {facts['prunable']}; others are bytes, or parts of tokens)"
+            )
         lines += ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
         facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
         if total:

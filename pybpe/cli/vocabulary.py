@@ -167,6 +167,7 @@ def _run_prune(args: argparse.Namespace) -> None:
     if bool(args.files) == (args.vocab_size is not None):
         raise ArgumentError("name files whose tokens shall stay, or --vocab-size N")
     tokenizer = load(args.tokenizer)
+    note = ""
     if args.vocab_size is not None:
         new = tokenizer.with_vocab_size(args.vocab_size)
         if args.remap is not None:
@@ -174,13 +175,15 @@ def _run_prune(args: argparse.Namespace) -> None:
     else:
         counts = corpus_usage(tokenizer, args).counts
         new = tokenizer.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
-    _save(args, tokenizer, new)
+        if new.n_vocab == tokenizer.n_vocab:
+            note = ": each is used, or is a part of one that is, a byte or a special token; --min-count drops rare ones"
+    _save(args, tokenizer, new, note)
 
 
-def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer) -> None:
+def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer, note: str = "") -> None:
     save_tokenizer(new, args.output)
-    report(args, {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap},
-           f"{args.output}: {new.n_vocab} tokens, {old.n_vocab} before")  # fmt: skip
+    facts = {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap}
+    report(args, facts, f"{args.output}: {new.n_vocab} tokens, {old.n_vocab} before{note}")
 
 
 def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:

@@ -44,6 +44,8 @@ def load(
         _refuse_specials(special_tokens, path)
         if start.lstrip()[:1] == b"{":
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
+    if not start:
+        raise FormatError(f"{name}: is empty: no tokenizer")
     if start[:4] != _BIN_MAGIC:
         raise FormatError(
             f"{name}: no tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
@@ -78,7 +80,10 @@ def load_ranks(
             f" Tokenizer.from_tiktoken(tiktoken.get_encoding({name!r}))"
         )
     if pattern is None:
-        raise ArgumentError(f"{name}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k'")
+        raise ArgumentError(
+            f"{name}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k', and its special_tokens; or make"
+            " a tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
+        )
     return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
 
 

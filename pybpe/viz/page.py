@@ -7,17 +7,21 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
 from .. import _binding
 from .._version import __version__
+from ..arguments import instance, shown
+from ..errors import ArgumentError
 from ..pretokenize import Text, utf8
 from ..tokenizer import Tokenizer
 from .data import page_data
 
 MAX_BYTES = 100_000
+
+Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 
 # In this order they are one script: each uses what stands before it.
 ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
@@ -36,7 +40,7 @@ def greet(name):
 
 def make_page(
     text: Text,
-    tokenizers: Tokenizer | Mapping[str, Tokenizer],
+    tokenizers: Tokenizers,
     *,
     source: str = "",
     max_bytes: int = MAX_BYTES,
@@ -49,7 +53,7 @@ def make_page(
 
     Args:
         text: str or bytes, of which any are fine.
-        tokenizers: one, or up to four to compare: name -> tokenizer.
+        tokenizers: one, or up to four to compare: name -> tokenizer, or a list of them.
         source: what the page calls the text, such as a file's name.
         max_bytes: the page shows so many bytes of the text, and says so if there are more.
         total_bytes: how many bytes there are, if `text` is only the beginning.
@@ -57,13 +61,12 @@ def make_page(
     Raises:
         ArgumentError: no tokenizer, or more than four; max_bytes below 1.
     """
-    if isinstance(tokenizers, Tokenizer):
-        tokenizers = {"tokenizer": tokenizers}
-    data = page_data(text, tokenizers, source, max_bytes, total_bytes)
+    named = _named(tokenizers)
+    data = page_data(text, named, source, max_bytes, total_bytes)
     style = _asset("page.css")
     script = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
     script = f'(() => {{\n"use strict";\n\n{script}}})();\n'
-    title = " · ".join([*filter(None, [source]), *tokenizers])
+    title = " · ".join([*filter(None, [source]), *named])
     parts = {
         "policy": _policy(style, script),
         "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may hold what UTF-8 cannot
@@ -76,10 +79,26 @@ def make_page(
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], _asset("page.html"))
 
 
+def _named(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
+    """Tokenizers by the names that the page shows."""
+    if isinstance(tokenizers, Tokenizer):
+        tokenizers = {"tokenizer": tokenizers}
+    if isinstance(tokenizers, (list, tuple)):
+        tokenizers = {f"tokenizer {number}": tok for number, tok in enumerate(tokenizers, 1)}
+    if not isinstance(tokenizers, Mapping):
+        raise ArgumentError(
+            f"tokenizers must be a Tokenizer, a list of them, or a mapping of names to them, not {shown(tokenizers)}"
+        )
+    for name, tok in tokenizers.items():
+        instance("the name of a tokenizer", name, str, "a str")
+        instance(f"tokenizers[{shown(name)}]", tok, Tokenizer, "a Tokenizer")
+    return dict(tokenizers)
+
+
 def write_page(
     path: _binding.PathLike,
     text: Text,
-    tokenizers: Tokenizer | Mapping[str, Tokenizer],
+    tokenizers: Tokenizers,
     *,
     source: str = "",
     max_bytes: int = MAX_BYTES,

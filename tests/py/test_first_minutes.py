@@ -73,7 +73,14 @@ def test_help_loads_only_what_it_needs() -> None:
     loaded = set(result.stderr.split())
     assert not NOT_FOR_HELP & {name.partition(".")[0] for name in loaded}
     ours = {name for name in loaded if name.startswith("pybpe.") and not name.startswith("pybpe.cli.")}
-    assert ours <= {"pybpe.__main__", "pybpe._version", "pybpe.cli", "pybpe.control_tokens", "pybpe.errors"}
+    assert ours <= {
+        "pybpe.__main__",
+        "pybpe._version",
+        "pybpe.cli",
+        "pybpe.control_tokens",
+        "pybpe.errors",
+        "pybpe.familiar",
+    }
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -240,3 +247,29 @@ def test_one_end_of_the_text_is_enough_and_a_prompt_says_what_is_awaited(folder:
         "decode": tok.decode([10, 20, 30]) + "\n",
     }
     assert expected[command] in shown.removeprefix(prompt)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Messages that explain
+
+
+def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
+    (folder / "b.txt").write_text(english()[100_000:120_000], encoding="utf-8")
+    for text in ("a.txt", "b.txt"):
+        facts = json.loads(run("inspect", "tok.json", text, "--json", cwd=folder))
+        pruned = json.loads(run("prune", "tok.json", text, "-o", "small.json", "--json", cwd=folder))
+        assert facts["prunable"] == pruned["old"] - pruned["n_vocab"]
+        assert f"`pybpe prune` drops {facts['prunable']};" in run("inspect", "tok.json", text, cwd=folder)
+    assert facts["prunable"] > 0
+    assert "each is used, or is a part" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)
+
+
+def test_an_empty_tokenizer_is_called_empty(folder: Path) -> None:
+    assert "/dev/null: is empty: no tokenizer" in run("count", "-t", "/dev/null", "a.txt", cwd=folder, code=2)
+
+
+def test_ranks_alone_say_how_they_become_a_tokenizer(folder: Path) -> None:
+    run("export", "tok.json", "-o", "tok.tiktoken", cwd=folder)
+    message = run("count", "-t", "tok.tiktoken", "a.txt", cwd=folder, code=2)
+    assert "pybpe export FILE --pattern cl100k --special-token" in message
+    assert "as in --pattern cl100k" in run("export", "tok.tiktoken", "-o", "x.json", cwd=folder, code=2)

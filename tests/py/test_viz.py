@@ -168,6 +168,15 @@ def test_bad_arguments() -> None:
         make_page("x", {str(i): tokenizer() for i in range(5)})
     with pytest.raises(pybpe.ArgumentError, match="max_bytes"):
         make_page("x", tokenizer(), max_bytes=0)
+    for wrong in (None, "tok.json", 3, [tokenizer(), None], {"a": "tok.json"}, {1: tokenizer()}):
+        with pytest.raises(pybpe.ArgumentError, match="must be a"):
+            make_page("x", wrong)  # type: ignore[arg-type]
+
+
+def test_a_list_of_tokenizers_is_numbered() -> None:
+    assert make_page("x", [tokenizer(), tokenizer()]) == make_page(
+        "x", {"tokenizer 1": tokenizer(), "tokenizer 2": tokenizer()}
+    )
 
 
 def luminance(colour: str) -> float:
@@ -404,7 +413,7 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
         (["novle.txt", "-t", "tok.json", "-o", "x.html"], "novle.txt: there is no such file"),
         (["x", "-t", "missing.json", "-o", "x.html"], "missing.json"),
         (["x", "-t", "tok.json", "-o", "no/such.html"], "no/such"),
-        (["x", "-t", "tok.json", "-o", "x.html", "--max-bytes", "0"], "max_bytes"),
+        (["x", "-t", "tok.json", "-o", "x.html", "--max-bytes", "0"], "--max-bytes must"),
         (["x", "-t", "tok.json", "-o", "x.html", "--compare", "tok.json"], "tok.json: is given twice"),
     ],
 )
