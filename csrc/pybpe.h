@@ -278,7 +278,7 @@ int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *
    the next step. The merged id is that of an earlier token if one has the same bytes. */
 size_t pybpe_trainer_merges(const pybpe_trainer *t, const uint32_t **merges);
 
-/* The number of tokens so far, 256 bytes included. */
+/* The number of tokens so far, 256 bytes included. For a vocabulary of them see pybpe_trainer_vocab. */
 uint32_t pybpe_trainer_tokens(const pybpe_trainer *t);
 
 /* ---------------------------------------------------------------------------------------------------
@@ -302,6 +302,29 @@ typedef struct pybpe_vocab_spec {
 } pybpe_vocab_spec;
 
 typedef struct pybpe_vocab pybpe_vocab; /* immutable */
+
+/* Which ids the special tokens of a trained vocabulary get. */
+enum pybpe_special_ids {
+    PYBPE_SPECIALS_FIRST = 0,       /* specials, bytes, merged tokens: specials keep their ids whatever is trained */
+    PYBPE_SPECIALS_AFTER_BYTES = 1, /* bytes, specials, merged tokens */
+    PYBPE_SPECIALS_LAST = 2         /* bytes, merged tokens, specials, as in GPT-2 */
+};
+
+/* What a trained vocabulary has besides the trainer's tokens. All of it is copied. */
+typedef struct pybpe_vocab_layout {
+    pybpe_strings specials; /* the special tokens in the order of their ids; none if count is 0 */
+    int32_t special_ids;    /* a pybpe_special_ids */
+    uint32_t eot;           /* which of the specials ends a text: its index; PYBPE_NO_ID: none */
+    int32_t pattern;        /* as in pybpe_vocab_spec: that of the counter which gave the words */
+    int32_t normalizer;     /* as in pybpe_vocab_spec: what was applied before counting */
+    const char *custom;     /* as in pybpe_vocab_spec */
+} pybpe_vocab_layout;
+
+/* The vocabulary of what `t` has merged so far, as Python's pybpe.train lays it out. With PYBPE_TIE_HUGGINGFACE the bytes
+   are in Hugging Face's order, else in that of their values. The trainer may go on afterwards. PYBPE_ERR_VALUE (offset
+   = index) for an empty or repeated special, and for what pybpe_vocab_new refuses. */
+int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
+                        const pybpe_allocator *mem, pybpe_error *err);
 
 /* PYBPE_ERR_VALUE (offset = id or index) unless each of the 256 single bytes is a token, no two ordinary
    tokens and no two specials have the same bytes, and every merge names ordinary tokens whose

@@ -78,48 +78,15 @@ static pybpe_trainer *train(const uint8_t *text, size_t n, uint32_t vocab_size) 
     return trainer;
 }
 
-/* The vocabulary of what was trained: the trainer's own numbers, and one special behind them. */
+/* The vocabulary of what was trained, with one special after all tokens. */
 static pybpe_vocab *lay_out(const pybpe_trainer *trainer) {
-    const uint32_t *merges;
-    size_t merges_count = pybpe_trainer_merges(trainer, &merges);
-    uint32_t tokens = pybpe_trainer_tokens(trainer);
-    uint8_t *bytes = must_allocate(256 + (size_t)tokens * 255 + strlen(SPECIAL));
-    uint64_t *offsets = must_allocate(((size_t)tokens + 2) * sizeof *offsets);
-    uint32_t *pairs = must_allocate(2 * merges_count * sizeof *pairs);
-    offsets[0] = 0;
-    for (uint32_t i = 0; i < 256; i++) {
-        bytes[i] = (uint8_t)i;
-        offsets[i + 1] = i + 1;
-    }
-    uint32_t made = 256;
-    for (size_t m = 0; m < merges_count; m++) {
-        uint8_t *end = bytes + offsets[made];
-        memcpy(&pairs[2 * m], &merges[3 * m], 2 * sizeof *pairs);
-        if (merges[3 * m + 2] == made) { /* else the bytes of an earlier token */
-            for (int side = 0; side < 2; side++) {
-                uint32_t part = pairs[2 * m + (size_t)side];
-                size_t length = offsets[part + 1] - offsets[part];
-                memcpy(end, bytes + offsets[part], length);
-                end += length;
-            }
-            offsets[++made] = (uint64_t)(end - bytes);
-        }
-    }
-    memcpy(bytes + offsets[made], SPECIAL, strlen(SPECIAL));
-    offsets[made + 1] = offsets[made] + strlen(SPECIAL);
-
-    pybpe_vocab_spec spec = {.tokens = {bytes, offsets, (size_t)made + 1},
-                             .merges = pairs,
-                             .merges_count = merges_count,
-                             .specials = &made,
-                             .specials_count = 1,
-                             .eot_id = made,
-                             .pattern = PYBPE_PATTERN_GPT2};
+    const uint64_t offsets[] = {0, strlen(SPECIAL)};
+    const pybpe_vocab_layout layout = {.specials = {(const uint8_t *)SPECIAL, offsets, 1},
+                                       .special_ids = PYBPE_SPECIALS_LAST,
+                                       .eot = 0,
+                                       .pattern = PYBPE_PATTERN_GPT2};
     pybpe_vocab *vocab;
-    must(pybpe_vocab_new(&vocab, &spec, NULL, &error));
-    free(bytes);
-    free(offsets);
-    free(pairs);
+    must(pybpe_trainer_vocab(&vocab, trainer, &layout, NULL, &error));
     return vocab;
 }
 

@@ -268,6 +268,112 @@ static void test_huggingface_bytes(void) {
     pybpe_trainer_free(t);
 }
 
+/* ---------------------------------------------------------------------------------------------------
+Vocabularies
+*/
+
+/* "ab" and "abc", trained with bytes and one tie: ids 256 and 257 of the trainer. */
+static pybpe_trainer *trainer_of_two(int tie_break, const pybpe_allocator *mem) {
+    static const uint64_t offsets[] = {0, 3}, counts[] = {2};
+    const pybpe_strings words = {(const uint8_t *)"abc", offsets, 1};
+    const pybpe_train_config config = {.vocab_size = 258, .max_token_length = 9, .tie_break = tie_break};
+    pybpe_trainer *t = NULL;
+    CHECK_EQ(pybpe_trainer_new(&t, &words, counts, &config, mem, NULL), PYBPE_OK);
+    for (int done = 0; !done;) {
+        CHECK_EQ(pybpe_trainer_step(t, 1000, &done, NULL), PYBPE_OK);
+    }
+    return t;
+}
+
+static pybpe_vocab_layout two_specials(int special_ids) {
+    static const uint64_t offsets[] = {0, 3, 7};
+    return (pybpe_vocab_layout){.specials = {(const uint8_t *)"<a><bb>", offsets, 2},
+                                .special_ids = special_ids,
+                                .eot = 1,
+                                .pattern = PYBPE_PATTERN_CL100K,
+                                .normalizer = PYBPE_NORMALIZER_NFC};
+}
+
+static void expect_token(const pybpe_vocab_spec *spec, size_t id, const char *bytes, size_t n) {
+    const uint64_t *at = &spec->tokens.offsets[id];
+    CHECK(at[1] - at[0] == n && memcmp(spec->tokens.bytes + at[0], bytes, n) == 0);
+}
+
+static void test_vocab_places(void) {
+    static const uint32_t starts[] = {0, 256, 258}; /* of the specials */
+    for (int place = 0; place < 3; place++) {
+        for (int tie = 0; tie < 2; tie++) {
+            pybpe_trainer *t = trainer_of_two(tie, NULL);
+            pybpe_vocab_layout layout = two_specials(place);
+            pybpe_vocab *v = NULL;
+            CHECK_EQ(pybpe_trainer_vocab(&v, t, &layout, NULL, NULL), PYBPE_OK);
+            pybpe_vocab_spec spec = pybpe_vocab_get_spec(v);
+            uint32_t byte = place == 0 ? 2 : 0, merged = place == 2 ? 256 : 258;
+            CHECK(spec.tokens.count == 260 && spec.merges_count == 2 && spec.specials_count == 2);
+            CHECK(spec.specials[0] == starts[place] && spec.specials[1] == starts[place] + 1);
+            CHECK_EQ(spec.eot_id, starts[place] + 1);
+            CHECK(spec.pattern == PYBPE_PATTERN_CL100K && spec.normalizer == PYBPE_NORMALIZER_NFC);
+            expect_token(&spec, starts[place], "<a>", 3);
+            expect_token(&spec, starts[place] + 1, "<bb>", 4);
+            expect_token(&spec, byte, tie ? "!" : "\0", 1); /* the first byte in Hugging Face's order is "!" */
+            expect_token(&spec, byte + (tie ? 'a' - '!' : 'a'), "a", 1);
+            expect_token(&spec, byte + (tie ? 188 : 173), tie ? "\0" : "\xAD", 1);
+            expect_token(&spec, merged, tie ? "ab" : "bc", 2);
+            expect_token(&spec, merged + 1, "abc", 3);
+            CHECK_EQ(spec.merges[tie ? 2 : 3], merged);
+            pybpe_vocab_free(v);
+            pybpe_trainer_free(t);
+        }
+    }
+}
+
+static void test_vocab_refused(void) {
+    pybpe_trainer *t = trainer_of_two(0, NULL);
+    static const uint64_t empty[] = {0, 3, 3}, descending[] = {0, 3, 2}, twice[] = {0, 1, 2};
+    pybpe_vocab_layout wrong[6];
+    for (size_t i = 0; i < 6; i++) {
+        wrong[i] = two_specials(0);
+    }
+    wrong[0].specials.offsets = empty;
+    wrong[1].specials.offsets = descending;
+    wrong[2].specials = (pybpe_strings){(const uint8_t *)"xx", twice, 2};
+    wrong[3].eot = 2;
+    wrong[4].special_ids = 3;
+    wrong[5].pattern = 77;
+    for (size_t i = 0; i < 6; i++) {
+        pybpe_vocab *v = (pybpe_vocab *)1;
+        pybpe_error err;
+        CHECK_EQ(pybpe_trainer_vocab(&v, t, &wrong[i], NULL, &err), PYBPE_ERR_VALUE);
+        CHECK(v == NULL && err.msg[0] != '\0');
+    }
+    const pybpe_vocab_layout bare = {.eot = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
+    pybpe_vocab *v = NULL;
+    CHECK_EQ(pybpe_trainer_vocab(&v, t, &bare, NULL, NULL), PYBPE_OK);
+    CHECK(pybpe_vocab_get_spec(v).tokens.count == 258 && pybpe_vocab_get_spec(v).eot_id == PYBPE_NO_ID);
+    pybpe_vocab_free(v);
+    pybpe_trainer_free(t);
+}
+
+static void test_vocab_without_memory(void) {
+    int passed = 0, failures = 0;
+    for (long grant = 0; grant < 40; grant++) {
+        failing_memory m = {.left = -1};
+        const pybpe_allocator mem = {failing_resize, &m};
+        pybpe_trainer *t = trainer_of_two(0, &mem);
+        pybpe_vocab_layout layout = two_specials(1);
+        pybpe_vocab *v = NULL;
+        m.left = grant;
+        int code = pybpe_trainer_vocab(&v, t, &layout, &mem, NULL);
+        passed += code == PYBPE_OK;
+        failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || v != NULL);
+        pybpe_vocab_free(v);
+        pybpe_trainer_free(t);
+        failures += m.blocks != 0;
+    }
+    CHECK_EQ(failures, 0);
+    CHECK(passed > 0 && passed < 40);
+}
+
 int main(void) {
     test_huggingface_bytes();
     test_worked();
@@ -279,5 +385,8 @@ int main(void) {
     test_refused();
     test_random();
     test_failing_memory();
+    test_vocab_places();
+    test_vocab_refused();
+    test_vocab_without_memory();
     return check_report("train");
 }

@@ -11,8 +11,12 @@ from gpt2 import EOT_ID, gpt2_tokens_and_merges
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import encode as reference
+from texts import mixed
 
+import pybpe
+from pybpe import _binding
 from pybpe._core import ffi, lib
+from pybpe.pattern import Pattern
 
 
 def llmc_file(tokens: list[bytes], version: int, eot: int) -> bytes:
@@ -104,3 +108,32 @@ def test_complete_prefix(text: str, tail: bytes) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     assert decoder.getstate()[0] == data[n:]
+
+
+@pytest.mark.parametrize("tie_break", ["lexicographic", "huggingface"])
+@pytest.mark.parametrize(("special_ids", "number"), [("first", 0), ("after_bytes", 1), ("last", 2)])
+def test_a_trainers_vocabulary_is_that_of_pythons_train(tie_break: str, special_ids: str, number: int) -> None:
+    specials = ["<|endoftext|>", "a", "中"]
+    tok = pybpe.train(
+        iter([mixed()[:20_000]]),
+        vocab_size=500,
+        special_tokens=specials,
+        special_ids=special_ids,
+        tie_break=tie_break,
+        max_token_length=16,
+    )
+    counter = _binding.Counter(Pattern("gpt2").pretok, _binding.Specials({text: 0 for text in specials}))
+    counter.add(mixed()[:20_000].encode())
+    trainer = _binding.Trainer(
+        counter.export(), vocab_size=500 - 3, max_token_length=16, min_frequency=0, tie_break=tie_break
+    )
+    while not trainer.step(1 << 20):
+        pass
+    strings = _binding._Strings([text.encode() for text in specials])
+    layout, out, err = ffi.new("pybpe_vocab_layout *"), ffi.new("pybpe_vocab **"), ffi.new("pybpe_error *")
+    layout.specials, layout.special_ids, layout.eot = strings.c[0], number, 0
+    layout.pattern = lib.PYBPE_PATTERN_GPT2
+    check(lib.pybpe_trainer_vocab(out, trainer.c, layout, NULL, err), err)
+    made, wanted = _binding.Vocab(ffi.gc(out[0], lib.pybpe_vocab_free)), tok.model.to_vocab()
+    assert list(map(bytes, made.packed())) == list(map(bytes, wanted.packed()))
+    assert made.specials() == wanted.specials() and made.eot_id == wanted.eot_id
