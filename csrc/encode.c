@@ -482,29 +482,65 @@ static int work_finish(encode_work *work, size_t *count) {
     return work->code;
 }
 
-int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
-                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
+static int check_named(const pybpe_encoder *e, pybpe_error *err) {
     if (e->pretok == NULL) {
         return error_set(err, PYBPE_ERR_VALUE, 0,
                          "the vocabulary has a pattern of its own: cut the text with it and encode the words");
     }
-    encode_work work;
-    text = n > 0 ? text : NO_TEXT;
-    int code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
-    if (code != PYBPE_OK) {
-        return code;
-    }
+    return PYBPE_OK;
+}
+
+/* Encodes text with specials. */
+static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8_t *text, size_t n) {
     size_t pos = 0;
     special_scan scan = special_scan_start(s, text, n, 0);
     special_match match;
-    while (work.code == PYBPE_OK && special_scan_next(&scan, &match)) {
-        text_add(&work, text + pos, match.start - pos);
-        sink_put(&work.sink, &match.id, 1);
+    while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
+        text_add(work, text + pos, match.start - pos);
+        sink_put(&work->sink, &match.id, 1);
         pos = match.end;
     }
     special_scan_end(&scan);
-    text_add(&work, text + pos, n - pos);
+    text_add(work, text + pos, n - pos);
+}
+
+int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
+                 void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
+    encode_work work;
+    text = n > 0 ? text : NO_TEXT;
+    int code = check_named(e, err);
+    if (code == PYBPE_OK) {
+        code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    text_add_all(&work, s, text, n);
     return work_finish(&work, count);
+}
+
+int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_strings *texts,
+                       void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err) {
+    encode_work work;
+    int code = check_named(e, err);
+    if (code == PYBPE_OK) {
+        code = strings_check(texts, "text", err);
+    }
+    size_t n = code == PYBPE_OK ? (size_t)strings_total(texts) : 0;
+    const uint8_t *bytes = n > 0 ? texts->bytes : NO_TEXT;
+    if (code == PYBPE_OK) {
+        code = work_start(&work, e, c, bytes, n, ids, id_bytes, cap, err);
+    }
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < texts->count && work.code == PYBPE_OK; i++) {
+        const uint64_t start = texts->offsets[i];
+        text_add_all(&work, s, bytes + start, (size_t)(texts->offsets[i + 1] - start));
+        ends[i] = work.sink.count;
+    }
+    size_t count;
+    return work_finish(&work, &count);
 }
 
 int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,

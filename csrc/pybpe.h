@@ -414,6 +414,12 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
 int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
+/* Encodes each of `texts` as pybpe_encode does. The ids of all go to `ids`, one text after the other; text i ends at
+   ends[i], so `ends` has room for texts->count. `cap` is at least the bytes of all texts. Faster than a call for each,
+   if they are short. After an error `ids` and `ends` are undefined. */
+int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_strings *texts,
+                       void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
+
 /* ---------------------------------------------------------------------------------------------------
 Documents in a stream of tokens
 */

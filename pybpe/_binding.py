@@ -641,7 +641,16 @@ class _Scratch:
         self.err = ffi.new("pybpe_error *")
         self.count = ffi.new("size_t *")
         self.ids = _new_uncleared("uint32_t[]", self.START)
-        self.block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
+        self._block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
+
+    def room(self, size: int) -> Any:
+        """Memory for `size` bytes of ids, which the caller copies: the same each time, since fresh memory for all ids
+        that there could be costs more than that copy."""
+        if size > self.BLOCK:
+            return _new_uncleared("uint32_t[]", size // 4 + 1)
+        if self._block is None:
+            self._block = _new_uncleared("uint32_t[]", self.BLOCK // 4)
+        return self._block
 
 
 class Encoder:
@@ -707,15 +716,39 @@ class Encoder:
         self._free.append(scratch)
         return count
 
+    def encode_batch(
+        self,
+        data: bytes,
+        offsets: numpy.ndarray[Any, Any],
+        specials: Specials | None,
+        dtype: numpy.dtype[Any],
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The ids of many short texts, text i in data[offsets[i] : offsets[i + 1]], in one array, and where in it each
+        text ends (int64). `offsets` are uint64."""
+        import numpy
+
+        strings = ffi.new("pybpe_strings *")
+        c_data, c_offsets = ffi.from_buffer("uint8_t[]", data), ffi.from_buffer("uint64_t[]", offsets)
+        strings.bytes, strings.offsets, strings.count = c_data, c_offsets, len(offsets) - 1
+        scratch = self._lease()
+        size = len(data) * dtype.itemsize
+        room = scratch.room(size)
+        ends = numpy.empty(len(offsets) - 1, dtype=numpy.int64)
+        if lib.pybpe_encode_batch(
+            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, strings, room, dtype.itemsize,
+            len(data), ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
+        ):  # fmt: skip
+            _raise(scratch.err)
+        count = int(ends[-1]) if len(ends) else 0
+        ids = numpy.frombuffer(ffi.buffer(room, size), dtype=dtype)[:count].copy()
+        self._free.append(scratch)
+        return ids, ends
+
     def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
         """The ids of one piece of text as an array of type H (uint16) or I (uint32)."""
         scratch = self._lease()
         ids = array(typecode)
-        size = len(data) * ids.itemsize
-        if size <= _Scratch.BLOCK:
-            # The same memory each time: fresh memory for all ids that there could be costs more than the copy below.
-            scratch.block = scratch.block or _new_uncleared("uint32_t[]", _Scratch.BLOCK // 4)
-        room = scratch.block if size <= _Scratch.BLOCK else _new_uncleared("uint32_t[]", size // 4 + 1)
+        room = scratch.room(len(data) * ids.itemsize)
         count = self._encode(scratch, data, specials, room, ids.itemsize, len(data))
         ids.frombytes(ffi.buffer(room, count * ids.itemsize))
         self._free.append(scratch)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _binding
 from .arguments import instance
 from .errors import ArgumentError
-from .pretokenize import Text
+from .pretokenize import Text, utf8
 
 if TYPE_CHECKING:
     import numpy
@@ -18,6 +18,7 @@ Item = list[tuple[int, _binding.Data]]
 
 _ITEM_BYTES = 1 << 18  # so much work is worth handing to a thread
 _ITEM_PIECES = 1 << 10
+_GROUP_TEXTS = 1 << 13
 
 
 def text_list(texts: Iterable[Text]) -> list[Text]:
@@ -41,6 +42,56 @@ def work_items(texts: Iterable[Text], pieces: Callable[[Text], Iterable[_binding
                 item, size = [], 0
     if item:
         yield item
+
+
+class TextGroup(NamedTuple):
+    """Texts of a batch that follow one another."""
+
+    first: int
+    """The index of the first one."""
+    texts: Sequence[Text]
+
+
+def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
+    """All texts in order, many short ones per group. A text of more than `long_text` characters or bytes is alone."""
+    import numpy
+
+    try:
+        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))
+    except TypeError:  # a buffer without a length, or no text
+        sizes = numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
+    ends = numpy.cumsum(sizes)
+    alone = numpy.flatnonzero(sizes > long_text).tolist()
+    first = 0
+    for stop in (*alone, len(texts)):
+        while first < stop:
+            before = ends[first] - sizes[first]
+            until = int(numpy.searchsorted(ends, before + _ITEM_BYTES))
+            until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
+            yield TextGroup(first, texts[first:until])
+            first = until
+        if stop < len(texts):
+            yield TextGroup(stop, texts[stop : stop + 1])
+            first = stop + 1
+
+
+def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
+    """The UTF-8 of all texts, and where in it each begins: shape (texts + 1,), uint64. Its loops are in C."""
+    import numpy
+
+    try:
+        text = "".join(texts)  # type: ignore[arg-type]
+        if text.isascii():
+            data, lengths = text.encode(), map(str.__len__, texts)  # type: ignore[arg-type]
+        else:
+            parts = list(map(str.encode, texts))  # type: ignore[arg-type]
+            data, lengths = b"".join(parts), map(len, parts)
+    except (TypeError, UnicodeEncodeError):  # bytes; surrogates
+        parts = [bytes(utf8(text)) for text in texts]
+        data, lengths = b"".join(parts), map(len, parts)
+    offsets = numpy.zeros(len(texts) + 1, numpy.uint64)
+    numpy.cumsum(numpy.fromiter(lengths, numpy.uint64, len(texts)), out=offsets[1:])
+    return data, offsets
 
 
 def joined(parts: list[Any], dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:

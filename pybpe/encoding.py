@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding
-from .batches import Item, joined, work_items
+from .batches import Item, TextGroup, joined, packed, text_groups, work_items
 from .errors import ArgumentError
 from .model import Model
 from .normalize import normalize
@@ -219,24 +219,36 @@ class TextEncoder:
 
         num_threads = worker_count(num_threads, "num_threads")
 
-        def encode(item: Item) -> tuple[numpy.ndarray[Any, Any], list[tuple[int, int]]]:
-            ids = self._room((piece for _, piece in item), dtype)
-            counts = []
-            total = 0
-            for i, piece in item:
-                counts.append((i, self._encode_into(piece, specials, ids[total:])))
-                total += counts[-1][1]
-            ids.resize(total, refcheck=False)
-            return ids, counts
+        def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+            return group.first, *self._group_arrays(group.texts, specials, dtype)
 
         parts = []
         row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
-        for ids, counts in map_ordered(encode, work_items(texts, self._pieces), num_threads):
+        for first, ids, ends in map_ordered(encode, self._groups(texts), num_threads):
             parts.append(ids)
-            for i, count in counts:
-                row_offsets[i + 1] += count
+            row_offsets[first + 1 : first + 1 + len(ends)] += numpy.diff(ends, prepend=0)
         numpy.cumsum(row_offsets, out=row_offsets)
         return joined(parts, dtype), row_offsets
+
+    def _groups(self, texts: Sequence[Text]) -> Iterator[TextGroup]:
+        """Texts for one thread at a time: many short ones, or a piece of a long one."""
+        for group in text_groups(texts, _SHORT_TEXT):
+            if len(group.texts) > 1 or len(group.texts[0]) <= _SHORT_TEXT:
+                yield group
+            else:
+                yield from (TextGroup(group.first, [piece]) for piece in self._pieces(group.texts[0]))
+
+    def _group_arrays(
+        self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The ids of texts in one array, and where in it each text ends."""
+        import numpy
+
+        if self._direct and (len(texts) > 1 or len(texts[0]) <= _SHORT_TEXT):
+            return self._encoder.encode_batch(*packed(texts), specials, dtype)
+        arrays = [self.array(text, specials, dtype, 1) for text in texts]
+        ends = numpy.cumsum([len(ids) for ids in arrays], dtype=numpy.int64)
+        return joined(arrays, dtype), ends
 
     # ------------------------------------------------------------------------------------------------
     # Which specials are found

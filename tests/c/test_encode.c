@@ -192,6 +192,38 @@ static void test_arguments(void) {
 }
 
 /* More than 65,536 ids: other slots, and ids that 16 bits can't hold. */
+/* Many texts in one call give what a call for each gives. */
+static void test_batch(void) {
+    small_vocab v;
+    small_start(&v);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    const uint8_t *text = (const uint8_t *)"abbcabcdab";
+    const uint64_t offsets[] = {0, 4, 4, 8, 10};
+    const pybpe_strings texts = {text, offsets, 4};
+    uint32_t ids[10];
+    uint64_t ends[4] = {0};
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, 10, ends, &err), PYBPE_OK);
+    for (size_t i = 0; i < 4; i++) {
+        uint32_t alone[10];
+        size_t count;
+        size_t before = i > 0 ? (size_t)ends[i - 1] : 0;
+        size_t n = (size_t)(offsets[i + 1] - offsets[i]);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text + offsets[i], n, alone, 4, 10, &count, &err), PYBPE_OK);
+        CHECK_EQ(ends[i] - before, count);
+        CHECK(memcmp(ids + before, alone, count * sizeof *alone) == 0);
+    }
+    const pybpe_strings none = {NULL, NULL, 0};
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &none, ids, 4, 0, NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, 9, ends, &err), PYBPE_ERR_VALUE);
+    const uint64_t descending[] = {0, 4, 2};
+    const pybpe_strings wrong = {text, descending, 2};
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &wrong, ids, 4, 10, ends, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1);
+    subject_free(&s);
+}
+
 static void test_large_vocabulary(void) {
     const size_t count = 70000;
     uint8_t *bytes = calloc(count, 4);
@@ -717,6 +749,7 @@ int main(void) {
     test_worked();
     test_whole_words();
     test_arguments();
+    test_batch();
     test_large_vocabulary();
     test_random_words();
     test_random_texts();

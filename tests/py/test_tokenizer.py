@@ -246,6 +246,40 @@ def test_batches_to_numpy(small: pybpe.Tokenizer) -> None:
     assert ids.tolist() == [] and row_offsets.tolist() == [0]
 
 
+class Liar(str):
+    """A str that says something else of its length, which must not decide what memory is read."""
+
+    def __len__(self) -> int:
+        return 100
+
+
+@pytest.mark.parametrize("size", [1, 20, 300])
+def test_batches_of_every_kind_of_text(gpt2: pybpe.Tokenizer, size: int) -> None:
+    kinds: list[str | bytes] = [
+        "plain",
+        "中文 é",
+        b"bytes \xff",
+        "\ud83d",
+        "",
+        b"",
+        "a<|endoftext|>b",
+        Liar("short"),
+        "x" * 300_000,
+    ]
+    for some in (
+        kinds,
+        kinds[:1],
+        kinds[4:6],
+        ["plain", "ascii"],
+        ["plain", Liar("ascii")],
+        [bytearray(b"a"), memoryview(b"b")],
+    ):
+        texts = (some * size)[:size]
+        ids, row_offsets = gpt2.encode_batch_to_numpy(texts)
+        expected = {id(text): gpt2.encode(text) for text in some}
+        assert [ids[a:b].tolist() for a, b in zip(row_offsets, row_offsets[1:])] == [expected[id(t)] for t in texts]
+
+
 # ------------------------------------------------------------------------------------------------------
 # encode_iterable, threads, pickling
 
