@@ -50,6 +50,8 @@ class TextGroup(NamedTuple):
     first: int
     """The index of the first one."""
     texts: Sequence[Text]
+    is_long: bool = False
+    """Whether it is one long text."""
 
 
 def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
@@ -57,7 +59,7 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
     import numpy
 
     try:
-        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))
+        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
     except TypeError:  # a buffer without a length, or no text
         sizes = numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
     ends = numpy.cumsum(sizes)
@@ -71,7 +73,7 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
             yield TextGroup(first, texts[first:until])
             first = until
         if stop < len(texts):
-            yield TextGroup(stop, texts[stop : stop + 1])
+            yield TextGroup(stop, texts[stop : stop + 1], True)
             first = stop + 1
 
 

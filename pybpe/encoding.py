@@ -220,7 +220,7 @@ class TextEncoder:
         num_threads = worker_count(num_threads, "num_threads")
 
         def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-            return group.first, *self._group_arrays(group.texts, specials, dtype)
+            return group.first, *self._group_arrays(group, specials, dtype)
 
         parts = []
         row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
@@ -233,20 +233,20 @@ class TextEncoder:
     def _groups(self, texts: Sequence[Text]) -> Iterator[TextGroup]:
         """Texts for one thread at a time: many short ones, or a piece of a long one."""
         for group in text_groups(texts, _SHORT_TEXT):
-            if len(group.texts) > 1 or len(group.texts[0]) <= _SHORT_TEXT:
-                yield group
+            if group.is_long:
+                yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
             else:
-                yield from (TextGroup(group.first, [piece]) for piece in self._pieces(group.texts[0]))
+                yield group
 
     def _group_arrays(
-        self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any
+        self, group: TextGroup, specials: _binding.Specials | None, dtype: Any
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
         """The ids of texts in one array, and where in it each text ends."""
         import numpy
 
-        if self._direct and (len(texts) > 1 or len(texts[0]) <= _SHORT_TEXT):
-            return self._encoder.encode_batch(*packed(texts), specials, dtype)
-        arrays = [self.array(text, specials, dtype, 1) for text in texts]
+        if self._direct and not group.is_long:
+            return self._encoder.encode_batch(*packed(group.texts), specials, dtype)
+        arrays = [self.array(text, specials, dtype, 1) for text in group.texts]
         ends = numpy.cumsum([len(ids) for ids in arrays], dtype=numpy.int64)
         return joined(arrays, dtype), ends
 
