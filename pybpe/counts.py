@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from .formats import counts_file
 from .input_file import InputFile, known_total
 from .inputs import Range, Sample, corpus_files
 from .model import check_specials, special_ids_of
-from .parallel import Arrived, outcome_of, run_interruptibly, submit
+from .parallel import run_interruptibly
 from .pattern import Pattern
 from .pretokenize import STDIN, Inputs, Text, is_path_list, utf8
 from .progress import Progress
+from .remote import Arrived, Workers
 from .text_encoding import Doubts
 
 RANGE_BYTES = 1 << 26  # what an executor's task counts
@@ -255,18 +256,20 @@ def _count_by_executor(
     files: Sequence[InputFile], settings: CountSettings, executor: Executor, progress: bool | None
 ) -> Counts:
     table, doubts = _Table(settings), Doubts()
+    workers = Workers(executor)
     with Progress("counting", known_total(files), "B", progress) as bar:
         tasks = iter(list(WordCounter(settings, 1).source.ranges(files, RANGE_BYTES)))
         pending: dict[Future[Arrived], Range] = {}
         try:
             while True:
                 while len(pending) < _PENDING and (task := next(tasks, None)) is not None:
-                    pending[submit(executor, count_range, task, settings)] = task
+                    anchored = task._replace(file=task.file.anchored())
+                    pending[workers.submit(count_range, anchored, settings)] = task
                 if not pending:
                     return table.counts()
-                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                for future in workers.first_done(pending):
                     task = pending.pop(future)
-                    counts, doubt = outcome_of(future)
+                    counts, doubt = workers.outcome(future)
                     doubts.tell(doubt)
                     run_interruptibly(table.add, counts)
                     bar.add((task.end - task.start) if task.end is not None else task.file.size or 0)

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from .errors import FileChangedError, FileError, FormatError, file_error, file_errors
@@ -30,6 +30,7 @@ class InputFile:
         size, mtime_ns: of the file. `size` is None for what is no regular file, where nothing can be compared.
         packing: how it is compressed (see unpacking.py), or None. Of what is no regular file, `open` sees it.
         encoding: of its text, as Python calls it; None is UTF-8.
+        folder: where a relative path begins; "" is the folder of the process that reads.
     """
 
     path: str
@@ -37,6 +38,7 @@ class InputFile:
     mtime_ns: int = 0
     packing: str | None = None
     encoding: str | None = None
+    folder: str = ""
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -62,6 +64,15 @@ class InputFile:
         with open_input(path) as stream:
             packing, head = _head_of(path, stream)
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
+
+    def anchored(self) -> InputFile:
+        """The same file for a process that may run in another folder."""
+        return replace(self, folder=os.getcwd())
+
+    @property
+    def location(self) -> str:
+        """Where to open it."""
+        return os.path.join(self.folder, self.path)
 
     @property
     def is_sequential(self) -> bool:
@@ -90,8 +101,8 @@ class InputFile:
         if self.path == STDIN:
             return open_stdin()
         if self.size is None:
-            return open_input(self.path)
-        with file_errors(self.path, "cannot be opened"):
+            return open_input(self.location)
+        with file_errors(self.location, "cannot be opened"):
             return _CheckedStream(self)
 
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
@@ -127,14 +138,14 @@ class InputFile:
     def _changed(self, what: str) -> FileError:
         return file_error(
             errno.ESTALE,
-            f"{self.path}: changed after this run first looked at it: it {what}. Run again when nothing writes to it;"
-            " workers on other machines need the same copy",
+            f"{self.location}: changed after this run first looked at it: it {what}. Run again when nothing writes to"
+            " it; workers on other machines need the same copy",
         )
 
     def check_now(self) -> None:
         """The same with the status that the file has now, by its name."""
-        with file_errors(self.path, "cannot be opened"):
-            status = os.stat(self.path)
+        with file_errors(self.location, "cannot be opened"):
+            status = os.stat(self.location)
         self.check(status)
 
 
@@ -164,7 +175,7 @@ class _CheckedStream(InputStream):
     """The stream of an InputFile, which compares the file when it is opened and when it has been read."""
 
     def __init__(self, file: InputFile) -> None:
-        super().__init__(file.path)
+        super().__init__(file.location)
         self._file = file
         try:
             self.check()

@@ -21,9 +21,10 @@ from ..input_file import InputFile, known_total
 from ..locking import only_writer
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
-from ..parallel import map_by_executor, worker_count
+from ..parallel import worker_count
 from ..pretokenize import Inputs, path_list
 from ..progress import Progress
+from ..remote import map_by_executor
 from ..text_encoding import Doubts
 from .decisions import Decisions
 from .duplicates import check_memory_limit
@@ -217,7 +218,7 @@ def _run(
         else:
             pending = 2 * (count or workers or _PENDING // 2)
             results = map_by_executor(
-                partial(run_task, _pickled(work)), (tasks[task] for task in left), executor, pending
+                partial(run_task, _pickled(work)), (planning.anchored(tasks[task]) for task in left), executor, pending
             )
         doubts = Doubts()
         for task, result in zip(left, results):

@@ -29,7 +29,7 @@ class RowGroups:
     """
 
     def __init__(self, file: InputFile, text_key: str) -> None:
-        path = file.path
+        path = file.location
         file.check_now()
         self._input, self._path, self._key = file, path, text_key
         parquet = pyarrow_parquet(path)

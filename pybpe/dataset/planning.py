@@ -51,6 +51,11 @@ class Part(NamedTuple):
 Task = Sequence[Part]
 
 
+def anchored(task: Task) -> Task:
+    """A task for a worker that may run in another folder."""
+    return [part._replace(file=part.file.anchored()) for part in task]
+
+
 class Cutting(NamedTuple):
     """Where texts can be cut between two words.
 

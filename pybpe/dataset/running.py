@@ -9,12 +9,13 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from ..arguments import whole_number
-from ..parallel import map_by_executor, map_ordered
+from ..parallel import map_ordered
 from ..pretokenize import BLOCK_BYTES
+from ..remote import map_by_executor
 from ..text_encoding import Doubts
 from .encoding import Segment, TaskEncoder
 from .kinds import RECORDS
-from .planning import Task
+from .planning import Task, anchored
 from .reading import Block
 
 _LEAST_SIZE = 1 << 10  # what a block counts at least: its text is not all the memory that it takes
@@ -86,7 +87,7 @@ def run_by_executor(
 ) -> Iterator[Result]:
     """By an executor's workers, a task each. Raises WorkerError if one died and the executor cannot go on."""
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
-    return map_by_executor(partial(run_task, pickle.dumps(encoder)), tasks, executor, limit)
+    return map_by_executor(partial(run_task, pickle.dumps(encoder)), map(anchored, tasks), executor, limit)
 
 
 def run_task(pickled: bytes, task: Task) -> Result:

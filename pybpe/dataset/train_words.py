@@ -13,11 +13,11 @@ from ..arguments import whole_number
 from ..counting import CountSettings, WordCounter
 from ..counts import Counts
 from ..input_file import InputFile
-from ..parallel import map_by_executor
 from ..pretokenize import cutter
+from ..remote import map_by_executor
 from .encoding import divide
 from .kinds import RECORDS, Kinds
-from .planning import Plan, Task
+from .planning import Plan, Task, anchored
 from .reading import blocks
 from .running import PENDING
 
@@ -89,7 +89,8 @@ def count_train_split(
         return words.count(plan.files, plan.tasks, workers, progress)
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
     nothing = Counts(_binding.Words.from_dict({}), words.settings)
-    return Counts.merge(chain([nothing], map_by_executor(partial(count_task, words), plan.tasks(), executor, limit)))
+    tasks = map(anchored, plan.tasks())
+    return Counts.merge(chain([nothing], map_by_executor(partial(count_task, words), tasks, executor, limit)))
 
 
 def count_task(words: TrainWords, task: Task) -> Counts:
