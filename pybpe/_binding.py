@@ -450,7 +450,7 @@ def _vocab_spec(
     specials: Iterable[int], eot_id: int | None, pattern: int, custom: str | None, normalizer: str | None, whole: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """A `pybpe_vocab_spec` without tokens and merges, and what must live as long as it."""
-    special_ids = sorted(specials)
+    special_ids = sorted(set(specials))
     numbers = ffi.new("uint32_t[]", special_ids)
     regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
     spec = ffi.new("pybpe_vocab_spec *")

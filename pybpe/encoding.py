@@ -277,7 +277,7 @@ class TextEncoder:
         for piece in self._pieces(text):  # no special lies across two of them
             found = _interruptibly(forbidden.find, piece)
             if found is not None:
-                special = self._model.tokens[found[2]].decode("utf-8")
+                special = bytes(piece[found[0] : found[1]]).decode("utf-8")
                 raise ArgumentError(
                     f"the text contains the special token {special!r} at byte {begin + found[0]},"
                     " which is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"

@@ -6,13 +6,14 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 
 from . import _binding
 from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from .control_tokens import END_OF_TEXT as END_OF_TEXT
-from .errors import ArgumentError
+from .errors import ArgumentError, UnsupportedError
 from .formats import byte_level
 from .pattern import Pattern
 from .template import Template
@@ -34,7 +35,7 @@ class Model:
     Attributes:
         tokens: the bytes of id 0, 1, ...; b"" for an unused id. Specials stand here with their UTF-8.
         merges: (left id, right id) in rank order.
-        specials: text -> id.
+        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the one that it is decoded to.
         pattern: how text is cut into words.
         normalizer: None, "NFC" or "NFKC".
         training: how it was trained (tie_break and the like), for the saved file; free of any meaning.
@@ -68,6 +69,11 @@ class Model:
         """Its id."""
         return self.specials.get(self.eot or "")
 
+    @cached_property
+    def aliases(self) -> list[str]:
+        """The specials whose id is decoded to another one."""
+        return [text for text, i in self.specials.items() if self.tokens[i] != text.encode("utf-8")]
+
     def fingerprint(self) -> str:
         """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
         came from."""
@@ -99,7 +105,7 @@ class Model:
         """Whether nothing was replaced since the model was made of the vocabulary that its tokens are from."""
         if not isinstance(self.merges, VocabPart) or self.merges.vocab is not vocab:
             return False
-        ours = (sorted(self.specials.values()), self.eot_id, (self.pattern.number, self.pattern.custom))
+        ours = (sorted(set(self.specials.values())), self.eot_id, (self.pattern.number, self.pattern.custom))
         theirs = (vocab.specials(), vocab.eot_id, vocab.pattern)
         settings = (self.normalizer, self.whole_words) == (vocab.normalizer, vocab.whole_words)
         return ours == theirs and settings
@@ -164,6 +170,15 @@ def check_end_of_text(specials: Collection[str], named: str | None) -> None:
     """ArgumentError if what is named as the end of text is not among the special tokens."""
     if named is not None and named not in specials:
         raise ArgumentError(f"end_of_text: {shown(named)} is none of the special tokens: name it among them too")
+
+
+def refuse_aliases(model: Model, target: str) -> None:
+    """UnsupportedError if special tokens share an id, which only tiktoken and pybpe's own tokenizer.json know."""
+    for text in model.aliases:
+        raise UnsupportedError(
+            f"{target} cannot hold the special token {text!r:.80}, which shares its id, {model.specials[text]}, with"
+            " another one"
+        )
 
 
 def id_problem(ids: Collection[object]) -> str | None:

@@ -21,7 +21,7 @@ from .familiar import Answering, unknown_attribute
 from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
 from .ids import CHUNK, first_unknown, id_chunks
-from .model import Model, check_specials, special_ids_of
+from .model import Model, check_specials, refuse_aliases, special_ids_of
 from .parallel import map_ordered, worker_count
 from .parts import model_of_parts
 from .pattern import Pattern
@@ -219,11 +219,13 @@ class Tokenizer(metaclass=Answering):
                 stacklevel=2,
             )
         export.refuse_template(self._model, "tokenizer.bin")
+        refuse_aliases(self._model, "tokenizer.bin")
         self._vocab.save(path, version)
 
     def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
         """Writes GPT-2's two files. UnsupportedError for what they cannot hold, such as another pattern."""
         export.refuse_template(self._model, "vocab.json and merges.txt")
+        refuse_aliases(self._model, "vocab.json and merges.txt")
         vocab_merges.write(self._model, vocab_json, merges_txt)
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
@@ -396,11 +398,16 @@ class Tokenizer(metaclass=Answering):
     ) -> offsets.EncodingWithOffsets:
         """`encode`, with the place of each token in the text (in the normalised one, if there is a normalizer).
 
+        Raises:
+            UnsupportedError: a special token occurs that shares its id with another one.
+
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
         >>> tokenizer.encode_with_offsets("né").char_spans
         [(0, 1), (1, 2), (1, 2)]
         """
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
+        if any(alias.encode() in bytes(utf8(text)) for alias in self._model.aliases):
+            refuse_aliases(self._model, "a list of places")
         ids = self._encoder.encode(text, specials)
         spans = offsets.byte_spans([len(self._model.tokens[i]) for i in ids])
         return offsets.EncodingWithOffsets(

@@ -17,18 +17,38 @@ from ..model import Model
 from . import byte_level
 from .json_parts import JsonObject, part
 
+# The key of an entry for a text that shares the id of another one. Hugging Face has no such tokens, and refuses the
+# file, since the entry has no id.
+_ALIAS = "same_id_as"
+
 
 def write(model: Model) -> list[JsonObject]:
     """The entries for all specials."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    by_id = sorted(model.specials.items(), key=lambda entry: entry[1])
-    return [{"id": i, "content": text, **flags, "special": text not in model.visible} for text, i in by_id]
+    aliases = model.aliases
+    by_id = sorted((i, text) for text, i in model.specials.items() if text not in aliases)
+    entries: list[JsonObject] = [
+        {"id": i, "content": text, **flags, "special": text not in model.visible} for i, text in by_id
+    ]
+    return entries + [{"content": text, _ALIAS: model.tokens[model.specials[text]].decode()} for text in aliases]
+
+
+def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> dict[str, int]:
+    """The added tokens that share the id of another one, text -> id."""
+    entries = data.get("added_tokens") or []
+    found = {part(entry, "content", str, name): part(entry, _ALIAS, str, name) for entry in entries if _ALIAS in entry}
+    for text, other in found.items():
+        if not text or not is_unicode(text) or text in specials or other not in specials:
+            raise FormatError(f"{name}: the added token {text!r:.80} cannot have the id of {other!r:.80}")
+    return {text: specials[other] for text, other in found.items()}
 
 
 def read(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
     """All added tokens, text -> id, in the order of the file, and those that are not "special"."""
     found: dict[str, tuple[int, bool, bool]] = {}
     for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
+        if isinstance(entry, dict) and _ALIAS in entry:  # see read_aliases
+            continue
         text, facts = _read_entry(entry, name)
         if not text:  # Hugging Face passes over it
             continue

@@ -7,7 +7,8 @@ import os
 from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
 from ..folders import make_folder
-from ..model import Model
+from ..model import Model, refuse_aliases
+from ..warning import warn
 from . import patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
@@ -32,13 +33,15 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
     """
     format = format_of(path) if format is None else format
     if format == "json":
-        patterns.warn_of_private(model.pattern)
+        warn_of_private(model)
         _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
     elif format == "bin":
         refuse_template(model, "tokenizer.bin")
+        refuse_aliases(model, "tokenizer.bin")
         model.to_vocab().save(path, 2)
     elif format == "files":
         refuse_template(model, "vocab.json and merges.txt")
+        refuse_aliases(model, "vocab.json and merges.txt")
         folder = make_folder(path)
         vocab_merges.write(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
     elif format == "tiktoken":
@@ -48,6 +51,15 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
         pretrained.write(model, path, {})
     else:
         raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+
+
+def warn_of_private(model: Model) -> None:
+    """Warns if the tokenizer.json is one that Hugging Face refuses."""
+    try:
+        patterns.for_hugging_face(model.pattern)
+        refuse_aliases(model, "Hugging Face")
+    except UnsupportedError as error:
+        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
 
 
 def refuse_template(model: Model, target: str) -> None:

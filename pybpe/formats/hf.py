@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, MissingExtraError
-from ..model import Model
+from ..model import Model, refuse_aliases
 from ..pattern import Pattern
 from . import patterns, tokenizer_json
 from .pretrained import with_roles
@@ -33,6 +33,7 @@ def to_hf(model: Model) -> Any:
         MissingExtraError: tokenizers is not installed.
     """
     patterns.for_hugging_face(model.pattern)
+    refuse_aliases(model, "Hugging Face")
     text = tokenizer_json.dumps(model)
     try:
         from tokenizers import Tokenizer

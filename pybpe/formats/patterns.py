@@ -18,7 +18,6 @@ import re
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..pattern import Pattern
-from ..warning import warn
 from .json_parts import JsonObject
 
 _PRIVATE = "PythonRegex"
@@ -81,14 +80,6 @@ def write_split(pattern: Pattern) -> JsonObject:
     except UnsupportedError:
         given = {_PRIVATE: pattern.regex}
     return {"type": "Split", "pattern": given, "behavior": "Isolated", "invert": False}
-
-
-def warn_of_private(pattern: Pattern) -> None:
-    """Warns if a file with this pattern is one that Hugging Face refuses."""
-    try:
-        for_hugging_face(pattern)
-    except UnsupportedError as error:
-        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
 
 
 def own_spelling(pattern: Pattern) -> str | None:

@@ -16,7 +16,7 @@ from .. import _binding
 from ..arguments import instance, is_unicode
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..folders import make_folder
-from ..model import Model
+from ..model import Model, refuse_aliases
 from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import patterns, tokenizer_json, vocab_merges
@@ -62,6 +62,7 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         FileError: the folder or a file cannot be written.
     """
     patterns.for_hugging_face(model.pattern)
+    refuse_aliases(model, "Hugging Face")
     text = tokenizer_json.dumps(model)
     named = {**roles(model), **tokens}
     for role, token in named.items():

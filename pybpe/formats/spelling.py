@@ -21,8 +21,9 @@ def token_names(model: Model) -> list[str]:
         UnsupportedError: a special is spelled as an ordinary token is, which these formats cannot tell apart.
     """
     names = [byte_level.to_text(token) for token in model.tokens]
+    aliases = set(model.aliases)
     for text, i in model.specials.items():
-        names[i] = text
+        names[i] = names[i] if text in aliases else text
     owners: dict[str, int] = {}
     for i, name in enumerate(names):
         if name and owners.setdefault(name, i) != i:

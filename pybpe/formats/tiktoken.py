@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ def from_encoding(encoding: Any) -> Model:
         kind = type(encoding).__name__
         raise ArgumentError(f"expected a tiktoken.Encoding or the path of a .tiktoken file, not {kind}") from None
     name = f"the encoding {encoding.name!r}"
-    return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name)
+    return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
 
 
 def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: str) -> Model:
@@ -83,8 +83,15 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
     return ranks
 
 
-def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern: Pattern, name: str) -> Model:
-    """The model of ranks (token -> id) and special tokens (text -> id)."""
+def from_ranks(
+    ranks: Mapping[bytes, int],
+    specials: Mapping[str, int],
+    pattern: Pattern,
+    name: str,
+    decode: Callable[[int], bytes] | None = None,
+) -> Model:
+    """The model of ranks (token -> id) and special tokens (text -> id). `decode` says which of the special tokens that
+    share an id is its text; without it none may."""
     instance("special_tokens", specials, Mapping, "a mapping text -> id, since ranks say nothing of special tokens")
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
@@ -92,10 +99,11 @@ def from_ranks(ranks: Mapping[bytes, int], specials: Mapping[str, int], pattern:
     if problem := id_problem([i for _, i in entries]):
         raise ArgumentError(f"{name}: {problem}")
     tokens = [b""] * (max((i for _, i in entries), default=-1) + 1)
+    ranked = set(ranks.values())
     for token, i in entries:
-        if tokens[i]:
+        if tokens[i] and (decode is None or i in ranked):
             raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
-        tokens[i] = token
+        tokens[i] = decode(i) if tokens[i] and decode is not None else token
     try:
         vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
     except ArgumentError as error:
@@ -184,7 +192,7 @@ def to_ranks(model: Model) -> dict[bytes, int]:
 
 def _check_merges(model: Model, ranks: Mapping[bytes, int]) -> None:
     """UnsupportedError unless every merge that ranks imply is one of the model's."""
-    implied = from_ranks(ranks, model.specials, model.pattern, "ranks").merges
+    implied = from_ranks(ranks, model.specials, model.pattern, "ranks", model.tokens.__getitem__).merges
     missing = set(implied).difference(model.merges)
     if missing:
         left, right = min(missing, key=lambda pair: ranks[model.tokens[pair[0]] + model.tokens[pair[1]]])
@@ -204,6 +212,14 @@ def format_ranks(model: Model) -> bytes:
     return b"".join(lines)
 
 
+def _check_decoding(encoding: Any, model: Model) -> None:
+    """UnsupportedError if special tokens that share an id are decoded to another one of them."""
+    for text in model.aliases:
+        i = model.specials[text]
+        if encoding.decode_single_token_bytes(i) != model.tokens[i]:
+            raise UnsupportedError(f"tiktoken would decode id {i} to {text!r:.80}, which shares it, and not as here")
+
+
 def _rank(entry: tuple[bytes, int]) -> int:
     return entry[1]
 
@@ -220,9 +236,11 @@ def to_encoding(model: Model, name: str) -> Any:
         import tiktoken
     except ImportError:
         raise MissingExtraError("tiktoken is not installed: pip install tiktoken") from None
-    return tiktoken.Encoding(
+    encoding = tiktoken.Encoding(
         name,
         pat_str=patterns.for_tiktoken(model.pattern),
         mergeable_ranks=ranks,
         special_tokens=dict(model.specials),
     )
+    _check_decoding(encoding, model)
+    return encoding

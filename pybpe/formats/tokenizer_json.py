@@ -122,7 +122,8 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
     )
     around = b"".join([text[:start], empty, text[end:second], second_empty, text[last:]])
     try:
-        model = _without_parts(json.loads(around), name, pattern, of_transformers)
+        data = json.loads(around)
+        model = _without_parts(data, name, pattern, of_transformers)
         if not added_tokens.follow_in_order(model.specials) or added_tokens.taken_as_word(model, model.specials):
             return None
         vocab = _binding.Vocab.from_json(
@@ -137,7 +138,8 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
         )
     except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
         return None  # who reads it again says why
-    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab))
+    aliases = added_tokens.read_aliases(data, model.specials, name)
+    return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab), specials={**model.specials, **aliases})
 
 
 def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:
@@ -154,7 +156,8 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
             f"{name}: ignore_merges is on, and Hugging Face gives the added token {word!r:.80}, which model.vocab has,"
             " for a word too: pybpe does not"
         )
-    return replace(around, tokens=tokens, merges=pairs)
+    aliases = added_tokens.read_aliases(data, around.specials, name)
+    return replace(around, tokens=tokens, merges=pairs, specials={**around.specials, **aliases})
 
 
 def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:

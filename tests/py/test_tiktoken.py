@@ -1,12 +1,15 @@
 """tiktoken's encodings and rank files: what is read gives tiktoken's ids."""
 
 import base64
+import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tiktoken
+import tokenizers
 from gpt2 import gpt2_tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
@@ -279,3 +282,74 @@ def test_the_name_of_an_encoding_is_no_file() -> None:
     for name in ("gpt2", "cl100k_base"):
         with pytest.raises(pybpe.FileError, match=rf"tiktoken\.get_encoding\('{name}'\)"):
             pybpe.Tokenizer.from_tiktoken(name)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Special tokens that share an id, as o200k_harmony's <|endofprompt|> and <|reserved_200018|>
+
+
+SHARED = {"<|end|>": 256, "<|endofprompt|>": 258, "<|reserved|>": 258, "<|x|>": 259, "<|yyyy|>": 259}
+
+
+def shared() -> tuple[tiktoken.Encoding, pybpe.Tokenizer]:
+    regex = Pattern("o200k").regex
+    encoding = tiktoken.Encoding("h", pat_str=regex, mergeable_ranks=BYTES, special_tokens=SHARED)
+    return encoding, pybpe.Tokenizer.from_tiktoken(encoding)
+
+
+def test_specials_that_share_an_id() -> None:
+    encoding, ours = shared()
+    text = "".join(f"a {special}b" for special in SHARED)
+    for tokenizer in (ours, pybpe.Tokenizer.from_tiktoken(ours.to_tiktoken())):
+        ids = encoding.encode(text, allowed_special="all")
+        assert tokenizer.encode(text) == ids and tokenizer.decode(ids) == encoding.decode(ids)
+        assert tokenizer.special_tokens == SHARED and tokenizer.n_vocab == encoding.n_vocab
+        for some in ({"<|reserved|>"}, {"<|endofprompt|>", "<|x|>"}):
+            expected = encoding.encode(text, allowed_special=some, disallowed_special=())
+            assert tokenizer.encode(text, allowed_special=some) == expected
+        for i in (256, 258, 259):
+            assert tokenizer.decode_single_token_bytes(i) == encoding.decode_single_token_bytes(i)
+        assert tokenizer == ours
+    for special in SHARED:
+        with pytest.raises(pybpe.ArgumentError, match=re.escape(repr(special))):
+            ours.encode(f"a{special}", disallowed_special="all", allowed_special=())
+    assert ours.encode_with_offsets("a<|end|>").byte_spans == [(0, 1), (1, 8)]
+    with pytest.raises(pybpe.UnsupportedError, match="shares its id"):
+        ours.encode_with_offsets(text)
+
+
+def test_specials_that_share_an_id_in_files(tmp_path: Path) -> None:
+    """A tokenizer.json of ours has them, and Hugging Face, which has no such tokens, refuses it."""
+    _, ours = shared()
+    with pytest.warns(UserWarning, match="only pybpe can load"):
+        ours.save(tmp_path / "t.json")
+    assert pybpe.Tokenizer.from_file(tmp_path / "t.json") == ours
+    with pytest.raises(Exception, match="missing field `id`"):
+        tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
+    gpt2 = pybpe.Tokenizer.from_model(replace(ours.model, pattern=Pattern("gpt2")))
+    for target in (
+        ours.to_hf,
+        lambda: ours.save_pretrained(tmp_path / "f"),
+        lambda: ours.save_bin(tmp_path / "t.bin"),
+        lambda: ours.export(tmp_path / "t.bin"),
+        lambda: gpt2.save_files(tmp_path / "v.json", tmp_path / "m.txt"),
+    ):
+        with pytest.raises(pybpe.UnsupportedError, match="shares its id"):
+            target()
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+    data = json.loads((tmp_path / "t.json").read_text())
+    data["added_tokens"][-1]["same_id_as"] = "nobody"
+    (tmp_path / "t.json").write_text(json.dumps(data))
+    with pytest.raises(pybpe.FormatError, match="cannot have the id of 'nobody'"):
+        pybpe.Tokenizer.from_file(tmp_path / "t.json")
+
+
+def test_specials_that_share_an_id_when_the_vocabulary_changes() -> None:
+    _, ours = shared()
+    text = "a<|reserved|><|endofprompt|><|x|><|yyyy|>"
+    longer = ours.extend(["<new>"])
+    assert longer.encode(text) == ours.encode(text) and longer.special_tokens["<new>"] == ours.n_vocab
+    pruned = ours.prune([])
+    assert pruned.decode(pruned.encode(text)) == ours.decode(ours.encode(text))
+    trained = pybpe.train(iter(["aa bb aa"]), vocab_size=ours.n_vocab + 1, base=ours)
+    assert trained.encode(text) == ours.encode(text)
