@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError, LimitError
 from pybpe.pretokenize import open_input
+from pybpe.warning import warn
 
 from .records import Record, read_records
 
@@ -133,14 +134,23 @@ def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, sep
     Args:
         tok: special tokens in texts are encoded as ordinary text.
         source: a file (*.gz, *.zst too) or a stream.
-        separator: what is put before each completion: " ", or "" for scripts that use no spaces.
+        separator: what is put before each completion: " ", or "" for scripts that use no spaces. A PybpeWarning names
+            the first record in which "" joins two words.
 
     Raises:
         FileError. FormatError: a line is not such a record. LimitError: an example is too large for the format, or
         has the id 65535. All name the line.
     """
+    warned = False
     for record in read_records(source):
         context, completions, label = _parse(record)
+        joined = next((text for text in completions if _joins_words(context, separator + text)), None)
+        if joined is not None and not warned:
+            warned = True
+            warn(
+                str(record.error(f"nothing separates {context[-20:]!r} and {joined[:20]!r}"))
+                + ": put a space before the completion, or make a space the separator"
+            )
         example = Example(
             tok.encode_ordinary(context), [tok.encode_ordinary(separator + text) for text in completions], label
         )
@@ -148,6 +158,12 @@ def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, sep
         if problem:
             raise LimitError(str(record.error(problem)))
         yield example
+
+
+def _joins_words(context: str, completion: str) -> bool:
+    """Whether the last word of the context and the first of the completion become one word, in a script that has spaces
+    between words: those of East and Southeast Asia come after U+0E00 in Unicode."""
+    return all(char.isalnum() and char < "\u0e00" for char in (context[-1], completion[:1] or " "))
 
 
 def _parse(record: Record) -> tuple[str, list[str], int]:

@@ -9,7 +9,7 @@ from ..control_tokens import CONTROL_TOKENS
 from .common import TOKENIZER_HELP, add_command, add_common, load, parse_numbers, progress, report
 from .executors import dask_executor
 from .token_files import add_document_options, add_least_tokens, add_split_options
-from .train import add_training_options, training_arguments
+from .train import add_training_options, fewer_than, training_arguments
 
 if TYPE_CHECKING:
     from ..dataset import Manifest
@@ -85,7 +85,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
     from ..dataset import prepare
 
     with dask_executor(args.dask) as executor:
-        _, manifest = prepare(
+        tok, manifest = prepare(
             args.files,
             args.output,
             vocab_size=args.vocab_size,
@@ -105,7 +105,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             executor=executor,
             progress=progress(args),
         )
-    _report_manifest(args, manifest)
+    _report_manifest(args, manifest, f" {tok.n_vocab} tokens" + fewer_than(args.vocab_size, tok.n_vocab))
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +130,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers do it, e.g. tcp://node1:8786")
 
 
-def _report_manifest(args: argparse.Namespace, manifest: Manifest) -> None:
+def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:
     lines = [
         f"{split}: {manifest.split_tokens(split)} tokens, {manifest.split_documents(split)} documents,"
         f" {manifest.text_bytes[split]} bytes of text,"
@@ -138,4 +138,4 @@ def _report_manifest(args: argparse.Namespace, manifest: Manifest) -> None:
         for split, records in manifest.shards.items()
     ]
     facts = {split: manifest.split_tokens(split) for split in manifest.shards}
-    report(args, {"output": args.output, "tokens": facts}, "\n".join([f"{args.output}:", *lines]))
+    report(args, {"output": args.output, "tokens": facts}, "\n".join([f"{args.output}:{vocabulary}", *lines]))

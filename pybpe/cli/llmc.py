@@ -12,7 +12,7 @@ from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
 from .token_files import add_document_options, add_split_options
-from .train import add_training_options, training_arguments
+from .train import add_training_options, fewer_than, training_arguments
 
 
 def add_llmc(commands: Any) -> None:
@@ -88,8 +88,9 @@ def _run_workspace(args: argparse.Namespace) -> None:
     }
     counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
     text = (
-        f"{workspace.folder}: {config.vocab_size} tokens (padded {config.padded_vocab_size}), {config.num_parameters}"
-        f" parameters, {counts} tokens of text; checked. The commands for llm.c are in {workspace.folder}/README.md"
+        f"{workspace.folder}: {config.vocab_size} tokens{fewer_than(args.vocab_size, config.vocab_size)},"
+        f" padded {config.padded_vocab_size}, {config.num_parameters} parameters, {counts} tokens of"
+        f" text; checked. The commands for llm.c are in {workspace.folder}/README.md"
     )
     report(args, facts, text)
 

@@ -157,8 +157,7 @@ def _run_train(args: argparse.Namespace) -> None:
     save_tokenizer(tokenizer, args.output)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
-    if tokenizer.n_vocab < size:
-        line += f" (fewer than {size}: no pair was left that is frequent enough)"
+    line += fewer_than(size, tokenizer.n_vocab)
     if args.sizes is not None and counts is not None:
         points = curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
         facts["sizes"] = [point._asdict() for point in points]
@@ -166,6 +165,13 @@ def _run_train(args: argparse.Namespace) -> None:
         if args.plot is not None:
             curve.plot(points, args.plot)
     report(args, facts, line)
+
+
+def fewer_than(size: int, got: int) -> str:
+    """Why a vocabulary has fewer tokens than were asked for; nothing if it has not."""
+    if got >= size:
+        return ""
+    return f" (fewer than {size}: no pair is left that occurs often enough; more text gives more)"
 
 
 def _vocab_size(args: argparse.Namespace) -> int:

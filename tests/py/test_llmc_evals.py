@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pybpe
 from llmc_compat import evals
 from llmc_compat.evals import EvalFacts, Example
 from pybpe.errors import ArgumentError, FormatError, LimitError
+from pybpe.warning import PybpeWarning
 
 ROOF = {
     "context": "A man is sitting on a roof. he",
@@ -80,6 +82,22 @@ def test_lines_become_examples_with_a_space_before_completions(
     assert list(evals.encode_examples(tok, packed)) == examples
     with open(path, "rb", buffering=0) as stream:
         assert list(evals.encode_examples(tok, stream)) == examples
+
+
+def test_words_that_would_be_joined_are_named(tok: pybpe.Tokenizer, jsonl: Callable[..., Path]) -> None:
+    chinese_record = {"context": "天黑了，他", "completions": ["点起灯", "吃太阳", "是石头", "飞上天"], "label": 0}
+    spaced = {**BOAT, "completions": [" sank", " sailed", " rose", "."]}
+    path = jsonl(chinese_record, spaced, {**BOAT, "context": "The boat "})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(evals.encode_examples(tok, path, separator=""))
+        list(evals.encode_examples(tok, jsonl(BOAT)))
+    path = jsonl(chinese_record, BOAT, BOAT)
+    with pytest.warns(
+        PybpeWarning, match="evals.jsonl: line 2: nothing separates 'The boat' and 'sank.': put"
+    ) as found:
+        list(evals.encode_examples(tok, path, separator=""))
+    assert len(found) == 1
 
 
 def test_the_names_of_hellaswag_serve_too(tok: pybpe.Tokenizer, jsonl: Callable[..., Path]) -> None:
