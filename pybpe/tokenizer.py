@@ -736,6 +736,12 @@ class Tokenizer(metaclass=Answering):
         def __getattr__(self, name: str) -> Any:
             raise unknown_attribute(f"{type(self).__name__!r} object", name)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from .viz.notebook import table
+
+        return table(self)
+
     def __repr__(self) -> str:
         return (
             f"Tokenizer(n_vocab={self.n_vocab}, merges={len(self._model.merges)},"

@@ -1,10 +1,12 @@
 """A page to look at tokens: one HTML file that shows a text, a vocabulary and an encoder at work.
 
 pybpe.viz.write_page("tokens.html", "Hello, world", tok)
+pybpe.viz.show("Hello, world", tok)  # in a notebook
 """
 
 from __future__ import annotations
 
+from .notebook import Page, show
 from .page import MAX_BYTES, SAMPLE, make_page, write_page
 
-__all__ = ["MAX_BYTES", "SAMPLE", "make_page", "write_page"]
+__all__ = ["MAX_BYTES", "SAMPLE", "Page", "make_page", "show", "write_page"]

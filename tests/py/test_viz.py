@@ -20,11 +20,11 @@ import regex
 from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe import _binding
+from pybpe import _binding, viz
 from pybpe.cli import main
 from pybpe.pattern import NAMES
 from pybpe.viz import SAMPLE, js_regex, make_page, write_page
-from pybpe.viz.data import cut_text
+from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
 from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
 
 HOSTILE = (
@@ -177,6 +177,24 @@ def test_a_list_of_tokenizers_is_numbered() -> None:
     assert make_page("x", [tokenizer(), tokenizer()]) == make_page(
         "x", {"tokenizer 1": tokenizer(), "tokenizer 2": tokenizer()}
     )
+
+
+def test_a_notebook_shows_the_page_and_the_tokenizer() -> None:
+    tok, text = tokenizer(), 'a "quoted" </script> & 北京'
+    page = viz.show(text, {"<b>": tok}, height=300)
+    assert page.html == make_page(text, {"<b>": tok}) and repr(page).startswith("Page(")
+    frame = Reader(page._repr_html_())
+    assert frame.tags[0][0] == "iframe" and len(frame.tags) == 1
+    attributes = frame.tags[0][1]
+    assert attributes["srcdoc"] == page.html and attributes["sandbox"] == "allow-scripts"
+    assert "height: 300px" in attributes["style"]
+    for height in (0, "3", None):
+        with pytest.raises(pybpe.ArgumentError, match="height must be"):
+            viz.show(text, tok, height=height)  # type: ignore[arg-type]
+    evil = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<script>x</script>", *map(str, range(20))])
+    shown = evil._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown and "and 9 more" in shown
+    assert {name for name, _ in Reader(shown).tags} == {"table", "caption", "tr", "th", "td"}
 
 
 def luminance(colour: str) -> float:
@@ -370,6 +388,35 @@ def test_the_scripts_are_valid() -> None:
     whole = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
     result = subprocess.run([node, "--check", "-"], input=whole.encode(), capture_output=True, check=False)
     assert result.returncode == 0, result.stderr.decode()
+
+
+def test_characters_without_a_shape_do_not_look_like_bytes() -> None:
+    texts = ["\u3000", "\u00a0", "\u2028", "\x00", "a", "\udce4"]  # the last stands for the byte 0xE4
+    script = encoder_script() + _asset("display.js")
+    script += 'process.stdout.write(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(standIn)));'
+    assert page_encoder.run_javascript(script, texts) == ["U+3000", "NBSP", "U+2028", "NUL", None, "E4"]
+
+
+def test_the_live_box_begins_with_the_text() -> None:
+    """Whole characters, at most 300; what is not UTF-8 as U+FFFD."""
+    main_js = _asset("main.js")
+    found = re.search(r"^function beginning.*?^}$", main_js, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    script = encoder_script() + "const LIVE_START = 300;" + found[0]
+    script += """
+    const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+    const tokenizer = new Tokenizer(input.tokenizer, readShadows(input.classes));
+    process.stdout.write(JSON.stringify(input.texts.map((ids) => beginning({ tokenizer, ids }))));
+    """
+    tok = tokenizer()
+    texts = ["", "\U0001f469 x", chinese()[:2000], b"a\xff"]
+    data = {
+        "tokenizer": tokenizer_data("t", tok, b""),
+        "classes": packed_classes(),
+        "texts": list(map(tok.encode, texts)),
+    }
+    shown = page_encoder.run_javascript(script, data)
+    assert shown == ["", "\U0001f469 x", chinese()[:300], "a\ufffd"]
 
 
 # ------------------------------------------------------------------------------------------------------

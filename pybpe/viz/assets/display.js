@@ -33,7 +33,7 @@ function standIn(character) {
   if (point === 0x7f) return "DEL";
   if (point === 0xa0) return "NBSP";
   if (point > 0x20 && (HIDDEN.test(character) || SPACE.test(character))) {
-    return point.toString(16).toUpperCase().padStart(4, "0");
+    return `U+${point.toString(16).toUpperCase().padStart(4, "0")}`; // a byte has two digits and no U+
   }
   return null;
 }

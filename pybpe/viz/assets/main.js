@@ -1,6 +1,7 @@
 // Puts the page together.
 
 const LIVE_MAX = 20_000; // characters that the live box encodes
+const LIVE_START = 300; // characters of the text that it has at first
 const LIVE_DELAY = 120; // milliseconds without a key before it does
 
 const page = JSON.parse(document.getElementById("data").textContent);
@@ -60,7 +61,7 @@ class Comparison {
       const facts = `${number(entry.tokenizer.data.size)} tokens, ${patternName(entry.tokenizer.data)}`;
       const head = element("header", {}, element("h3", {}, entry.tokenizer.name), element("p", { class: "quiet" }, facts));
       const list = element("p", { class: "ids" });
-      place.append(element("article", { class: "panel" }, head, summary, view.flow, ...(withIds ? [list] : [])));
+      place.append(element("article", { class: "panel" }, head, summary, view.flow, ...(withIds ? [list, copyButton(list)] : [])));
       return { view, summary, list };
     });
     place.classList.add(`columns-${entries.length}`);
@@ -103,8 +104,25 @@ function distrust({ tokenizer, ids }) {
   return same ? null : "Not here: in this browser the encoder differs from Python's on the text above.";
 }
 
+/** The beginning of the text, which whole characters make up; empty if there is none. */
+function beginning({ tokenizer, ids }) {
+  return Array.from(wellFormed(decodeUtf8(tokenizer.decode(ids.slice(0, 4 * LIVE_START))))).slice(0, LIVE_START).join("");
+}
+
+/** A button that copies the text of an element. It asks for no permission, which a file or a frame may lack. */
+function copyButton(source) {
+  const copy = () => {
+    const selection = getSelection();
+    selection.selectAllChildren(source);
+    button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl-C";
+  };
+  const button = element("button", { type: "button", class: "copy", onclick: copy }, "Copy ids");
+  return button;
+}
+
 function startLive() {
   const box = byId("typed");
+  box.value = beginning(entries[0]) || box.value;
   const reasons = entries.map(distrust);
   const comparison = new Comparison(byId("live-panels"), "What you type", true);
   const update = () => {
@@ -114,7 +132,8 @@ function startLive() {
     comparison.show(lists, encodeUtf8(text).length, reasons);
     const counts = lists.map((ids, i) => (ids ? `${tokenizers[i].name}: ${plural(ids.length, "token")}` : ""));
     const cut = box.value.length > LIVE_MAX ? `Only the first ${number(LIVE_MAX)} characters are encoded. ` : "";
-    byId("live-status").textContent = cut + counts.filter(Boolean).join(", ");
+    const length = plural(Array.from(text).length, "character");
+    byId("live-status").textContent = cut + [length, ...counts.filter(Boolean)].join(", ");
   };
   let timer = 0;
   box.addEventListener("input", () => {
