@@ -218,10 +218,8 @@ def _described(some: Build) -> str:
 def _name_of_worker() -> str:
     """Its address in a Dask cluster, else its machine and process."""
     if "distributed" in sys.modules:
-        from distributed import get_worker
-
         try:
-            return str(get_worker().address)
+            return str(sys.modules["distributed"].get_worker().address)
         except ValueError:  # this is no worker of Dask's
             pass
     return f"{socket.gethostname()}, process {os.getpid()}"
