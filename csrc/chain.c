@@ -62,7 +62,9 @@ static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_
     }
     c->tokens[t->outside] = (chain_token){.made = CHAIN_NEVER};
     for (unsigned byte = 0; byte < 256; byte++) {
-        c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1};
+        if (t->byte_ids[byte] != t->outside) {
+            c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1};
+        }
     }
     for (uint32_t rank = 0; rank < v->merges_count; rank++) {
         uint32_t left = v->merges[2 * (size_t)rank];

@@ -73,6 +73,8 @@ int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_all
         return error_set_memory(err, "an encoder", sizeof *e);
     }
     *e = (pybpe_encoder){.mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536};
+    unsigned byte;
+    e->lacks_bytes = vocab_lacks_byte(v, &byte);
     int code = add_merges(&e->table, v, mem, err);
     if (code == PYBPE_OK) {
         code = boundary_table_new(&e->boundaries, v, mem, err);
@@ -172,6 +174,7 @@ enum { BATCH_WORDS = 256, BATCH_UNITS = 512, MANY_BYTES = 1 << 18 };
 typedef struct encode_work {
     const pybpe_encoder *e;
     pybpe_cache *c;
+    const uint8_t *text;
     const uint8_t *end; /* of the readable text */
     pybpe_error *err;
     int code; /* the first error; after it units are dropped */
@@ -322,6 +325,22 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
     work->count += 1;
 }
 
+/* Whether every byte has a token; else the error is set. Asked only of vocabularies that lack some: what merging gives
+   for the others would be no ids. */
+static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (work->e->vocab->byte_ids[text[i]] == PYBPE_NO_ID) {
+            work->code =
+                error_set(work->err, PYBPE_ERR_VALUE, (uint64_t)(text + i - work->text),
+                          "the text has the byte 0x%02X, for which this vocabulary has no token: it was "
+                          "trained without all 256 bytes (initial_alphabet); leave such text out, or train anew",
+                          text[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Words
 */
@@ -392,6 +411,10 @@ INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from
 }
 
 static void words_merge(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    if (PYBPE_UNLIKELY(work->e->lacks_bytes) && words > 0 &&
+        !text_is_known(work, text + from, ends[words - 1] - from)) {
+        return;
+    }
     words_put(work, text, from, ends, words, false);
 }
 
@@ -434,6 +457,9 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     size_t ends[BATCH_WORDS];
     size_t pos = 0;
     size_t count;
+    if (PYBPE_UNLIKELY(work->e->lacks_bytes) && boundaries != NULL && !text_is_known(work, text, n)) {
+        return;
+    }
     while (work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
         if (boundaries != NULL) {
             words_put(work, text, pos, ends, count, true);
@@ -460,6 +486,7 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     }
     work->e = e;
     work->c = c;
+    work->text = text;
     work->end = text + n;
     work->err = err;
     work->code = PYBPE_OK;

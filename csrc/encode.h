@@ -14,6 +14,7 @@ struct pybpe_encoder {
     pybpe_pretok *pretok;     /* NULL if the pattern is CUSTOM */
     pybpe_specials *specials; /* NULL if there are none */
     bool narrow;              /* every id fits 16 bits */
+    bool lacks_bytes;         /* some byte has no token: see text_is_known */
     merge_table table;
     boundary_table boundaries;
     whole_table whole;

@@ -59,7 +59,9 @@ int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t 
     memset(t->slots, 0xFF, slots * sizeof *t->slots);
     memset(t->tags, 0, buckets * sizeof *t->tags);
     memset(t->byte_ranks, 0xFF, 65536 * sizeof *t->byte_ranks);
-    memcpy(t->byte_ids, byte_ids, sizeof t->byte_ids);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        t->byte_ids[byte] = byte_ids[byte] == PYBPE_NO_ID ? t->outside : byte_ids[byte];
+    }
     return PYBPE_OK;
 }
 

@@ -35,11 +35,11 @@ typedef struct merge_table {
     bool consecutive;       /* all so far were added in rank order, and merged[rank] is merged[0] + rank */
     uint32_t first_merged;  /* merged[0] */
     uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
-    uint32_t byte_ids[256]; /* byte -> id */
+    uint32_t byte_ids[256]; /* byte -> id; `outside` for a byte without a token */
     size_t capacity;        /* merges that there is room for */
 } merge_table;
 
-/* Room for `capacity` merges of ids below `ids`. PYBPE_ERR_LIMIT if they do not fit the slots. */
+/* Room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. PYBPE_ERR_LIMIT if they do not fit the slots. */
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err);
 void merge_table_free(merge_table *t, const pybpe_allocator *mem);

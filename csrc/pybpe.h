@@ -326,9 +326,9 @@ typedef struct pybpe_vocab_layout {
 int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
                         const pybpe_allocator *mem, pybpe_error *err);
 
-/* PYBPE_ERR_VALUE (offset = id or index) unless each of the 256 single bytes is a token, no two ordinary
-   tokens and no two specials have the same bytes, and every merge names ordinary tokens whose
-   concatenation is one. */
+/* PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the same bytes, or a merge
+   names other than ordinary tokens, whose concatenation is one. Single bytes, but not all, may have no token; a
+   text that needs one of them cannot be encoded. */
 int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_vocab_free(pybpe_vocab *v);
 
@@ -340,7 +340,8 @@ int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const
                          pybpe_error *err);
 
 /* Writes a tokenizer.bin of `version` 2, or 1, which llm.c only reads if V is 50257 and eot 50256.
-   PYBPE_ERR_LIMIT for an unused id or a token longer than 255 bytes, which the format cannot hold. */
+   PYBPE_ERR_LIMIT for an unused id, a token longer than 255 bytes, or a single byte that is no token, which the
+   format cannot hold. */
 int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
 
 /* The vocabulary as it was laid out; all pointers belong to v and live as long as it. */
@@ -403,8 +404,8 @@ void pybpe_cache_free(pybpe_cache *c);
 /* Encodes text[0..n). Specials in `s` become their ids. With s NULL all text is ordinary: right for what a user wrote,
    who could forge control tokens otherwise. ids (of id_bytes) must have room for cap >= n tokens, or be NULL, which only
    counts; *count is set. Merges are applied in rank order within each word. PYBPE_ERR_VALUE if cap < n, if the cache is
-   of another encoder, or if the pattern is CUSTOM; PYBPE_ERR_LIMIT if an id does not fit id_bytes. The normalizer is not
-   applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, the ids are right only for text in that form, which
+   of another encoder, if the pattern is CUSTOM, or if the text has a byte without a token (offset = its place);
+   PYBPE_ERR_LIMIT if an id does not fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, the ids are right only for text in that form, which
    pybpe_normalize gives (ASCII always is). */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);

@@ -25,6 +25,12 @@ static int check_savable(const pybpe_vocab *v, const char *path, int version, py
                              "%s: token %zu has %zu bytes; tokenizer.bin holds tokens of up to 255", path, id, n);
         }
     }
+    unsigned byte;
+    if (vocab_lacks_byte(v, &byte)) {
+        return error_set(err, PYBPE_ERR_LIMIT, byte,
+                         "%s: no token is the single byte 0x%02X; tokenizer.bin is for vocabularies that have all 256",
+                         path, byte);
+    }
     return PYBPE_OK;
 }
 

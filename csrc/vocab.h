@@ -42,8 +42,11 @@ struct pybpe_vocab {
     hash_seed seed;      /* of both indexes */
     token_index ordinary_index;
     token_index special_index;
-    uint32_t byte_ids[256]; /* the ordinary token of each single byte */
+    uint32_t byte_ids[256]; /* the ordinary token of each single byte, or PYBPE_NO_ID */
 };
+
+/* Whether a byte has no token of its own, and which one is the first. */
+bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte);
 
 static inline const uint8_t *vocab_token(const pybpe_vocab *v, size_t id) { return v->bytes + v->offsets[id]; }
 static inline size_t vocab_token_length(const pybpe_vocab *v, size_t id) {

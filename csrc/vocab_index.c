@@ -113,9 +113,19 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     return code;
 }
 
+bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte) {
+    for (*byte = 0; *byte < 256; *byte += 1) {
+        if (v->byte_ids[*byte] == PYBPE_NO_ID) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Fills the index of ordinary tokens, and finds the tokens of the single bytes. */
 static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     int code = index_new(&v->ordinary_index, v->count, &v->mem, err);
+    bool has_byte = false;
     memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
     for (size_t id = 0; code == PYBPE_OK && id < v->count; id++) {
         const uint8_t *bytes = vocab_token(v, id);
@@ -130,14 +140,14 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
         }
         *slot = (uint32_t)id + 1;
         if (n == 1) {
+            has_byte = true;
             v->byte_ids[bytes[0]] = (uint32_t)id;
         }
     }
-    for (unsigned byte = 0; code == PYBPE_OK && byte < 256; byte++) {
-        if (v->byte_ids[byte] == PYBPE_NO_ID) {
-            return error_set(err, source_code(from), from->is_file ? FILE_HEADER : byte,
-                             "no token is the single byte 0x%02X; a byte-level vocabulary has all 256", byte);
-        }
+    unsigned byte;
+    if (code == PYBPE_OK && vocab_lacks_byte(v, &byte) && (from->is_file || !has_byte)) {
+        return error_set(err, source_code(from), from->is_file ? FILE_HEADER : byte,
+                         "no token is the single byte 0x%02X; a byte-level vocabulary has all 256", byte);
     }
     return code;
 }

@@ -38,7 +38,7 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch 
         if (code != PYBPE_OK) {
             return code;
         }
-        if (parts == 2) {
+        if (parts == 2 && ids[0] != table->outside && ids[1] != table->outside) {
             uint32_t *parents = merges + 2 * (size_t)found;
             parents[0] = ids[0];
             parents[1] = ids[1];

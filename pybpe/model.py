@@ -45,6 +45,8 @@ class Model:
         template: what stands around an encoded text, on request.
         eos: the special that ends a document; None for <|endoftext|>.
         chat_template: how a chat becomes text, in Jinja, for transformers.
+        unknown: unk_token and fuse_unk of a tokenizer.json, kept for files: what Hugging Face does with a byte that has
+            no token. Here a text with such a byte is an error.
     """
 
     tokens: Sequence[bytes]
@@ -58,6 +60,14 @@ class Model:
     template: Template | None = None
     eos: str | None = None
     chat_template: str | None = None
+    unknown: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def lacking_bytes(self) -> list[int]:
+        """The bytes that have no token, as where Hugging Face's trainer was not told initial_alphabet."""
+        special_ids = set(self.specials.values())
+        found = {token for i, token in enumerate(self.tokens) if len(token) == 1 and i not in special_ids}
+        return [byte for byte in range(256) if bytes([byte]) not in found]
 
     @property
     def eot(self) -> str | None:
@@ -113,14 +123,16 @@ class Model:
     def unreached(self) -> list[int]:
         """The ordinary tokens that merging their bytes does not give: without `whole_words`, no text has them."""
         special_ids = set(self.specials.values())
-        ids = [i for i, token in enumerate(self.tokens) if token and i not in special_ids]
+        ordinary = [i for i, token in enumerate(self.tokens) if token and i not in special_ids]
+        lacking = set(self.lacking_bytes)
+        ids = [i for i in ordinary if lacking.isdisjoint(self.tokens[i])]
         ends = list(accumulate(len(self.tokens[i]) for i in ids))
         encoder = _binding.Encoder(replace(self, whole_words=False).to_vocab())
         found = encoder.encode_words(b"".join(self.tokens[i] for i in ids), ends)
         starts = {end - len(self.tokens[i]) for i, end in zip(found, accumulate(len(self.tokens[i]) for i in found))}
         # A token is reached if no other one begins inside it.
         inside = sorted(starts.difference([0, *ends]))
-        return sorted({ids[bisect_right(ends, at)] for at in inside})
+        return sorted({*(ids[bisect_right(ends, at)] for at in inside), *(set(ordinary) - set(ids))})
 
     def with_size(self, size: int) -> Model:
         """The first `size` tokens: bytes, specials, and what the first merges make. Specials that stand
@@ -135,9 +147,14 @@ class Model:
             )
         by_bytes = {token: i for i, token in enumerate(self.tokens) if i not in special_ids}
         merges = []
-        for left, right in self.merges:
+        for rank, (left, right) in enumerate(self.merges):
             if len(kept) == size:
                 break
+            if left not in kept or right not in kept:
+                raise ArgumentError(
+                    f"this tokenizer has no first {size} tokens: merges[{rank}] joins {self.tokens[left]!r:.60} and"
+                    f" {self.tokens[right]!r:.60}, and only a later merge makes one of them; prune(keep) chooses tokens"
+                )
             merges.append((left, right))
             kept.add(by_bytes[self.tokens[left] + self.tokens[right]])
         new_id = {old: new for new, old in enumerate(sorted(kept))}
@@ -189,6 +206,13 @@ def id_problem(ids: Collection[object]) -> str | None:
         if type(i) is not int or not 0 <= i < limit:
             return f"{i!r} is no id: of {len(ids)} tokens every id must be an integer from 0 to {limit - 1}"
     return None
+
+
+def check_all_bytes(tokens: Collection[bytes]) -> None:
+    """ArgumentError unless each of the 256 single bytes is among some ordinary tokens."""
+    missing = next((byte for byte in range(256) if bytes([byte]) not in tokens), None)
+    if missing is not None:
+        raise ArgumentError(f"no token is the single byte 0x{missing:02X}; a byte-level vocabulary has all 256")
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
@@ -281,14 +305,25 @@ class BaseNumbering:
     Attributes:
         merges: (left, right) of every merge, in rank order.
         made: how many tokens they made; two merges may spell the same one.
+
+    Raises:
+        ArgumentError: a byte has no token, or a merge joins a token that no merge before it makes.
     """
 
     def __init__(self, base: Model) -> None:
+        if lacking := base.lacking_bytes:
+            raise ArgumentError(f"base: no token is the single byte 0x{lacking[0]:02X}; only one with all 256 can grow")
         self._base = base
         numbers = {bytes([byte]): byte for byte in range(256)}
         self.merges: list[tuple[int, int]] = []
-        for left, right in base.merges:
+        for rank, (left, right) in enumerate(base.merges):
             parts = base.tokens[left], base.tokens[right]
+            unmade = next((part for part in parts if part not in numbers), None)
+            if unmade is not None:
+                raise ArgumentError(
+                    f"base: merges[{rank}] joins {unmade!r:.60}, which no merge before it makes: the merges are not in"
+                    " the order of a training, so none can continue it; extend(special_tokens) can add to it"
+                )
             self.merges.append((numbers[parts[0]], numbers[parts[1]]))
             numbers.setdefault(parts[0] + parts[1], len(numbers))
         self.made = len(numbers) - 256

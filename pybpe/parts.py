@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .arguments import instance, shown, whole_number
 from .errors import ArgumentError
-from .model import MOST_IDS, Model, id_problem
+from .model import MOST_IDS, Model, check_all_bytes, id_problem
 from .normalize import check_normalizer
 from .pattern import Pattern
 
@@ -30,6 +30,7 @@ def model_of_parts(
     if problem := id_problem(given.values()):
         raise ArgumentError(f"special_tokens: {problem}")
     _place(given, tokens)
+    check_all_bytes(by_bytes)
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
     special_ids = {}
     for text, wanted in specials.items():

@@ -134,7 +134,7 @@ def train(
         else:
             assert inputs is not None
             words = count_inputs(inputs, plan.count, sample, workers, executor, memory_limit, progress).words
-        tok = plan.tokenizer(_merge(words, plan, saved, progress))
+        tok = plan.tokenizer(_merge(plan.without_whole_words(words), plan, saved, progress))
     if end_of_text in (None, tok.model.eot):
         return tok
     return Tokenizer.from_model(replace(tok.model, eos=end_of_text))
@@ -211,6 +211,7 @@ class _Plan:
         if self.merging.vocab_size < least:
             raise ArgumentError(f"vocab_size {self.merging.vocab_size} is too small: the least is {least} ({parts})")
         self._check_ids(self._planned_ids())
+        self.numbering  # noqa: B018  a base that cannot be continued is refused now, not after counting
 
     def _planned_ids(self) -> dict[str, int]:
         """The ids of the specials, if training makes as many tokens as it may."""
@@ -244,6 +245,13 @@ class _Plan:
         if self.base is None or self.numbering is None:
             return size
         return 256 + self.numbering.made + size - self.base.n_vocab
+
+    def without_whole_words(self, words: _binding.Words) -> _binding.Words:
+        """The words that the base does not take as they are: nothing is to be learned from those that it does."""
+        if self.base is None or not self.base.model.whole_words:
+            return words
+        whole = {self.base.model.tokens[i] for i in self.base.model.unreached()}
+        return _binding.Words.from_dict({word: n for word, n in words.to_dict().items() if word not in whole})
 
     def fingerprint(self) -> dict[str, object]:
         """The plan as JSON holds it."""

@@ -22,7 +22,7 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
-from ..model import Model, check_specials, id_problem
+from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import patterns
@@ -105,6 +105,7 @@ def from_ranks(
             raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
         tokens[i] = decode(i) if tokens[i] and decode is not None else token
     try:
+        check_all_bytes(ranks)
         vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: {error}") from None
@@ -173,6 +174,10 @@ def to_ranks(model: Model) -> dict[bytes, int]:
     _refuse_beginnings(model.specials, "tiktoken")
     special_ids = set(model.specials.values())
     ranks = {token: i for i, token in enumerate(model.tokens) if token and i not in special_ids}
+    if lacking := model.lacking_bytes:
+        raise UnsupportedError(
+            f"tiktoken needs a token for each byte; this tokenizer lacks {len(lacking)}, first 0x{lacking[0]:02X}"
+        )
     if not model.whole_words and (unreached := model.unreached()):
         i = unreached[0]
         raise UnsupportedError(

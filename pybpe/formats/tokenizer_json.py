@@ -68,10 +68,10 @@ def to_object(model: Model) -> JsonObject:
         "model": {
             "type": "BPE",
             "dropout": None,
-            "unk_token": None,
+            "unk_token": model.unknown.get("unk_token"),
             "continuing_subword_prefix": None,
             "end_of_word_suffix": None,
-            "fuse_unk": False,
+            "fuse_unk": model.unknown.get("fuse_unk", False),
             "byte_fallback": False,
             "ignore_merges": model.whole_words,
             "vocab": {name: i for i, name in enumerate(names) if name},
@@ -188,8 +188,15 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         whole_words="ignore_merges" in model and part(model, "ignore_merges", bool, name),
         visible=visible,
         template=template,
+        unknown=_read_unknown(model, name),
         **fields,
     )
+
+
+def _read_unknown(model: JsonObject, name: str) -> dict[str, object]:
+    """Model.unknown, without what says nothing."""
+    kinds = {"unk_token": str, "fuse_unk": bool}
+    return {key: part(model, key, kind, name) for key, kind in kinds.items() if model.get(key) not in (None, False)}
 
 
 def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
@@ -197,7 +204,6 @@ def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
         raise FormatError(f"{name}: the version of the format is {data['version']!r}; pybpe reads 1.0")
     if model.get("type", "BPE") != "BPE":
         raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe reads BPE only")
-    # unk_token and fuse_unk may be anything: a vocabulary with all bytes knows everything.
     for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not do")
