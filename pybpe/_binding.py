@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
 from . import errors
+from .arguments import shown
 
 try:
     from ._core import ffi, lib
@@ -111,9 +112,9 @@ def path_bytes(path: PathLike) -> bytes:
     try:
         encoded = os.fsencode(path)
     except (TypeError, UnicodeEncodeError) as error:  # a class whose path is none; surrogates that are no bytes
-        raise errors.ArgumentError(f"expected a path, not {path!r}: {error}") from None
+        raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
     if b"\0" in encoded:
-        raise errors.ArgumentError(f"a path cannot contain a NUL: {path!r}")
+        raise errors.ArgumentError(f"a path cannot contain a NUL: {shown(path)}")
     return encoded
 
 

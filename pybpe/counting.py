@@ -14,7 +14,7 @@ from . import _binding
 from .arguments import instance, whole_number
 from .formats import counts_file
 from .input_file import InputFile, known_total
-from .inputs import Piece, Range, Sample, Source, record_texts
+from .inputs import Piece, Range, Sample, Source, flat_texts, record_texts
 from .normalize import check_normalizer, normalize
 from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
@@ -109,7 +109,8 @@ class WordCounter:
         return doubts[0] if doubts else None
 
     def add_texts(self, texts: Iterable[Text], progress: bool | None = False, sample: Sample | None = None) -> None:
-        """Counts texts; each is one of its own."""
+        """Counts texts, or lists of them; each is one of its own."""
+        texts = flat_texts(texts)
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
         pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), self._cut))

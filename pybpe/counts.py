@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 from . import _binding
 from .arguments import instance, shown, whole_number
 from .counting import CountSettings, WordCounter
-from .errors import ArgumentError, FormatError, WorkerError
+from .errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from .formats import counts_file
 from .input_file import InputFile, known_total
 from .inputs import Range, Sample, corpus_files
@@ -223,7 +224,7 @@ def count_inputs(
     """`count_words` with checked settings."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
-    files = corpus_files(inputs, settings.encoding) if is_path_list(inputs) else None
+    files = _files_to_count(inputs, settings.encoding) if is_path_list(inputs) else None
     for file in files or ():
         if file.path.endswith(".parquet"):
             raise FormatError(f"{file.path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
@@ -250,6 +251,16 @@ def count_inputs(
         return Counts(counter.finish(), settings)
     finally:
         counter.close()
+
+
+def _files_to_count(inputs: Inputs, encoding: str | None) -> list[InputFile]:
+    try:
+        return corpus_files(inputs, encoding)
+    except FileMissingError as error:
+        name = str(error).rpartition(": cannot be opened")[0]
+        if re.search(r"\s", name) or not re.search(r"[./]", name):  # it may be meant as a text
+            raise FileMissingError(f"{error} (texts are not paths: in Python pass them as iter([...]))") from None
+        raise
 
 
 def _count_by_executor(

@@ -24,7 +24,7 @@ except ImportError:
 
 
 from . import _binding
-from .arguments import whole_number
+from .arguments import shown, whole_number
 from .corpus_folder import corpus_of_folder
 from .errors import ArgumentError, FormatError
 from .input_file import InputFile, refusal
@@ -55,12 +55,19 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     if path != STDIN and os.path.isdir(path):
         found, left_out = corpus_of_folder(path, outputs)
     elif path != STDIN and _is_glob(path):
-        found = sorted(name for name in glob.glob(path, recursive=True) if not os.path.isdir(name))
+        found = sorted(name for name in _glob(path) if not os.path.isdir(name))
     else:
         return [path], [], True
     if not found:
         raise ArgumentError(f"{path}: no file is there" + (" but tokens and tokenizers" if left_out else ""))
     return found, left_out, False
+
+
+def _glob(pattern: str) -> list[str]:
+    try:
+        return glob.glob(pattern, recursive=True)
+    except RecursionError:
+        raise ArgumentError(f"{shown(pattern)}: a pattern of too many folders") from None
 
 
 def _is_glob(path: str) -> bool:
@@ -290,6 +297,15 @@ class Limited:
 
 # ----------------------------------------------------------------------------------------------------
 # Samples
+
+
+def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
+    """The texts of an iterable, which may also hold lists of them, as Hugging Face's trainers take batches."""
+    for item in texts:
+        if isinstance(item, (list, tuple)):
+            yield from item
+        else:
+            yield item
 
 
 class Sample(NamedTuple):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from . import _binding
-from .arguments import instance
+from .arguments import instance, shown
 from .errors import ArgumentError, file_errors
 from .normalize import is_normalized
 from .pattern import Pattern
@@ -152,10 +152,29 @@ def path_list(inputs: Inputs) -> list[str]:
     instance("inputs", inputs, Iterable, "a path or a list of paths")
     if isinstance(inputs, (set, frozenset)):
         raise ArgumentError("inputs is a set: pass paths in a list")
-    paths = [_binding.path_text(path) for path in inputs]
+    paths = [_file_name(path) for path in inputs]
     if not paths:
         raise ArgumentError("inputs is empty: name at least one file")
     return paths
+
+
+def _file_name(path: _binding.PathLike) -> str:
+    """A path as a str. ArgumentError for what no file can be called: a text that was passed for a path."""
+    if isinstance(path, (list, tuple)):
+        raise ArgumentError("inputs has a list in it: pass paths in one list, and texts to train as iter([...])")
+    name = path if isinstance(path, str) else _binding.path_text(path)
+    if _is_no_name(name):
+        raise ArgumentError(
+            f"{shown(name)} is a text, and a path was expected: `train` and `count_words` take texts as iter([text]),"
+            " all other functions read files"
+        )
+    return _binding.path_text(path)
+
+
+def _is_no_name(name: str) -> bool:
+    """Whether no file has this name, and it is so long or has such characters that none was meant."""
+    longest = max(len(part.encode("utf-8", "surrogatepass")) for part in name.split("/"))
+    return (longest > 255 or len(name) > 4096 or bool(set(name) & set("\n\r"))) and not os.path.lexists(name)
 
 
 # ----------------------------------------------------------------------------------------------------

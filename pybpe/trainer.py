@@ -56,11 +56,11 @@ def train(
     """Trains a byte-level BPE tokenizer.
 
     Args:
-        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes). A path may
-            be a glob, a folder, which stands for all files in it, or "-", which is standard input. Each file or
-            text is one of its own: no word spans two. What is compressed (gzip, bzip2, xz, zstd) is
-            decompressed; of *.jsonl and *.ndjson each record is a text of its own, in which no special token is
-            recognised.
+        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or
+            of lists of texts. A path may be a glob, a folder, which stands for all files in it, or "-", which is
+            standard input. Each file or text is one of its own: no word spans two. What is compressed (gzip, bzip2,
+            xz, zstd) is decompressed; of *.jsonl and *.ndjson each record is a text of its own, in which no special
+            token is recognised.
         vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
             left that occurs `min_frequency` times.
         special_tokens: strings with ids of their own, never split, never learned from. `special_ids` decides the

@@ -43,8 +43,9 @@ def add_encode(commands: Any) -> None:
         commands,
         "encode",
         "text to ids",
-        "Writes the ids of a text as decimal numbers with spaces between, as a list with --json, or as a numpy\n"
-        "file if OUT ends in .npy. Bytes that are not UTF-8 are fine.",
+        "Writes the ids of a text as decimal numbers with spaces between, or as a list with --json. If OUT\n"
+        "ends in .npy it is a numpy file; if it ends in .bin, the ids alone, as uint16 or uint32, whichever the\n"
+        "vocabulary needs. Bytes that are not UTF-8 are fine.",
         "pybpe encode -t gpt2 --text 'Hello, world'\n"
         "echo 'Hello, world' | pybpe encode -t tok.json\n"
         "pybpe encode -t tok.json novel.txt -o ids.npy",
@@ -66,8 +67,10 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
 
 def _run_encode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
-    if args.output.endswith(".npy"):
-        _encode_to_npy(tokenizer, args)
+    if args.output.endswith((".npy", ".bin")):
+        if args.json:
+            raise ArgumentError(f"--json writes text, and {args.output} would hold binary ids: give it another ending")
+        _encode_to_array(tokenizer, args)
         return
     start, between, end = ("[", ", ", "]\n") if args.json else ("", " ", "\n")
     with Sink(args.output) as sink:
@@ -118,7 +121,8 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
             yield piece  # type: ignore[misc]  # memoryviews serve as bytes
 
 
-def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
+def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
+    """To a numpy file, or to the ids alone, little-endian."""
     from ..formats import npy
     from ..parallel import map_ordered
 
@@ -128,8 +132,11 @@ def _encode_to_npy(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     encode = partial(encoder.compact, specials=specials, typecode=typecode)
     arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
     with Sink(args.output) as sink:
-        sink.write(npy.header(sum(map(len, arrays)), id_bytes, sys.byteorder))
+        if args.output.endswith(".npy"):
+            sink.write(npy.header(sum(map(len, arrays)), id_bytes))
         for array in arrays:
+            if sys.byteorder == "big":
+                array.byteswap()
             sink.write(memoryview(array).cast("B"))
 
 
@@ -138,8 +145,9 @@ def add_decode(commands: Any) -> None:
         commands,
         "decode",
         "ids to text",
-        "Reads decimal ids with white space or commas between, a JSON list of them, a numpy file (*.npy), or a\n"
-        "llm.c shard, and writes the bytes that they stand for, exactly. (A terminal gets a line end after them.)",
+        "Reads decimal ids with white space or commas between, a JSON list of them, a numpy file (*.npy), a\n"
+        "llm.c shard, or a file of ids alone (*.bin, uint16 or uint32 by the vocabulary's size), and writes the bytes\n"
+        "that they stand for, exactly. (A terminal gets a line end after them.)",
         "pybpe decode -t gpt2 15496 11 995\n"
         "echo 15496 11 995 | pybpe decode -t gpt2\n"
         "pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
@@ -154,7 +162,7 @@ def add_decode(commands: Any) -> None:
 
 def _run_decode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
-    name, blocks = _ids(args.ids)
+    name, blocks = _ids(args.ids, tokenizer)
     position, last = 0, b""
     with Sink(args.output) as sink:
         for ids in blocks:
@@ -169,7 +177,7 @@ def _run_decode(args: argparse.Namespace) -> None:
             sink.write(b"\n")
 
 
-def _ids(given: list[str]) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
+def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
     """What is to be decoded, in blocks, and what errors call it: the ids themselves, or a file with ids."""
     are_ids = given and all(map(_IDS.fullmatch, given))
     if are_ids and (len(given) > 1 or not os.path.lexists(given[0])):
@@ -178,11 +186,11 @@ def _ids(given: list[str]) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any,
         bad = next(word for word in given if not _IDS.fullmatch(word))
         raise ArgumentError(f"{bad[:80]}: is not an id, and only one file can be decoded at a time")
     path = given[0] if given else "-"
-    return path, _read_ids(path)
+    return path, _read_ids(path, 2 if tokenizer.n_vocab <= 1 << 16 else 4)
 
 
-def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
-    """The ids of a file in blocks, in order."""
+def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
+    """The ids of a file in blocks, in order; `id_bytes` of those in a file of ids alone."""
     from ..formats import npy
 
     block = 1 << 20
@@ -205,8 +213,23 @@ def _read_ids(path: str) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
                 raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
             for at in range(0, len(array), block):
                 yield array[at : at + block]
+        elif path.endswith(".bin") and start.translate(_BLANKS, b"0123456789").strip():
+            yield from _raw_ids(start, stream, path, id_bytes, block)
         else:
             yield from _decimal_ids(start, stream, path, block)
+
+
+def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: int) -> Iterator[numpy.ndarray[Any, Any]]:
+    import numpy
+
+    data, offset = start, 0
+    while data:
+        if len(data) % id_bytes:
+            size = offset + len(data)
+            raise FormatError(f"{path}: {size} bytes are no whole number of uint{8 * id_bytes} ids", size)
+        yield numpy.frombuffer(data, f"<u{id_bytes}")
+        offset += len(data)
+        data = stream.read(block)
 
 
 def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Iterator[list[int]]:

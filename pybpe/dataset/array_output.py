@@ -1,4 +1,4 @@
-"""encode_files: a corpus as one array in a .npy file."""
+"""encode_files: a corpus as one array, in a .npy file or in a file of ids alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..locking import FOLDER, only_writer
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
 from .binarization import check_settings, run
+from .eot import KEEP
 from .staging import stage
 
 
@@ -21,7 +22,7 @@ def encode_files(
     inputs: Inputs,
     out: _binding.PathLike,
     *,
-    eot: str = "none",
+    eot: str = KEEP,
     dtype: str = "auto",
     documents: str = "auto",
     text_key: str = "text",
@@ -36,8 +37,11 @@ def encode_files(
     the same is called again.
 
     Args:
-        out: a .npy file. `numpy.load(out, mmap_mode="r")` opens it: shape (tokens,), uint16 or uint32.
-        eot: where <|endoftext|> goes: "none", "prepend" (before each document) or "append".
+        out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
+            file, which has the ids alone, little-endian: `numpy.fromfile(out, tok.dtype)` reads it.
+        eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
+            gives the text back; records follow one another. Else what is put between documents, whatever was there:
+            "none", or the tokenizer's end of text, "prepend" (before each) or "append" (after each).
         The other arguments are those of `binarize`.
 
     Returns:
@@ -48,15 +52,17 @@ def encode_files(
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     path = _binding.path_text(out)
-    if not path.endswith(".npy"):
-        raise ArgumentError(f"{path}: must end in .npy")
+    if not path.endswith((".npy", ".bin")):
+        raise ArgumentError(f"{path}: must end in .npy, or in .bin for the ids alone")
+    if eot == KEEP and documents in ("blank", "line"):
+        raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
     settings = check_settings(
         tok.n_vocab,
         tok.model.eot,
-        format="npy",
+        format="npy" if path.endswith(".npy") else "raw",
         splits=(1,),
         split_by="hash",
-        eot=eot,
+        eot="none" if eot == KEEP else eot,
         dtype=dtype,
         shard_tokens=1 << 62,
         min_shard_tokens=0,
@@ -65,6 +71,7 @@ def encode_files(
         text_key=text_key,
         encoding=encoding,
     )
+    settings["eot"] = eot
     given = path_list(inputs)
     folder = f"{path}.unfinished"
     with only_writer(folder, temporary=True):

@@ -23,7 +23,7 @@ from ..unpacking import without_ending
 from . import planning
 from .conversion import Conversion
 from .encoding import TaskEncoder
-from .eot import EOT_MODES
+from .eot import EOT_MODES, KEEP
 from .kinds import NAME_IT, Kinds, check_mark
 from .manifest import Manifest, check_name
 from .parquet_input import pyarrow_parquet
@@ -161,7 +161,7 @@ def run(
     check_mark(kinds, tok.special_tokens, staged.files)
     cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
     plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
-    encoder = TaskEncoder(tok, kinds, splits, settings["dtype"])
+    encoder = TaskEncoder(tok, kinds, splits, settings["dtype"], joins=settings["eot"] != KEEP)
     check_shares(plan, kinds, splits, settings["min_shard_tokens"])
     layout = _layout(tok, settings, folder, name, staged, hashed)
     description: dict[str, object] = {

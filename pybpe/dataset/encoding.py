@@ -50,12 +50,14 @@ class TaskEncoder:
         kinds: how documents are told apart.
         splits: the shares, for documents that are split by hash.
         dtype: "uint16" or "uint32", of the ids.
+        joins: whether documents get marks between them; else their ids follow one another.
     """
 
     tok: Tokenizer
     kinds: Kinds
     splits: tuple[float, ...]
     dtype: str
+    joins: bool = True
 
     def task_blocks(self, task: Task) -> Iterator[Block]:
         """The blocks of a task, in order."""
@@ -73,7 +75,8 @@ class TaskEncoder:
             return [self._segment(block, block.split, ids, len(block.data))]
         found = []
         for split, documents in divide(block, self.kinds, self.splits):
-            groups = [documents] if self.tok.eot_token is not None else [[document] for document in documents]
+            joins = self.joins and self.tok.eot_token is not None
+            groups = [documents] if joins else [[document] for document in documents]
             for group in groups:
                 size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
                 found.append(self._segment(block, split, self._encode(group, block.path), size))

@@ -12,13 +12,14 @@ from array import array
 from .. import _binding
 
 EOT_MODES = ("prepend", "append", "none")
+KEEP = "keep"  # of encode_files: the ids are those of the text, marks included
 
 
 class EotPlacer:
     """Places the marks of one split's stream.
 
     Args:
-        mode: one of EOT_MODES.
+        mode: one of EOT_MODES, or KEEP.
         eot: the id; None only if the texts hold none.
         is_open: whether the stream stands in a document: to go on where another placer stopped.
     """
@@ -38,7 +39,9 @@ class EotPlacer:
         Returns:
             The tokens, and where in them documents begin (at its mark, if a document has one before it), of type Q.
         """
-        if not marks and (self.is_open or not ids):  # nothing to do: most pieces of long documents
+        if (
+            self._mode == KEEP or not marks and (self.is_open or not ids)
+        ):  # nothing to do: most pieces of long documents
             return ids, array("Q")
         placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
         return placed, starts

@@ -38,6 +38,8 @@ class RowGroups:
         names = self._file.schema_arrow.names
         if text_key not in names:
             raise FormatError(f"{path}: no column {text_key!r}; there are {', '.join(names)}: name one as text_key")
+        if names.count(text_key) > 1:
+            raise FormatError(f"{path}: {names.count(text_key)} columns are called {text_key!r}: rename all but one")
         kind = str(self._file.schema_arrow.field(text_key).type)
         if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
             raise FormatError(f"{path}: the column {text_key!r} holds {kind}, expected string")

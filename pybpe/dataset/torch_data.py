@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, MissingExtraError
+from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..inputs import has_records, input_files, open_text
 from ..tokenizer import Tokenizer
 from .packing import PackedSequences
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import numpy
 
 _CHECKED_TOKENS = 1 << 20  # how many ids of a file are compared with the vocabulary
+_LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
 _LONGEST_PATTERN = 250  # characters; a longer string is text, whatever stars and question marks it has
 
 
@@ -53,8 +55,8 @@ class TokenDataset:
 
     Args:
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
-            of names, an array of ids; else the text itself. Files named *.bin and *.npy hold tokens and are
-            memory-mapped (see TokenStream); others hold text, which is encoded in memory, as one document
+            of names, an array of ids; else the text itself, unless it looks like the name of a file.
+            Files named *.bin and *.npy hold tokens and are memory-mapped (see TokenStream); others hold text, which is encoded in memory, as one document
             each: <|endoftext|> stands between two. For more text than memory, use `pybpe.binarize` first.
         tokenizer: what encodes the text. For token files it may be None; if it is given, their first million
             ids must be in its vocabulary.
@@ -83,9 +85,8 @@ class TokenDataset:
         if tokenizer is not None:
             _check_ids(self.packed.stream, tokenizer)
         if not len(self.packed):
-            hint = f"; there is no file {path_or_text!r}" if _looks_like_a_name(path_or_text) else ""
             raise ArgumentError(
-                f"{len(self.packed.stream)} tokens are too few for one window, which takes {max_length + 1}{hint}"
+                f"{len(self.packed.stream)} tokens are too few for one window, which takes {max_length + 1}"
             )
 
     def __len__(self) -> int:
@@ -195,6 +196,10 @@ def _tokens(source: Any, tokenizer: Tokenizer | None) -> Any:
     if hasattr(source, "dtype"):
         return source
     if isinstance(source, (str, bytes)) and not _names_files(source):
+        if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
+            raise FileMissingError(
+                f"{source}: there is no such file; to pass a text that looks like this, encode it first"
+            )
         return _need(tokenizer).encode_to_numpy(source)
     paths = input_files(source)
     are_tokens = {path.endswith((".bin", ".npy")) for path in paths}
@@ -210,10 +215,6 @@ def _names_files(source: str | bytes) -> bool:
     if os.path.exists(source):
         return True
     return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
-
-
-def _looks_like_a_name(source: object) -> bool:
-    return isinstance(source, str) and len(source) < 256 and not any(char.isspace() for char in source)
 
 
 def _need(tokenizer: Tokenizer | None) -> Tokenizer:

@@ -158,8 +158,8 @@ def test_encode_files_writes_one_array(tok: pybpe.Tokenizer, corpus: Path, tmp_p
         expected += tok.encode_ordinary(text) + mark
     assert ids.tolist() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "ids.npy", "novel.txt"]
-    with pytest.raises(pybpe.ArgumentError, match="must end in .npy"):
-        pybpe.encode_files(tok, corpus, tmp_path / "ids.bin")
+    with pytest.raises(pybpe.ArgumentError, match="must end in .npy, or in .bin"):
+        pybpe.encode_files(tok, corpus, tmp_path / "ids.txt")
 
 
 # ------------------------------------------------------------------------------------------------------

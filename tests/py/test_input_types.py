@@ -389,3 +389,98 @@ def test_tokenizers_counts_and_what_a_killed_run_left_are_not_read(tmp_path: Pat
         assert pybpe.train(data, vocab_size=300, checkpoint=data / "c") == pybpe.train(data, vocab_size=300)
         (data / "clean.jsonl").unlink()
         (data / "ids.npy").unlink()
+
+
+# ------------------------------------------------------------------------------------------------------
+# Texts where paths are expected, and the other way round
+
+
+def test_a_text_for_a_path_is_said_in_few_words(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    texts = [TEXT, "[a]*" * 5000, "*/" * 1500, "x" * 300, "two\nlines", "NUL\0"]
+    for text in texts:
+        for call in (
+            lambda text: pybpe.train(text, vocab_size=300),
+            lambda text: pybpe.train([text, "b"], vocab_size=300),
+            lambda text: pybpe.count_words(text),
+            lambda text: pybpe.binarize(tok, text, tmp_path / "out"),
+            lambda text: pybpe.prepare(text, tmp_path / "out", vocab_size=300),
+            lambda text: pybpe.encode_files(tok, [text], tmp_path / "out.npy"),
+            lambda text: pybpe.corpus.clean(text, tmp_path / "out.jsonl"),
+        ):
+            with pytest.raises(pybpe.ArgumentError) as error:
+                call(text)
+            assert len(str(error.value)) < 300
+    with pytest.raises(FileNotFoundError, match=r"hello world: .*pass them as iter\(\[\.\.\.\]\)"):
+        pybpe.train(["hello world", "hello you"], vocab_size=300)
+    with pytest.raises(FileNotFoundError, match=r"data\.txt: cannot be opened: No such file or directory$"):
+        pybpe.train("data.txt", vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="a list in it"):
+        pybpe.binarize(tok, [["a", "b"]], tmp_path / "out")
+
+
+def test_batches_of_texts_are_texts() -> None:
+    texts = ["one two", "two three", "three", "four four"]
+    expected = pybpe.count_words(iter(texts))
+    assert pybpe.count_words(iter([texts[:2], texts[2:]])) == expected
+    assert pybpe.count_words([texts[:3], tuple(texts[3:])]) == expected
+    assert pybpe.count_words((text for text in [texts[0], texts[1:]]), max_documents=4) == expected
+    sample = pybpe.count_words(iter([texts[:2], texts[2:]]), max_documents=3)
+    assert sample == pybpe.count_words(iter(texts[:3]))
+    assert pybpe.train(iter([texts]), vocab_size=262) == pybpe.train(iter(texts), vocab_size=262)
+
+
+# ------------------------------------------------------------------------------------------------------
+# encode_files and encode, by the name of the output
+
+
+def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybpe.dataset.planning.TASK_BYTES", 5000)
+    tok = small_tokenizer()
+    text = "<|endoftext|>" + TEXT.replace(". ", "<|endoftext|>") + "<|endoftext|><|endoftext|>\n<|pad|>x"
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    for inputs, expected in ((path, text), ([path, path], text * 2)):
+        count = pybpe.encode_files(tok, inputs, tmp_path / "ids.npy")
+        ids = numpy.load(tmp_path / "ids.npy")
+        assert len(ids) == count and tok.decode(ids) == expected
+        assert ids.tolist() == tok.encode(text) * (len(expected) // len(text))
+        assert pybpe.encode_files(tok, inputs, tmp_path / "ids.bin") == count
+        assert numpy.fromfile(tmp_path / "ids.bin", tok.dtype).tolist() == ids.tolist()
+    records = ["a b", "c<|endoftext|>", "d"]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": record}) + "\n" for record in records))
+    pybpe.encode_files(tok, tmp_path / "x.jsonl", tmp_path / "ids.npy")
+    assert numpy.load(tmp_path / "ids.npy").tolist() == [i for record in records for i in tok.encode_ordinary(record)]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ids.bin", "ids.npy", "x.jsonl", "x.txt"]
+    with pytest.raises(pybpe.ArgumentError, match="must end in .npy, or in .bin"):
+        pybpe.encode_files(tok, path, tmp_path / "ids.txt")
+    with pytest.raises(pybpe.ArgumentError, match="keeps texts whole"):
+        pybpe.encode_files(tok, path, tmp_path / "ids.npy", documents="line")
+
+
+def test_the_command_writes_what_the_name_says(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    tok = small_tokenizer()
+    tok.save(tmp_path / "tok.json")
+    (tmp_path / "x.txt").write_text(TEXT)
+    encode = ["encode", "-t", str(tmp_path / "tok.json"), str(tmp_path / "x.txt"), "-o"]
+    for name in ("ids.bin", "ids.npy", "ids.txt"):
+        assert main([*encode, str(tmp_path / name)]) == 0
+        assert main(["decode", "-t", str(tmp_path / "tok.json"), str(tmp_path / name)]) == 0
+        assert capfdbinary.readouterr().out.decode() == TEXT
+    pybpe.encode_files(tok, tmp_path / "x.txt", tmp_path / "same.bin")
+    assert (tmp_path / "same.bin").read_bytes() == (tmp_path / "ids.bin").read_bytes()
+    assert [int(word) for word in (tmp_path / "ids.txt").read_text().split()] == tok.encode(TEXT)
+    assert main([*encode, str(tmp_path / "ids.bin"), "--json"]) == 2
+    (tmp_path / "odd.bin").write_bytes(b"\x81\x00\x81")
+    assert main(["decode", "-t", str(tmp_path / "tok.json"), str(tmp_path / "odd.bin")]) == 2
+    assert b"3 bytes are no whole number of uint16" in capfdbinary.readouterr().err
+
+
+def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(pybpe.FormatError, match="2 columns are called 'text'"):
+        pybpe.binarize(small_tokenizer(), tmp_path / "x.parquet", tmp_path / "out")
