@@ -155,9 +155,14 @@ def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> It
 
 def records(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[dict[str, Any]]:
     """The same with all that the records hold; each has a string at `text_key`."""
+    return (record for record, _ in record_lines(lines, text_key, path, offset))
+
+
+def record_lines(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """The same with the line of each record."""
     for line in bytes(lines).split(b"\n"):
         if line and not line.isspace():
-            yield _record(line, text_key, path, offset)
+            yield _record(line, text_key, path, offset), line
         offset += len(line) + 1
 
 
@@ -165,12 +170,14 @@ def _loads(line: bytes) -> Any:
     try:
         return _fast_loads(line)
     except ValueError:  # orjson refuses some of what Python's own module takes: NaN, lone surrogates
-        return json.loads(line)
+        return json.loads(line.decode("utf-8-sig"))
 
 
 def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any]:
     try:
         record = _loads(line)
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 at byte {error.start} of it: if it is in another encoding, name that (--encoding)"
     except (ValueError, RecursionError) as error:
         problem = f"not JSON ({error})"
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,9 +9,10 @@ from ..dataset.kinds import RECORDS, Kinds
 from ..dataset.planning import Cutting, Plan, Task
 from ..dataset.reading import Block, blocks
 from ..input_file import InputFile
-from ..inputs import records
+from ..inputs import record_lines
 from ..pretokenize import utf8
 from ..text_encoding import doubt_of
+from .raw_json import raw_fields
 
 BATCH_CHARACTERS = 1 << 17  # arrays of so many characters fit into the cache of a CPU
 
@@ -22,7 +22,8 @@ class Document(NamedTuple):
 
     Attributes:
         text: what it says.
-        fields: the JSON record that it comes from, with the text; only the text if it comes from elsewhere.
+        fields: those of the JSON record that it comes from, as they are spelled there (see raw_json.py); only the text
+            if there are no others.
     """
 
     text: str
@@ -58,21 +59,13 @@ def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[
 def _documents(block: Block, kinds: Kinds) -> Iterator[Document]:
     key = kinds.text_key
     if not isinstance(block.data, list) and kinds.kind(block.path) == "jsonl":
-        for record in records(block.data, key, block.path, block.start):
+        for record, line in record_lines(block.data, key, block.path, block.start):
             if record[key]:
                 text = utf8(record[key]).decode()
-                yield Document(text, record)
+                yield Document(text, raw_fields(line) if len(record) > 1 else {key: text})
         return
     data = block.data
     for document in data if isinstance(data, list) else kinds.divide(data, block.path, block.start):
         if document:
             text = document.decode("utf-8", "replace")
             yield Document(text, {key: text})
-
-
-def json_line(fields: dict[str, Any]) -> bytes:
-    """A record as a JSON line, without its end."""
-    try:
-        return json.dumps(fields, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can hold
-        return json.dumps(fields).encode()

@@ -21,7 +21,8 @@ from .language import detect_language
 from .minhash import signatures
 from .paragraphs import paragraph_digests
 from .pii import find_pii, replace_pii
-from .reading import Document, batches, json_line
+from .raw_json import json_line
+from .reading import Document, batches
 from .spool import pack
 from .tally import Tally
 from .units import Units

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from ..folders import give_name
 from ..pretokenize import utf8
@@ -11,7 +12,7 @@ from .decisions import EXACT, Decisions
 from .duplicates import DIGEST_BYTES
 from .output import LineWriter
 from .paragraphs import without_paragraphs
-from .reading import json_line
+from .raw_json import json_line, raw_fields
 from .spool import Result, Spool
 from .tally import Tally
 from .work import Work, integers
@@ -56,8 +57,8 @@ class _Writing:
             repeated = self._decisions.repeated_paragraphs(self._paragraph, int(paragraphs))
             self._paragraph += int(paragraphs)
             if repeated:
-                fields = json.loads(line)
-                text = fields[self._text_key] = self._without(fields[self._text_key], repeated)
+                text = self._without(json.loads(line)[self._text_key], repeated)
+                fields: dict[str, Any] = {**raw_fields(line), self._text_key: text}
                 line, chars, size = json_line(fields), len(text), len(utf8(text))
                 reason = None if text.strip() else "paragraphs"
         if reason is not None:

@@ -57,7 +57,8 @@ class TokenDataset:
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
             of names, an array of ids; else the text itself, unless it looks like the name of a file.
             Files named *.bin and *.npy hold tokens and are memory-mapped (see TokenStream); others hold text, which
-            is encoded in memory, as one document each: <|endoftext|> stands between two. For more text than memory, use `pybpe.binarize` first.
+            is encoded in memory, as one document each: <|endoftext|> stands between two. For more text than memory, use
+            `pybpe.binarize` first.
         tokenizer: what encodes the text. For token files it may be None; if it is given, their first million
             ids must be in its vocabulary.
         max_length: tokens of a window.

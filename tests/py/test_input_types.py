@@ -484,3 +484,53 @@ def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(pybpe.FormatError, match="2 columns are called 'text'"):
         pybpe.binarize(small_tokenizer(), tmp_path / "x.parquet", tmp_path / "out")
+
+
+# ------------------------------------------------------------------------------------------------------
+# Fields of records that pass through
+
+
+def random_json(rng: random.Random, depth: int) -> str:
+    """A JSON value, spelled in ways that a parser loses."""
+    kinds = ["18446744073709551616", "-" + "9" * 40, "1e400", "0.10", "1E5", "1.00000000000000000000001", "-0", "true"]
+    kinds += ["null", '"\\u00e9\\ud83d\\ude00\\/"', '"\\ud800"', '"],}{[\\"\\\\"', '""', '"a,b : c"', "NaN", "3.14"]
+    choice = rng.randrange(len(kinds) + (6 if depth else 0))
+    if choice < len(kinds):
+        return kinds[choice]
+    space = rng.choice(["", " ", "\t"])
+    parts = [random_json(rng, depth - 1) for _ in range(rng.randrange(4))]
+    if choice % 2:
+        return f"[{space}" + f"{space},{space}".join(parts) + f"{space}]"
+    return "{" + ",".join(f'{space}"k{i}"{space}:{space}{part}' for i, part in enumerate(parts)) + space + "}"
+
+
+def test_fields_that_pass_through_stay_exactly_what_they_were(tmp_path: Path) -> None:
+    rng = random.Random(11)
+    lines, spelled = [], []
+    for number in range(400):
+        values = {f"f{i}": random_json(rng, 3) for i in range(rng.randrange(5))}
+        members = [f'"{key}": {value}' for key, value in values.items()]
+        members.insert(
+            rng.randrange(len(members) + 1), f'"text" :"text {number}\\n\\nthe same paragraph, long enough to count"'
+        )
+        lines.append(" {" + ", ".join(members) + "}\t")
+        spelled.append(values)
+    lines[7] = '{"text": "text 7", "deep": ' + "[" * 900 + "]" * 900 + "}"
+    spelled[7] = {"deep": "[" * 900 + "]" * 900}
+    (tmp_path / "x.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    for options in ({}, {"dedup_paragraphs": True}, {"normalizer": "NFC", "languages": ()}):
+        pybpe.corpus.clean(tmp_path / "x.jsonl", tmp_path / "out.jsonl", workers=1, **options)  # type: ignore[arg-type]
+        found = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(found) == len(lines)
+        for line, values in zip(found, spelled):
+            for key, value in values.items():
+                assert f'"{key}": {value}' in line
+            json.loads(line)
+
+
+def test_records_in_another_encoding_say_so(tmp_path: Path) -> None:
+    for encoding in ("cp1252", "utf-16"):
+        (tmp_path / "x.jsonl").write_text('{"text": "é"}\n', encoding=encoding)
+        with pytest.raises(pybpe.FormatError, match="--encoding"):
+            pybpe.count_words(tmp_path / "x.jsonl")
+        assert pybpe.count_words(tmp_path / "x.jsonl", encoding=encoding).to_dict() == {"é".encode(): 1}
