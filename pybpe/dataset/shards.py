@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import file_errors
+from ..folders import give_name
 from .equal_shards import check_least, check_most, cut_shards, shard_sizes
 from .manifest import ShardRecord, record_shard
 from .writers import FORMATS
@@ -38,7 +39,7 @@ class SplitWriter:
         self._min_tokens = min_tokens
         self._tokens = 0
         with self._errors():
-            self._stream = open(self._temporary_path(0), "wb")
+            self._stream = open(self._spooled_path(0), "wb")
             self._stream.write(self._header(0))
         self.records: list[ShardRecord] = []
 
@@ -61,8 +62,8 @@ class SplitWriter:
             self._stream.seek(0)
             self._stream.write(self._header(sizes[0]))
             self._stream.close()
-        for _ in cut_shards(self._temporary_path, self._header, self._id_bytes, sizes):
-            pass
+        for index in cut_shards(self._spooled_path, self._header, self._id_bytes, sizes):
+            give_name(self._spooled_path(index), self._temporary_path(index))
         self.records = [record_shard(self._temporary_path(index), size) for index, size in enumerate(sizes)]
 
     def discard(self) -> None:
@@ -83,6 +84,9 @@ class SplitWriter:
 
     def _shard_path(self, index: int) -> str:
         return self._path.format(index)
+
+    def _spooled_path(self, index: int) -> str:
+        return self._temporary_path(index) + ".tmp"
 
     def _temporary_path(self, index: int) -> str:
         return os.path.join(self._folder, os.path.basename(self._shard_path(index)))

@@ -170,7 +170,7 @@ def try_deaths(trial: Trial, every: int, counts: Counter[str]) -> list[str]:
             counts[action.name] += 1
             wrong += [f"{where}: torn: {file}" for file in trial.torn()]
             for file in trial.left_behind():
-                if not file.endswith(".tmp"):
+                if not file.endswith((".tmp", ".lock")):  # the next run takes both over
                     wrong.append(f"{where}: left behind: {file}")
                 (trial.out / file).unlink()
             wrong += [f"{where}: {problem}" for problem in filter(None, [trial.again()])]
