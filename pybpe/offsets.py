@@ -7,7 +7,10 @@ too, so the spans of two neighbours may share one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy
 
 Span = tuple[int, int]
 
@@ -26,31 +29,50 @@ class EncodingWithOffsets(NamedTuple):
     char_spans: list[Span]
 
 
-def byte_spans(lengths: Sequence[int]) -> list[Span]:
-    """The spans of tokens of these lengths."""
-    spans = []
-    end = 0
-    for length in lengths:
-        start, end = end, end + length
-        spans.append((start, end))
-    return spans
+_STEP = 1 << 16  # tokens that are worked on at once: milliseconds, so long Ctrl-C must wait
 
 
-def char_spans(data: bytes, spans: Sequence[Span]) -> list[Span]:
-    """The characters that each span of bytes touches. A continuation byte belongs to the character before
-    it; in text that is not UTF-8, this is the count of lead and single bytes."""
-    starts = []  # starts[i]: characters that begin before byte i
-    count = 0
-    for byte in data:
-        starts.append(count)
-        count += not 0x80 <= byte < 0xC0
-    starts.append(count)
-    return [(starts[a] - _is_inside(data, a), starts[b]) if b > a else (starts[a], starts[a]) for a, b in spans]
+def spans(
+    ids: Sequence[int], token_offsets: numpy.ndarray[Any, Any], data: bytes | memoryview
+) -> tuple[list[Span], list[Span]]:
+    """The spans of ids in bytes and in characters.
+
+    A continuation byte belongs to the character before it. In text that is not UTF-8 this counts lead and single bytes.
+
+    Args:
+        ids: of `data`.
+        token_offsets: where the tokens of id 0, 1, ... begin if all are laid end to end, and where the last one ends.
+        data: what the ids spell.
+    """
+    import numpy
+
+    text = numpy.frombuffer(data, dtype=numpy.uint8)
+    byte_spans: list[Span] = []
+    char_spans: list[Span] = []
+    start = characters = 0  # where a step begins, and how many characters begin before it
+    for first in range(0, len(ids), _STEP):
+        numbers = numpy.array(ids[first : first + _STEP], dtype=numpy.int64)
+        lengths = token_offsets[numbers + 1] - token_offsets[numbers]
+        bounds = numpy.concatenate(([0], numpy.cumsum(lengths, dtype=numpy.int64)))
+        is_first = (text[start : start + bounds[-1]] & 0xC0) != 0x80
+        step = _between(bounds + start)
+        byte_spans += step
+        if characters < start or not is_first.all():  # else bytes are characters so far
+            before = numpy.concatenate(([characters], characters + numpy.cumsum(is_first, dtype=numpy.int64)))
+            step = _between(before[bounds])
+            for i in numpy.flatnonzero(~is_first[bounds[:-1]]).tolist():  # it begins inside a character
+                step[i] = (max(0, step[i][0] - 1), step[i][1])
+            characters = int(before[-1])
+        else:
+            characters += len(is_first)
+        char_spans += step
+        start += int(bounds[-1])
+    return byte_spans, char_spans
 
 
-def _is_inside(data: bytes, at: int) -> int:
-    """1 if a byte goes on with a character, else 0."""
-    return 1 if at > 0 and 0x80 <= data[at] < 0xC0 else 0
+def _between(bounds: numpy.ndarray[Any, Any]) -> list[Span]:
+    places = bounds.tolist()
+    return list(zip(places, places[1:]))
 
 
 def char_starts(tokens: Sequence[bytes]) -> list[int]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import CancelledError, Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from .arguments import whole_number
 from .errors import WorkerError
@@ -36,7 +38,8 @@ def map_ordered(
     """Yields function(item) for each item, in order, computed by `workers` threads.
 
     A function that loops in Python for longer than milliseconds calls `end_if_unwanted` in between. An exception of
-    `function` or of `items` is raised here, after the threads have stopped.
+    `function` or of `items` is raised here after the threads have stopped. A thread that does not stop within a second,
+    since a regular expression backtracks, is left alone: it ends after its match, or with the process.
 
     Raises:
         WorkerError: the system has no more threads.
@@ -45,18 +48,12 @@ def map_ordered(
     if count == 1:
         yield from map(function, items)
         return
-    pool = ThreadPoolExecutor(count, thread_name_prefix="pybpe")
+    threads = _Threads(count)
     pending: deque[Future[Result]] = deque()
-    stop = threading.Event()
-
-    def work(item: Item) -> Result:
-        _thread.stop = stop
-        return function(item)
-
     try:
         for item in items:
             try:
-                pending.append(pool.submit(work, item))
+                pending.append(threads.submit(function, item))
             except RuntimeError as error:  # no memory or no number for a thread is left, or Python ends
                 raise WorkerError(f"{error}: take fewer workers than {count}") from None
             if len(pending) > 2 * count:
@@ -64,8 +61,52 @@ def map_ordered(
         while pending:
             yield pending.popleft().result()
     finally:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        threads.stop()
+
+
+class _Threads:
+    """Up to `count` threads that take tasks in order. They are daemons, for which Python does not wait at its end."""
+
+    _PATIENCE = 1.0  # seconds that tasks may go on for when nobody wants their results
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads: list[threading.Thread] = []
+        self._tasks: SimpleQueue[tuple[Future[Any], Callable[..., Any], Any] | None] = SimpleQueue()
+        self._unwanted = threading.Event()
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        """function(item), by one of the threads. RuntimeError if the system has no more of them."""
+        if len(self._threads) < self._count:
+            thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        outcome: Future[Result] = Future()
+        self._tasks.put((outcome, function, item))
+        return outcome
+
+    def _work(self) -> None:
+        _thread.stop = self._unwanted
+        while (task := self._tasks.get()) is not None and not self._unwanted.is_set():
+            _finish(*task)
+            del task  # the result belongs to who waits for it, and is large
+
+    def stop(self) -> None:
+        """Ends the threads, each after the task at hand."""
+        self._unwanted.set()
+        for _ in self._threads:
+            self._tasks.put(None)
+        deadline = time.monotonic() + self._PATIENCE
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _finish(outcome: Future[Result], function: Callable[..., Result], *args: object) -> None:
+    """Sets the outcome to what function(*args) returns or raises."""
+    try:
+        outcome.set_result(function(*args))
+    except BaseException as error:
+        outcome.set_exception(error)
 
 
 def end_if_unwanted() -> None:
@@ -79,15 +120,8 @@ def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
     """function(*args), by a thread of its own. Ctrl-C ends the wait for it at once, however long a call into
     C takes; the thread then ends by itself, or with the process."""
     outcome: Future[Result] = Future()
-
-    def work() -> None:
-        try:
-            outcome.set_result(function(*args))
-        except BaseException as error:
-            outcome.set_exception(error)
-
     # A daemon: Python waits at its end for all other threads.
-    thread = threading.Thread(target=work, name="pybpe", daemon=True)
+    thread = threading.Thread(target=_finish, args=(outcome, function, *args), name="pybpe", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # no memory or no number for a thread is left, or Python ends: then Ctrl-C must wait

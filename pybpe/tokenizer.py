@@ -405,14 +405,15 @@ class Tokenizer(metaclass=Answering):
         >>> tokenizer.encode_with_offsets("né").char_spans
         [(0, 1), (1, 2), (1, 2)]
         """
+        import numpy
+
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         if any(alias.encode() in bytes(utf8(text)) for alias in self._model.aliases):
             refuse_aliases(self._model, "a list of places")
         ids = self._encoder.encode(text, specials)
-        spans = offsets.byte_spans([len(self._model.tokens[i]) for i in ids])
-        return offsets.EncodingWithOffsets(
-            ids, spans, offsets.char_spans(self._encoder.normalized(text, specials), spans)
-        )
+        token_offsets = numpy.frombuffer(self._vocab.packed()[1], dtype=numpy.uint64)
+        spelled = self._encoder.normalized(text, specials)
+        return offsets.EncodingWithOffsets(ids, *offsets.spans(ids, token_offsets, spelled))
 
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()

@@ -79,6 +79,44 @@ def test_workers_end_with_the_call(program: str) -> None:
     assert (result.stdout, result.returncode) == ("interrupted 1\n", 0), result.stderr
 
 
+BACKTRACKING = """
+import os, signal, sys, threading
+import pybpe
+from pybpe import pattern
+
+text, slow = "a" * 60 + "!b", r"(?:a|aa|b?a)+c|."
+begun = threading.Semaphore(0)
+inner = pattern.Pattern.word_ends
+
+def word_ends(self, data):
+    begun.release()
+    return inner(self, data)
+
+def interrupt():
+    begun.acquire()
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+pattern.Pattern.word_ends = word_ends
+try:
+    if sys.argv[1] == "train":
+        pybpe.train(iter([text] * 3), vocab_size=300, pattern=slow, workers=2, progress=False)
+    else:
+        tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], pattern=slow)
+        tok.encode_batch([text] * 3, num_threads=2)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("operation", ["train", "encode"])
+def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> None:
+    """No thread of Python can be stopped within a match: so the call does not wait for it, nor does Python's end."""
+    command = [sys.executable, "-c", BACKTRACKING, operation]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
+
+
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     """It goes to the processes that work for the command too: none of them complains, and no file is left."""
     lines = (" ".join(f"{i * k % 9973:x}" for k in range(1, 31)) for i in range(100_000))

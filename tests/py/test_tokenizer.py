@@ -4,6 +4,7 @@ import pickle
 import random
 import threading
 from collections import Counter
+from itertools import accumulate
 
 import numpy
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 
 import pybpe
+from pybpe import offsets
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
@@ -228,6 +230,20 @@ def test_offsets_cover_the_text(small: pybpe.Tokenizer) -> None:
         assert all(small.token_bytes(i) == data[a:b] for i, (a, b) in zip(ids, byte_spans))
         chars = [i for i, char in enumerate(text) for _ in char.encode()]  # byte -> its character
         assert char_spans == [(chars[a], chars[b - 1] + 1) for a, b in byte_spans]
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 16])
+def test_offsets_equal_their_definition(small: pybpe.Tokenizer, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """In texts of every kind, and in bytes that are not UTF-8: each lead or single byte counts as a character."""
+    monkeypatch.setattr(offsets, "_STEP", step)
+    texts = [mixed().encode()[3000:4000], chinese().encode()[:500], b"plain " * 9 + "é".encode() + b" plain" * 9]
+    for data in [*texts, b"", b"\x80\x80a\xff", random_bytes(500, 1), *(t[1:-1] for t in texts)]:
+        ids, byte_spans, char_spans = small.encode_with_offsets(data)
+        ends = list(accumulate(len(small.token_bytes(i)) for i in ids))
+        assert byte_spans == list(zip([0, *ends], ends))
+        counts = [0, *accumulate(not 0x80 <= byte < 0xC0 for byte in data)]  # characters that begin before each byte
+        firsts = [max(0, counts[a] - (0x80 <= data[a] < 0xC0)) for a, _ in byte_spans]
+        assert char_spans == [(first, counts[b]) for first, (_, b) in zip(firsts, byte_spans)]
 
 
 def test_decoding_with_offsets_equals_tiktoken(gpt2: pybpe.Tokenizer, reference: tiktoken.Encoding) -> None:
