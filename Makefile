@@ -8,6 +8,7 @@
 # make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
+# make llmc-verdicts  whether what `pybpe llmc check` says of llm.c is true: runs llm.c on faulty files; LLMC=path
 # make install-llmc | uninstall-llmc  the drop-in headers, in a checkout of llm.c: LLMC=path
 # make release-check  sdist, and the wheel from it, as users get them: contents, metadata, stable ABI, a use
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
@@ -38,7 +39,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] test
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
-.PHONY: fuzz fuzz-python faults soak amalgamation install-llmc uninstall-llmc release-check
+.PHONY: fuzz fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -123,6 +124,9 @@ llmc-test: $(LLMC_WALKS)
 build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a
 	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
 	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS) -lstdc++
+
+llmc-verdicts: all
+	LLMC='$(LLMC)' $(VENV)/python tests/llmc_verdicts.py
 
 # Fuzzing. Each target starts from its seeds and its findings; replay runs just those, with gcc's sanitizers. The
 # settings of a target are those of OSS-Fuzz: fuzz_NAME.options, which names the dictionary.

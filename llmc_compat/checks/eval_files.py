@@ -38,7 +38,7 @@ def _header_faults(path: str, facts: EvalFacts) -> Iterator[Finding]:
     if stated < longest - 6:
         yield Finding(path, fault, "overflows its buffer with -h 1", REMEDY)
     elif stated != longest:
-        yield Finding(path, fault, f"asks for a T of {facts.min_T} or more with -h 1", REMEDY, WARNING)
+        yield Finding(path, fault, f"aborts with -h 1 if T is below {facts.min_T}", REMEDY, WARNING)
     if facts.rest_bytes:
         fault = f"{facts.rest_bytes} bytes follow the {facts.examples} examples of its header"
         yield Finding(path, fault, "never reads them", REMEDY, WARNING)

@@ -33,7 +33,7 @@ _SIZES = {  # what the CPU does if one is 0 or negative
     "max_seq_len": "takes other weights for positions, and trains on nonsense, or aborts",
     "vocab_size": "aborts at the first id or sample",
     "num_layers": "trains on nonsense without layers, or crashes",
-    "num_heads": "crashes",
+    "num_heads": "crashes or trains on nonsense",
     "channels": "trains on nonsense, or aborts",
     "padded_vocab_size": "computes a loss of nan and aborts, or trains on nonsense",
 }
@@ -235,7 +235,7 @@ def _rows_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
 def _context_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
     T = run.batch.T
     if T > facts.maxT:
-        effect = "takes other weights for positions on the CPU, and aborts on CUDA"
+        effect = "takes other weights for positions on the CPU and trains on nonsense, and aborts on CUDA"
         remedy = f"use -t {facts.maxT}, or a longer --context"
         yield Finding(path, f"maxT is {facts.maxT}, and T {T}", effect, remedy)
 

@@ -123,4 +123,6 @@ def _damage_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
     except Error as error:
         if facts.is_complete:
             fault = str(error).removeprefix(f"{path}: ")
-            yield Finding(path, fault, "reads its tokens all the same", "save it again with pybpe")
+            yield Finding(
+                path, fault, "reads its tokens all the same, and prints samples with them", "save it again with pybpe"
+            )

@@ -285,7 +285,7 @@ def long_example(work: Path) -> None:
 # ------------------------------------------------------------------------------------------------------
 # The table
 
-ABORTS, NONSENSE, SAME, HANGS = "aborts", "nonsense", "same", "hangs"
+ABORTS, NONSENSE, SAME, HANGS, RUNS = "aborts", "nonsense", "same", "hangs", "runs"
 LOST = "is missing"
 
 
@@ -297,7 +297,7 @@ class Row(NamedTuple):
         file: that check names.
         fault, effect, remedy: regular expressions for what it says.
         cpu: what train_gpt2 does when it is started in the folder: "aborts", "hangs"; "nonsense": runs to the end with
-            other losses than in the sound folder, or other samples; "same": with the same.
+            other losses than in the sound folder, or other samples; "same": with the same; "runs": with either.
         severity: "error", "warning", or "none" if check is to find nothing.
     """
 
@@ -516,7 +516,7 @@ MODEL_FAULTS = {
         "C is 6, not a multiple of 4",
         "on CUDA, and aborts",
         "--channels",
-        NONSENSE,
+        RUNS,
         "warning",
     ),
     "padding in use": Row(
@@ -657,7 +657,7 @@ SHARD_FAULTS = {
         "is the id 0, which no train shard has",
         "has not seen",
         "prepend",
-        NONSENSE,
+        RUNS,
         "warning",
     ),
     "a token changed": Row(
@@ -742,7 +742,13 @@ CUDA_FAULTS = {
     "eval buffer -1": Row(patch(EVALS, 12, -1), EVALS, "longest example has -1 bytes", "^aborts", "llmc eval", SAME),
     "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "the header says 8", "overflows its buffer", "llmc eval", SAME),
     "eval buffer too large": Row(
-        patch(EVALS, 12, 200), EVALS, "the header says 200", "asks for a T of 21", "llmc eval", SAME, "warning"
+        patch(EVALS, 12, 200),
+        EVALS,
+        "the header says 200",
+        "^aborts with -h 1 if T is below 21",
+        "llmc eval",
+        SAME,
+        "warning",
     ),
     "eval delimiter": Row(
         patch(EVALS, HEADER, 1, size=2), EVALS, "example 0 is cut off or damaged", "^aborts", "", SAME

@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy
 import pytest
 from llmc_faults import (
+    ABORTS,
     CPU_TRAIN,
     CPU_VAL,
     EVALS,
     FAULTS,
+    HANGS,
     MODEL,
     STORIES_TRAIN,
     STORIES_VAL,
@@ -70,6 +72,7 @@ def test_each_fault_is_found(work: Path, name: str) -> None:
     if row.severity == "none":
         assert findings == []
         return
+    assert row.cpu not in (ABORTS, HANGS) or any(finding.is_error for finding in findings)
     matching = [
         finding
         for finding in findings
@@ -297,3 +300,13 @@ def test_exit_codes_and_output(work: Path) -> None:
     for bad in (work / "none", work / "README.md"):
         result = run(bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1
+
+
+def test_the_page_names_faults_that_are_tried() -> None:
+    """docs/llmc-check.md says of each condition which test makes it."""
+    page = (Path(__file__).parents[2] / "docs" / "llmc-check.md").read_text("utf-8")
+    rows = [row.replace(r"\|", "") for row in page.splitlines() if re.match(r"\| (?!---|line|place|condition)", row)]
+    named = [re.findall(r'"([^"]+)"|\b(test_\w+)', row.split("|")[-2]) for row in rows]
+    assert len(rows) > 60 and all(named)
+    assert {name for found in named for name, _ in found if name} <= set(FAULTS)
+    assert {test for found in named for _, test in found if test} <= set(globals())
