@@ -18,7 +18,7 @@ from pybpe.errors import ArgumentError, Error
 
 from . import evals
 from .batch import Batch
-from .checks import eval_files, models, shards, tokenizers
+from .checks import eval_files, models, shards, states, tokenizers
 from .checks.files import Files, Found, find_files
 from .checks.finding import Finding, Run
 from .checks.manifests import known_splits, manifest_faults, read_manifests
@@ -61,16 +61,19 @@ class _Facts:
     models: dict[str, models.ModelFacts]
     shards: dict[str, shards.ShardFacts]
     evals: dict[str, evals.EvalFacts]
+    states: dict[str, states.StateFacts]
 
 
 def _read_all(files: Files, findings: list[Finding]) -> _Facts:
     toks = _read(files.tokenizers, tokenizers.read_tokenizer, tokenizers.REMEDY, findings)
     ends = {facts.eot for facts in toks.values()}
+    others = _read(files.others, states.read_state, states.REMEDY, findings)
     return _Facts(
         toks,
         _read(files.models, models.read_model, models.REMEDY, findings),
         _read(files.shards, lambda path: shards.read_shard_facts(path, ends), shards.REMEDY, findings),
         _read(files.evals, evals.eval_facts, eval_files.REMEDY, findings),
+        {path: state for path, state in others.items() if state is not None},
     )
 
 
@@ -107,6 +110,7 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
     yield from place_faults(found)
     yield from split_faults(found, facts.shards, known_splits(manifests, facts.shards))
     yield from folder_faults(found, facts.tokenizers, facts.models, run)
+    yield from states.state_faults(facts.states, facts.models, found.folders, run)
 
 
 def _eval_batch(facts: evals.EvalFacts, known: dict[str, models.ModelFacts]) -> Batch:

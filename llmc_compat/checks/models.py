@@ -100,7 +100,7 @@ class ModelFacts:
     @property
     def expected_size(self) -> int:
         """Of the file, for these sizes."""
-        return HEADER_BYTES + ITEM_BYTES[self.dtype] * sum(map(prod, tensor_shapes(self.sizes).values()))
+        return HEADER_BYTES + ITEM_BYTES[self.dtype] * weight_count(self.sizes)
 
     @property
     def is_possible(self) -> bool:
@@ -112,6 +112,11 @@ def tensor_shapes(sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     """The tensors of a checkpoint with these sizes, whether they fit together or not."""
     plain = GPT2Config(1, 1, sizes["max_seq_len"], sizes["num_layers"], 1, sizes["channels"]).tensor_shapes()
     return {**plain, "wte": (sizes["padded_vocab_size"], sizes["channels"])}
+
+
+def weight_count(sizes: dict[str, int]) -> int:
+    """What llm.c prints as num_parameters."""
+    return sum(map(prod, tensor_shapes(sizes).values()))
 
 
 def read_model(path: str) -> ModelFacts:
@@ -326,6 +331,5 @@ def _cannot_be_shared(facts: ModelFacts, processes: int) -> bool:
     """With -z 1 each tensor of a layer is cut into equal parts, unless all weights together cannot be."""
     layers = facts.sizes["num_layers"]
     shapes = tensor_shapes(facts.sizes)
-    total = sum(map(prod, shapes.values()))
     parts = (prod(s) // (1 if name in ("wte", "wpe", "lnfw", "lnfb") else layers) for name, s in shapes.items())
-    return total % processes == 0 and any(part % processes for part in parts)
+    return weight_count(facts.sizes) % processes == 0 and any(part % processes for part in parts)

@@ -32,6 +32,7 @@ EVALS, MASK, TALKS = "evals.bin", "chat/chat_train_000000.mask", "chat/chat_trai
 CPU_TRAIN, CPU_VAL = (f"dev/data/tinyshakespeare/tiny_shakespeare_{split}.bin" for split in ("train", "val"))
 STORIES_TRAIN, STORIES_VAL = (f"dev/data/tinystories/TinyStories_{split}.bin" for split in ("train", "val"))
 EVAL_PLACE = "dev/data/hellaswag/hellaswag_val.bin"
+LOG_MODEL, LOG_STATE = "log/model_00000020.bin", "log/state_00000020_00001.bin"
 V, VP, C = 400, 512, 8
 HEADER = 1024
 
@@ -275,6 +276,19 @@ def rename_shards(work: Path) -> None:
     for old, new in (("000000", "2"), ("000001", "10")):
         shutil.copy(work / TRAIN, work / f"data/row_{old}.bin")
         (work / f"data/row_{old}.bin").rename(work / f"data/row_{new}.bin")
+
+
+def log_folder(work: Path) -> None:
+    """What llm.c's CUDA trainer saves at step 20, with two processes."""
+    (work / "log").mkdir()
+    shutil.copy(work / MODEL, work / LOG_MODEL)
+    (work / "log/DONE_00000020").touch()
+    (work / "log/DONE_00000010").touch()
+    for rank in range(2):
+        header = numpy.zeros(256, "<i4")
+        header[:6], header[10] = (20240527, 1, 2, rank, 1, 1), 20
+        rest = bytes(3 * 4 * parameters() + 8 + 4 + 8 + 4 * 100 + 2520)
+        (work / f"log/state_00000020_0000{rank}.bin").write_bytes(header.tobytes() + rest)
 
 
 def long_example(work: Path) -> None:
@@ -770,6 +784,20 @@ CUDA_FAULTS = {
         "^aborts with -h 1",
         "",
         SAME,
+    ),
+    "no state": Row(steps(log_folder, remove(LOG_STATE)), LOG_STATE, LOST, "^aborts .* -y 1", "earlier step", SAME),
+    "no model of the step": Row(steps(log_folder, remove(LOG_MODEL)), LOG_MODEL, LOST, "^aborts", "DONE file", SAME),
+    "state in its header": Row(
+        steps(log_folder, cut(LOG_STATE, 500)), LOG_STATE, "500 bytes are no state", "^aborts", "earlier step", SAME
+    ),
+    "state cut off": Row(
+        steps(log_folder, cut(LOG_STATE, 5000)), LOG_STATE, "5000 bytes, expected", "^aborts", "earlier step", SAME
+    ),
+    "state version": Row(
+        steps(log_folder, patch(LOG_STATE, 4, 2)), LOG_STATE, "version 2, expected 1", "^aborts", "earlier", SAME
+    ),
+    "state of another process": Row(
+        steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "of the process 0", "^aborts", "name of its", SAME
     ),
     "mask cut off": Row(resize(MASK, -1), MASK, "expected", "does not read it", "llmc chat", SAME),
     "mask of another shard": Row(tokens(TALKS, 300), MASK, "beside it 300 tokens", "does not read", "llmc chat", SAME),

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ from llmc_faults import (
     V,
     floats,
     link,
+    log_folder,
     make_sound,
     model,
     remove,
@@ -142,7 +144,7 @@ def test_the_batch_decides(work: Path) -> None:
 def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
     (work / "notes.txt").write_text("text")
     (work / "data" / "tokens.npy").write_bytes(b"\x93NUMPY")
-    (work / "state_00000010_00000.bin").write_bytes((20240527).to_bytes(4, "little") + bytes(2000))
+    (work / "state_00000010_00000.bin").write_bytes(struct.pack("<3i", 20240527, 1, 1) + bytes(2000))
     (work / "manifest.json").write_text("[1]")
     os.mkfifo(work / "pipe")  # opening it would wait for ever
     assert check([work])[1] == []
@@ -227,6 +229,14 @@ def test_shards_need_the_same_number_of_samples(work: Path) -> None:
     assert found(9000, 8700, batch=Batch(4, 64, 2)) == [
         "8700 tokens, and a_train_000000.bin has 9000: 16 and 17 samples of 512 tokens"
     ]
+
+
+def test_a_run_resumes_with_as_many_processes(work: Path) -> None:
+    log_folder(work)
+    assert check([work])[1] == check([work / "log"], Batch(processes=2))[1] == []
+    assert {f.fault for f in check([work / "log"], Batch(processes=1))[1]} == {"was saved by 2 processes, not 1"}
+    missing = [f.file for f in check([work / "log"], Batch(processes=3))[1] if "missing" in f.fault]
+    assert missing == [str(work / "log/state_00000020_00002.bin")]
 
 
 def test_each_name_is_looked_at(work: Path) -> None:

@@ -1,0 +1,104 @@
+"""What llm.c's CUDA trainer resumes from with -y 1: DONE_STEP, model_STEP.bin, and state_STEP_RANK.bin of each process.
+
+It takes the highest STEP of the DONE files (find_max_step in llmc/utils.h), and load_state in train_gpt2.cu requires
+what is looked at here. A state is a header of 256 int32,
+
+    [0] 20240527  [1] 1  [2] processes  [3] rank  [4] 1 with master weights  [5] 1 with shuffling  [10] step
+
+m, v and perhaps the master weights as float32, all of them or this rank's part; with shuffling, the number of shards as
+uint64, their order, the samples of a shard as uint64, their order (int32 each), and the state of the generator.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmc_compat.checkpoint import HEADER_BYTES
+from pybpe.errors import FormatError
+from pybpe.pretokenize import open_input
+
+from .finding import Finding, Run
+from .models import ModelFacts, weight_count
+
+MAGIC = 20240527
+REMEDY = "resume from an earlier step: remove the DONE file of this one"
+
+_GENERATOR_BYTES = 2520  # sizeof(mt19937_state) in llmc/rand.h
+_NAME = re.compile(r"state_(\d{8})_(\d{5})\.bin")
+_ABORTS = "aborts when it resumes with -y 1"
+
+
+@dataclass(frozen=True)
+class StateFacts:
+    """The header of a state, and the size of the file."""
+
+    header: tuple[int, ...]
+    size: int
+
+
+def read_state(path: str) -> StateFacts | None:
+    """None if it is another file. Raises FileError, FormatError."""
+    import numpy
+
+    with open_input(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        header = tuple(int(i) for i in numpy.frombuffer(stream.read(HEADER_BYTES)[: size // 4 * 4], dtype="<i4"))
+    if header[0] != MAGIC:
+        return None
+    if len(header) < HEADER_BYTES // 4:
+        raise FormatError(f"{path}: {size} bytes are no state: its header alone has {HEADER_BYTES}; llm.c {_ABORTS}")
+    return StateFacts(header, size)
+
+
+def state_faults(
+    states: Mapping[str, StateFacts], models: Mapping[str, ModelFacts], folders: Iterable[str], run: Run
+) -> Iterator[Finding]:
+    """What would stop a run that resumes."""
+    for path, facts in states.items():
+        yield from _header_faults(path, facts, run)
+        yield from _size_fault(path, facts, models)
+    for folder in folders:
+        yield from _missing_faults(folder, states, run)
+
+
+def _header_faults(path: str, facts: StateFacts, run: Run) -> Iterator[Finding]:
+    name = _NAME.fullmatch(os.path.basename(path))
+    version, processes, rank = facts.header[1:4]
+    if version != 1:
+        yield Finding(path, f"version {version}, expected 1", _ABORTS, REMEDY)
+    if name is not None and int(name[2]) != rank:
+        yield Finding(path, f"is of the process {rank}, by its header", _ABORTS, "give it the name of its process")
+    if run.given is not None and run.given.processes != processes:
+        fault = f"was saved by {processes} processes, not {run.given.processes}"
+        yield Finding(path, fault, _ABORTS, f"run {processes} processes")
+
+
+def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
+    """The optimizer's numbers are those of the model of the same step: all, or one part of as many as processes."""
+    name = _NAME.fullmatch(os.path.basename(path))
+    model = None if name is None else models.get(os.path.join(os.path.dirname(path), f"model_{name[1]}.bin"))
+    if model is None or not model.is_possible:
+        return
+    _, _, processes, _, master, shuffled = facts.header[:6]
+    least = weight_count(model.sizes) // max(1, processes)
+    expected = HEADER_BYTES + 4 * least * (3 if master == 1 else 2) + (_GENERATOR_BYTES + 24 if shuffled == 1 else 0)
+    if facts.size < expected:
+        yield Finding(path, f"{facts.size} bytes, expected {expected} or more", _ABORTS, REMEDY)
+
+
+def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
+    """The files of the last step."""
+    steps = [int(digits) for path in Path(folder).glob("DONE_*") if (digits := path.name[5:]).isdecimal()]
+    if not steps:
+        return
+    step = max(steps)
+    first = states.get(os.path.join(folder, f"state_{step:08}_{0:05}.bin"))
+    processes = run.given.processes if run.given else first.header[2] if first else 1
+    needed = [f"model_{step:08}.bin", *(f"state_{step:08}_{rank:05}.bin" for rank in range(processes))]
+    for path in (os.path.join(folder, name) for name in needed):
+        if not os.path.lexists(path):
+            yield Finding(path, f"is missing, and DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)
