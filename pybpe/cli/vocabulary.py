@@ -55,7 +55,11 @@ def add_export(commands: Any) -> None:
     parser.add_argument(
         "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
     )
-    parser.add_argument("--pattern", metavar="P", help="for a .tiktoken file, or instead of an unknown one")
+    parser.add_argument(
+        "--pattern",
+        metavar="P",
+        help="for a .tiktoken file, a name or tiktoken's own regular expression; or, for a .json, instead of an unknown one",
+    )
     parser.add_argument("--special-token", action="append", metavar="S=ID", help="for a .tiktoken file; repeatable")
     parser.add_argument("--no-template", action="store_true", help="leave out what stands around a text (bos, eos)")
     add_common(parser, workers=False)
