@@ -58,7 +58,7 @@ def add_export(commands: Any) -> None:
     parser.add_argument(
         "--pattern",
         metavar="P",
-        help="for a .tiktoken file, a name or tiktoken's own regular expression; or, for a .json, instead of an unknown one",
+        help="of a .tiktoken file: a name, or a regular expression as tiktoken reads it; or instead of an unknown one",
     )
     parser.add_argument("--special-token", action="append", metavar="S=ID", help="for a .tiktoken file; repeatable")
     parser.add_argument("--no-template", action="store_true", help="leave out what stands around a text (bos, eos)")

@@ -8,7 +8,6 @@ from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
 from ..folders import make_folder
 from ..model import Model, refuse_aliases
-from ..warning import warn
 from . import patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
@@ -33,7 +32,7 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
     """
     format = format_of(path) if format is None else format
     if format == "json":
-        warn_of_private(model)
+        patterns.warn_of_private(model)
         _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
     elif format == "bin":
         refuse_template(model, "tokenizer.bin")
@@ -51,15 +50,6 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
         pretrained.write(model, path, {})
     else:
         raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
-
-
-def warn_of_private(model: Model) -> None:
-    """Warns if the tokenizer.json is one that Hugging Face refuses."""
-    try:
-        patterns.for_hugging_face(model.pattern)
-        refuse_aliases(model, "Hugging Face")
-    except UnsupportedError as error:
-        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
 
 
 def refuse_template(model: Model, target: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, MissingExtraError
-from ..model import Model, refuse_aliases
+from ..model import Model
 from ..pattern import Pattern
 from . import patterns, tokenizer_json
 from .pretrained import with_roles
@@ -32,8 +32,7 @@ def to_hf(model: Model) -> Any:
         UnsupportedError: a special is spelled as a token, or the pattern may cut other words there.
         MissingExtraError: tokenizers is not installed.
     """
-    patterns.for_hugging_face(model.pattern)
-    refuse_aliases(model, "Hugging Face")
+    patterns.check_for_hugging_face(model)
     text = tokenizer_json.dumps(model)
     try:
         from tokenizers import Tokenizer

@@ -17,7 +17,9 @@ import re
 
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
 from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..model import Model, refuse_aliases
 from ..pattern import Pattern
+from ..warning import warn
 from .json_parts import JsonObject
 
 _PRIVATE = "PythonRegex"
@@ -35,9 +37,23 @@ def for_hugging_face(pattern: Pattern) -> str:
         return translate(pattern.regex, REGEX, ONIGURUMA)
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"Hugging Face's engine (Oniguruma) may cut other words: {error}; write that part in another way, or save"
-            " the tokenizer for pybpe alone, as a .json or .bin file"
+            f"Hugging Face's engine (Oniguruma) may cut other words: {error}; write that part in another way"
         ) from None
+
+
+def check_for_hugging_face(model: Model) -> None:
+    """UnsupportedError if Hugging Face would not give the same ids because of the pattern, or of special tokens that
+    share an id. Whatever writes for Hugging Face asks this, but for `save`, which writes a file that it refuses."""
+    for_hugging_face(model.pattern)
+    refuse_aliases(model, "Hugging Face")
+
+
+def warn_of_private(model: Model) -> None:
+    """Warns if the tokenizer.json is one that Hugging Face refuses."""
+    try:
+        check_for_hugging_face(model)
+    except UnsupportedError as error:
+        warn(f"only pybpe can load this tokenizer.json, and Hugging Face refuses it: {error}")
 
 
 def for_tiktoken(pattern: Pattern) -> str:

@@ -16,7 +16,7 @@ from .. import _binding
 from ..arguments import instance, is_unicode
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..folders import make_folder
-from ..model import Model, refuse_aliases
+from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import patterns, tokenizer_json, vocab_merges
@@ -61,8 +61,7 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         ArgumentError: a role's token is no special token.
         FileError: the folder or a file cannot be written.
     """
-    patterns.for_hugging_face(model.pattern)
-    refuse_aliases(model, "Hugging Face")
+    patterns.check_for_hugging_face(model)
     text = tokenizer_json.dumps(model)
     named = {**roles(model), **tokens}
     for role, token in named.items():
