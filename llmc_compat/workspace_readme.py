@@ -109,6 +109,8 @@ def _flags(workspace: Workspace) -> str:
   more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
 - `-v` is how often the validation loss is computed. It is not the vocabulary: that comes from the header of
   {workspace.model_name}, and no flag sets it.
+- `-o log -n 1000` saves a checkpoint every 1000 steps and after the last one. The same command with `-y 1` resumes from
+  the last checkpoint; with a larger `-x` (the number of steps) it trains longer.
 - `-e` names the model to start from; a descriptor such as `d12` would make one with GPT-2's vocabulary.
 
 `pybpe llmc check . -b B -t T -n PROCESSES` tells whether these files serve another batch."""

@@ -1,5 +1,6 @@
 """llm.c's shards are of equal size, so that llm.c can resume in any of them."""
 
+import errno
 import multiprocessing
 import os
 import random
@@ -15,7 +16,7 @@ from corpora import EOT, documents, small_tokenizer, tokens_of
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.dataset import spool
+from pybpe.dataset import equal_shards, spool
 from pybpe.dataset.equal_shards import shard_sizes
 from pybpe.dataset.journal import FOLDER
 from pybpe.dataset.verification import verify
@@ -164,8 +165,29 @@ def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Pa
             deaths += run_and_die(later, (tok, corpus, out), keywords)
         pybpe.binarize(tok, corpus, out, **keywords)
         assert content(out) == expected and not (out / FOLDER).exists()
-        first += 2
-    assert first > 60 and deaths > 60
+        first += 3
+    assert first > 60 and deaths > 40
+
+
+def test_a_disk_that_is_full_when_shards_are_cut(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keywords = {"shard_tokens": 9000, "progress": False}
+    pybpe.binarize(tok, corpus, tmp_path / "undisturbed", **keywords)
+    copies = iter(range(3))
+    give_name = equal_shards.give_name
+
+    def full(temporary: str, path: str) -> None:
+        if next(copies, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        give_name(temporary, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(equal_shards, "give_name", full)
+        with pytest.raises(pybpe.FileError, match="the disk is full; about 1 MB more are needed. What is done is kept"):
+            pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
+    pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
 
 
 def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
