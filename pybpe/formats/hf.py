@@ -19,6 +19,10 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
             "expected a tokenizers.Tokenizer or a fast tokenizer of transformers, not"
             f" {type(tokenizer).__module__}.{type(tokenizer).__name__}"
         )
+    if getattr(tokenizer, "split_special_tokens" if backend is not tokenizer else "encode_special_tokens", False):
+        raise ArgumentError(
+            f"the {type(tokenizer).__name__} takes special tokens as text: turn that off; encode_ordinary does it here"
+        )
     model = tokenizer_json.loads(
         backend.to_str(), f"the {type(tokenizer).__name__}", pattern, of_transformers=backend is not tokenizer
     )

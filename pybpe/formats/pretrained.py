@@ -27,6 +27,7 @@ CONFIG = "tokenizer_config.json"
 SPECIALS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
 
+_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 
@@ -149,8 +150,27 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
     """FormatError for what transformers would add to tokenizer.json, which changes ids."""
     if config.get("add_prefix_space"):
         raise FormatError(f"{path}: add_prefix_space is on, which pybpe does not do")
+    if config.get("split_special_tokens"):
+        raise FormatError(
+            f"{path}: split_special_tokens is on: it makes text of special tokens, but here encode finds them"
+        )
     added = config.get("added_tokens_decoder")
     for number, token in added.items() if isinstance(added, dict) else ():
         text = token_text(token)
         if text is not None and str(model.specials.get(text)) != number:
             raise FormatError(f"{path}: adds the token {text!r} with id {number}, which {TOKENIZER} does not have so")
+        for flag in ("single_word", "lstrip", "rstrip"):
+            if isinstance(token, dict) and token.get(flag):
+                raise FormatError(f"{path}: the added token {text!r:.80} has {flag} on, which pybpe does not do")
+    for text in _named_tokens(config):
+        if text not in model.specials:
+            raise FormatError(f"{path}: adds the special token {text!r:.80}: put it into added_tokens of {TOKENIZER}")
+
+
+def _named_tokens(config: Mapping[str, Any]) -> list[str]:
+    """The tokens that a configuration gives a role, or calls special. transformers adds those that there are not."""
+    found: list[Any] = [config.get(f"{role}_token") for role in _ROLES]
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        more = config.get(key)
+        found += more.values() if isinstance(more, dict) else more if isinstance(more, list) else []
+    return [text for text in map(token_text, found) if text is not None]

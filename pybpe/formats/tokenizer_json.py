@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import utf8
 from ..vocab_parts import merges_of, tokens_of
+from ..warning import warn
 from . import added_tokens, patterns, pipeline
 from .json_parts import JsonObject, part
 from .spelling import NO_MERGE, read_parts, token_names
@@ -214,10 +214,9 @@ def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
 def _warn_of_call_settings(data: JsonObject, name: str) -> None:
     for key in ("truncation", "padding"):
         if data.get(key):
-            warnings.warn(
+            warn(
                 f"{name}: it has {key}, which pybpe does not do: ids are those of the whole text, and no others"
-                f" (set {key!r} to null in the file to be rid of this warning)",
-                stacklevel=2,
+                f" (set {key!r} to null in the file to be rid of this warning)"
             )
 
 

@@ -258,6 +258,13 @@ def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -
     assert ours.encode(english()[:5000]) == theirs.encode(english()[:5000], add_special_tokens=False).ids
 
 
+def test_an_object_that_takes_special_tokens_as_text_is_refused() -> None:
+    theirs = tokenizers.Tokenizer.from_str(changed())
+    theirs.encode_special_tokens = True
+    with pytest.raises(pybpe.ArgumentError, match="the Tokenizer takes special tokens as text"):
+        pybpe.Tokenizer.from_hf(theirs)
+
+
 @pytest.mark.parametrize("thing", [None, 3, "tok.json", object()])
 def test_other_objects_are_refused(thing: object) -> None:
     with pytest.raises(pybpe.ArgumentError, match="tokenizers"):

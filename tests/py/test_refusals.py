@@ -82,6 +82,12 @@ def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> N
         ({"add_prefix_space": True}, "add_prefix_space"),
         ({"chat_template": "\ud800"}, "chat_template holds a lone surrogate"),
         ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
+        ({"added_tokens_decoder": {"0": {"content": EOT, "lstrip": True}}}, f"the added token '{EOT}' has lstrip on"),
+        ({"pad_token": "<|new|>"}, "adds the special token '<|new|>'"),
+        ({"bos_token": {"__type": "AddedToken", "content": "<|new|>"}}, "adds the special token '<|new|>'"),
+        ({"additional_special_tokens": [EOT, "<|new|>"]}, "adds the special token '<|new|>'"),
+        ({"extra_special_tokens": {"image_token": "<|new|>"}}, "adds the special token '<|new|>'"),
+        ({"split_special_tokens": True}, "split_special_tokens is on"),
     ],
 )
 def test_a_configuration_that_changes_ids(change: object, message: str, tok: pybpe.Tokenizer, tmp_path: Path) -> None:

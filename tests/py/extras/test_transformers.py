@@ -1,5 +1,6 @@
 """Folders of save_pretrained in transformers: the same ids, the right end of text, the chat template."""
 
+import json
 import warnings
 from pathlib import Path
 
@@ -78,6 +79,28 @@ def test_there_and_back_again_all_formats_are_left(tmp_path: Path) -> None:
             back.save_bin(tmp_path / "t.bin")
             back.export(tmp_path / "t.tiktoken")
             back.to_tiktoken()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pad_token": "llo w"},
+        {"additional_special_tokens": ["llo w"]},
+        {"extra_special_tokens": ["llo w"]},
+        {"split_special_tokens": True},
+        {"added_tokens_decoder": {"0": {"content": "<s>", "lstrip": True, "rstrip": True, "special": True}}},
+    ],
+)
+def test_a_configuration_that_changes_ids_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    tok = train(["<s>"])
+    tok.save_pretrained(tmp_path, bos_token="<s>")
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    text = "Hello <s> Hello world"
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs(text)["input_ids"] != tok.encode(text)
+    with pytest.raises(pybpe.FormatError, match=r"tokenizer_config\.json"):
+        pybpe.Tokenizer.from_file(tmp_path)
 
 
 @pytest.mark.parametrize("specials", [CONTROL_TOKENS, ("<|im_start|>", "<|im_end|>")])
