@@ -340,14 +340,18 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
 }
 
 /* Opens a file with a new name beside o->target. Names are tried in turn, since another thread or process
-   may be writing the same path: the last to commit wins, and neither tears the other's file. */
-static int output_open_temp(pybpe_output *o, size_t room, pybpe_error *err) {
+   may be writing the same path: the last to commit wins, and neither tears the other's file. Its mode is that of the
+   file that it will replace, if there is one: who may not read the old one may not read the new one. */
+static int output_open_temp(pybpe_output *o, size_t room, const struct stat *replaced, pybpe_error *err) {
     size_t base = strlen(o->target);
     int sys_errno = 0;
     for (unsigned attempt = 0; attempt < 10000; attempt++) {
         (void)snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);
-        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced == NULL ? 0666 : 0600);
         if (o->fd >= 0) {
+            if (replaced != NULL) {
+                (void)fchmod(o->fd, replaced->st_mode & 0777); /* some file systems have no modes */
+            }
             return PYBPE_OK;
         }
         sys_errno = errno;
@@ -366,7 +370,8 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
         return error_set_errno(err, ENOENT, "the name of a file to be written is empty");
     }
     struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+    const bool replaces = stat(path, &st) == 0;
+    if (replaces && !S_ISREG(st.st_mode)) {
         /* rename would replace a device or a pipe by a file, which nobody wants of /dev/null. */
         return error_set_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s: cannot be written: not a regular file",
                                path);
@@ -387,7 +392,7 @@ int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocato
     o->temp = string_copy(mem, target, room);
     code = o->path == NULL || o->target == NULL || o->temp == NULL
                ? error_set_memory(err, "a file name", strlen(target) + room)
-               : output_open_temp(o, room, err);
+               : output_open_temp(o, room, replaces ? &st : NULL, err);
     if (code != PYBPE_OK) {
         pybpe_output_discard(o);
         return code;

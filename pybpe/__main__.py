@@ -1,11 +1,26 @@
 # PYTHON_ARGCOMPLETE_OK
 """The command line, as `python -m pybpe` and as the program `pybpe`."""
 
+import os
+import signal
 import sys
 
 
+class _Ended(BaseException):
+    """SIGTERM or SIGHUP: raised where the program is, so that it removes its temporary files as after Ctrl-C."""
+
+
+def _end(number: int, _: object) -> None:
+    signal.signal(number, signal.SIG_DFL)  # the next one ends the process at once
+    raise _Ended(number)
+
+
 def main() -> int:
-    """Runs the command line; returns the exit code. Ctrl-C is one line at any moment, while modules load too."""
+    """Runs the command line; returns the exit code. Ctrl-C is one line at any moment, while modules load too. SIGTERM
+    and SIGHUP end the process as if they were not caught, but after it has cleaned up."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, _end)
     try:
         from . import cli
 
@@ -13,6 +28,10 @@ def main() -> int:
     except KeyboardInterrupt:
         print("pybpe: interrupted", file=sys.stderr)
         return 130
+    except _Ended as ended:
+        signal.signal(ended.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended.args[0])
+        return 128 + int(ended.args[0])
 
 
 if __name__ == "__main__":

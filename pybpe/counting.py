@@ -108,18 +108,26 @@ class WordCounter:
         doubts = [doubt for _, doubt in map(self._looked_at, self.source.pieces(part)) if doubt is not None]
         return doubts[0] if doubts else None
 
-    def add_texts(self, texts: Iterable[Text], progress: bool | None = False, sample: Sample | None = None) -> None:
-        """Counts texts, or lists of them; each is one of its own."""
+    def add_texts(
+        self,
+        texts: Iterable[Text],
+        progress: bool | None = False,
+        sample: Sample | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Counts texts, or lists of them; each is one of its own. `total`: about how many bytes they have, if that is known."""
         texts = flat_texts(texts)
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
         pieces = (Piece(p) for text in texts for p in data_pieces(utf8(text), self._cut))
-        self._add_pieces(pieces, None, progress)
+        self._add_pieces(pieces, total, progress)
 
-    def add_records(self, batches: Iterable[Sequence[bytes]], progress: bool | None = False) -> None:
+    def add_records(
+        self, batches: Iterable[Sequence[bytes]], progress: bool | None = False, total: int | None = None
+    ) -> None:
         """Counts the texts of records, some in one go: each is one of its own, and special tokens in it are plain
-        text."""
-        self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), None, progress)
+        text. `total`: as in `add_texts`."""
+        self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), total, progress)
 
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
         self._bytes, self._bytes_done = total, 1

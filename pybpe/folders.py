@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -20,9 +21,12 @@ def make_folder(path: _binding.PathLike) -> str:
 
 
 def give_name(temporary: str, path: str) -> None:
-    """Gives a finished file its name: the file is on disk before, the name after."""
+    """Gives a finished file its name: the file is on disk before, the name after. It keeps the mode of the file that it
+    replaces."""
     with file_errors(path, "cannot be written"):
         with open(temporary, "rb") as stream:
+            with suppress(OSError):  # there is none, or the file system has no modes
+                os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode) & 0o777)
             os.fsync(stream.fileno())
         os.replace(temporary, path)
         sync_folder(os.path.dirname(path) or ".")

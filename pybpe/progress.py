@@ -7,6 +7,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+_STEADY = None  # tqdm's own, with the time that is left
+_UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # the last merges take far less time
+
 
 class Progress(AbstractContextManager["Progress"]):
     """A bar that is shown if `shown`; with None, if standard error is a terminal.
@@ -31,6 +34,7 @@ class Progress(AbstractContextManager["Progress"]):
                 unit=unit,
                 unit_scale=unit == "B",
                 leave=False,
+                bar_format=_STEADY if unit == "B" else _UNSTEADY,
             )
 
     def add(self, amount: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ from .streams import discard_output, open_streams
 from .train import add_train
 from .viz import add_viz
 from .vocabulary import add_diff, add_export, add_extend, add_prune
+
+_LONGEST_COMMAND = 80  # characters of a command that is shown again
 
 
 class _VersionAction(argparse.Action):
@@ -144,6 +147,12 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         parser.parse_args(words, args)
         code = args.run(args)
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        state = getattr(args, "state", None)
+        if state is None or not os.path.exists(state(args)):
+            raise
+        _tell(f"interrupted; to resume, run {_again(words)}")
+        return 130
     except BrokenPipeError:  # the reader of our output has had enough, as `head` does
         discard_output()
         return 0
@@ -161,6 +170,14 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
     except Error as error:
         return _fail(error)
     return code or 0
+
+
+def _again(words: list[str]) -> str:
+    """The command that resumes what these words began."""
+    command = shlex.join(["pybpe", *(word for word in words if word != "--no-resume")])
+    if len(command) <= _LONGEST_COMMAND:
+        return command
+    return "the same command again" + (", without --no-resume" if "--no-resume" in words else "")
 
 
 def _fail(error: Exception | str) -> int:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..control_tokens import CONTROL_TOKENS
-from .common import TOKENIZER_HELP, add_command, add_common, load, parse_numbers, progress, report
+from .common import TOKENIZER_HELP, add_command, add_common, journal_path, load, parse_numbers, progress, report
 from .executors import dask_executor
 from .token_files import add_document_options, add_least_tokens, add_split_options
 from .train import add_training_options, fewer_than, training_arguments
@@ -33,7 +33,7 @@ def add_binarize(commands: Any) -> None:
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
     parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
     add_common(parser)
-    parser.set_defaults(run=_run_binarize)
+    parser.set_defaults(run=_run_binarize, state=journal_path)
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -78,7 +78,7 @@ def add_prepare(commands: Any) -> None:
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
     _add_output_options(parser)
     add_common(parser)
-    parser.set_defaults(run=_run_prepare)
+    parser.set_defaults(run=_run_prepare, state=journal_path)
 
 
 def _run_prepare(args: argparse.Namespace) -> None:

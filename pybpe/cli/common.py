@@ -61,6 +61,13 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="threads, or processes (default: all CPUs)")
 
 
+def journal_path(args: argparse.Namespace) -> str:
+    """Where a run into the folder --output keeps what is done: as long as it is there, the command resumes."""
+    from ..locking import FOLDER
+
+    return os.path.join(args.output, FOLDER, "journal.json")
+
+
 def progress(args: argparse.Namespace) -> bool | None:
     return False if args.quiet or args.json else None
 

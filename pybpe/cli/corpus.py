@@ -78,7 +78,7 @@ def add_corpus(commands: Any) -> None:
     parser.add_argument("--report", metavar="FILE", help="counts, histograms, samples: *.html, or *.json")
     parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever a killed run left")
     add_common(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, state=_state)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
@@ -174,6 +174,12 @@ def _scorer(text: str) -> tuple[str, Any, float]:
         return name, getattr(importlib.import_module(module), function), float(limit)
     except (ImportError, AttributeError, ValueError) as error:
         raise ArgumentError(f"--max-score {text}: expected MODULE:FUNCTION=NUMBER ({error})") from None
+
+
+def _state(args: argparse.Namespace) -> str:
+    from ..corpus.output import unfinished_folder
+
+    return unfinished_folder(args.output)
 
 
 def _run(args: argparse.Namespace) -> None:

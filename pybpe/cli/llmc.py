@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
 from ..control_tokens import CONTROL_TOKENS
-from .common import add_command, add_common, parse_numbers, progress, report
+from .common import add_command, add_common, journal_path, parse_numbers, progress, report
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
@@ -50,7 +51,10 @@ def _add_workspace(commands: Any) -> None:
     add_model_options(parser)
     add_split_options(parser)
     add_common(parser)
-    parser.set_defaults(run=_run_workspace)
+    parser.set_defaults(
+        run=_run_workspace,
+        state=lambda args: journal_path(argparse.Namespace(output=os.path.join(args.output, "data"))),
+    )
 
 
 def _run_workspace(args: argparse.Namespace) -> None:

@@ -59,7 +59,7 @@ def add_train(commands: Any) -> None:
         help="where to save: *.json (Hugging Face), *.bin (llm.c), a folder (transformers); - is stdout, as JSON",
     )
     add_common(parser)
-    parser.set_defaults(run=_run_train)
+    parser.set_defaults(run=_run_train, state=lambda args: args.checkpoint or "")
 
 
 def add_training_options(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -31,7 +30,7 @@ from .duplicates import check_memory_limit
 from .filters import Filters
 from .language import check_languages
 from .minhash import check_near_dedup
-from .output import check_name
+from .output import check_name, unfinished_folder
 from .pii import KINDS, check_kinds
 from .processes import process_pool
 from .reading import DocumentPlan
@@ -131,7 +130,7 @@ def clean(
     given = path_list(inputs)
     if not given:
         raise ArgumentError("inputs is empty: name at least one file")
-    folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
+    folder = unfinished_folder(path)
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, encoding, [path])
         spool = Spool(folder, _identity(work, staged), resume)

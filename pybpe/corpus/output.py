@@ -24,6 +24,11 @@ def check_name(path: _binding.PathLike) -> str:
     return name
 
 
+def unfinished_folder(path: str) -> str:
+    """The hidden folder beside an output file that holds what is done of it."""
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
+
+
 def _compressor(name: str) -> Any:
     if name.endswith(".gz"):
         return zlib.compressobj(wbits=31)  # a gzip header without a time: equal texts give equal bytes

@@ -49,6 +49,8 @@ def _interrupted_afterwards() -> Iterator[None]:
 def _begin() -> None:
     """Ctrl-C is the parent's to answer. Workers of a parent that was killed would wait for it for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent may have a handler of its own, which is not for these
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 

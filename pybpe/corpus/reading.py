@@ -17,6 +17,10 @@ from .raw_json import raw_fields
 BATCH_CHARACTERS = 1 << 17  # arrays of so many characters fit into the cache of a CPU
 
 
+_LEAST_TASK = 1 << 20
+_LEAST_TASKS = 64  # a task takes seconds, and progress shows when one is done
+
+
 class Document(NamedTuple):
     """A document.
 
@@ -36,6 +40,8 @@ class DocumentPlan(Plan):
     def __init__(self, files: Sequence[InputFile], kinds: Kinds) -> None:
         super().__init__(files, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document for itself, as if it might go to any split
+        size = sum(file.size or 0 for file in files)
+        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, size // _LEAST_TASKS))
 
 
 def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[Document], int]]:

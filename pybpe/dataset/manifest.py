@@ -54,7 +54,7 @@ class ShardRecord:
     sources: Sequence[Sequence[Any]] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Manifest:
     """What is in a folder of token files.
 
@@ -71,6 +71,13 @@ class Manifest:
     text_bytes: Mapping[str, int] = field(default_factory=dict)
     shards: Mapping[str, list[ShardRecord]] = field(default_factory=dict)
     files: list[FileRecord] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        splits = (
+            f"{split}: {self.split_tokens(split)} tokens, {self.split_documents(split)} documents, {len(found)} files"
+            for split, found in self.shards.items()
+        )
+        return f"Manifest({'; '.join(splits)})"
 
     @property
     def tokens(self) -> int:

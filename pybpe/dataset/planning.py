@@ -101,6 +101,7 @@ class Plan:
     Attributes:
         hashed: whether a hash of each document decides its split.
         between_documents: whether splits are contiguous, with borders between documents.
+        task_bytes: about how large a task is.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Plan:
     ) -> None:
         self.files, self._kinds, self._splits = files, kinds, splits
         self._cutting = cutting
+        self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
         many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
         self.hashed = many and split_by == "hash"
@@ -126,7 +128,7 @@ class Plan:
             for part, amount in self._parts(file, stretch):
                 task.append(part)
                 size += max(amount, _LEAST_AMOUNT)
-                if size >= TASK_BYTES:
+                if size >= self.task_bytes:
                     yield task
                     task, size = [], 0
         if task:
@@ -182,7 +184,7 @@ class Plan:
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """The split of a large compressed file that is one document; None for other files."""
         kind = self._kinds.kind(file.path)
-        if size <= TASK_BYTES // _MOST_PACKED or kind not in ("special", "file"):
+        if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
         with file.open() as stream:
             if kind == "special":
@@ -194,7 +196,7 @@ class Plan:
     def _byte_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self._kinds.is_divided(file.path)
-        if size <= TASK_BYTES and (self.hashed or len(self._splits) == 1):  # one part, whatever is in it
+        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one part, whatever is in it
             if size:
                 yield Part(file, 0, size, None if self.hashed else 0, True), size
             return
@@ -212,8 +214,8 @@ class Plan:
         cut = self._inner_cut(file.path)
         while start < end:
             stop = end
-            if cut is not None and end - start > TASK_BYTES:
-                stop = min(end, find_cut(stream, start + TASK_BYTES, cut, self._context))
+            if cut is not None and end - start > self.task_bytes:
+                stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
             file.check_progress(start, stop)
             yield Part(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
             start = stop
@@ -228,19 +230,21 @@ class Plan:
         """The parts of a text whose documents are split by hash: some documents each, or a piece of one that is too
         long to hold. Of such a one the hash is taken here.
 
-            start                          start + TASK_BYTES         stop
+            start                          start + task_bytes         stop
             | documents <mark> ... <mark> | a long one          <mark> |
                                         begin                  end
         """
         marked = self._kinds.kind(file.path) == "special"
         start = 0
         while start < size:
-            end, stop = _mark_behind(stream, self._kinds, min(start + TASK_BYTES, size)) if marked else (size, size)
+            end, stop = (
+                _mark_behind(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
+            )
             file.check_progress(start, stop)
-            if end - start <= 2 * TASK_BYTES:
+            if end - start <= 2 * self.task_bytes:
                 yield Part(file, start, stop, None, True), stop - start
             else:
-                begin = _last_mark_end(stream, self._kinds, start) if marked else start
+                begin = _last_mark_end(stream, self._kinds, start, self.task_bytes) if marked else start
                 if begin > start:
                     yield Part(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self._splits)
@@ -284,11 +288,11 @@ def _mark_behind(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
     return next(marks(stream, kinds, offset))
 
 
-def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int) -> int:
-    """Where the last mark in the TASK_BYTES behind a place ends; that place if there is none."""
+def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int:
+    """Where the last mark in the `size` bytes after a place ends; that place if there is none."""
     stream.seek(start)
     last = start
-    for begin, end in marks(Limited(stream, TASK_BYTES), kinds, start):
+    for begin, end in marks(Limited(stream, size), kinds, start):
         if end > begin:  # else it is the end of these bytes
             last = end
     return last

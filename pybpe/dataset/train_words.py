@@ -12,7 +12,7 @@ from .. import _binding
 from ..arguments import whole_number
 from ..counting import CountSettings, WordCounter
 from ..counts import Counts
-from ..input_file import InputFile
+from ..input_file import InputFile, known_total
 from ..pretokenize import cutter
 from ..remote import map_by_executor
 from .encoding import divide
@@ -38,7 +38,7 @@ class TrainWords:
 
     def count(
         self,
-        files: Iterable[InputFile],
+        files: Sequence[InputFile],
         tasks: Callable[[], Iterable[Task]],
         workers: int | None,
         progress: bool | None,
@@ -51,16 +51,23 @@ class TrainWords:
             tasks: returns them.
             workers, progress: as in `pybpe.train`.
         """
-        are_records = {self.kinds.kind(file.path) in RECORDS for file in files}
+        records = [file for file in files if self.kinds.kind(file.path) in RECORDS]
+        others = [file for file in files if self.kinds.kind(file.path) not in RECORDS]
         counter = WordCounter(self.settings, workers)
         try:
-            if False in are_records:
-                counter.add_texts(chain.from_iterable(self._texts(tasks(), records=False)), progress)
-            if True in are_records:
-                counter.add_records(self._texts(tasks(), records=True), progress)
+            if others:
+                texts = chain.from_iterable(self._texts(tasks(), records=False))
+                counter.add_texts(texts, progress, total=self._total(others))
+            if records:
+                counter.add_records(self._texts(tasks(), records=True), progress, self._total(records))
             return Counts(counter.finish(), self.settings)
         finally:
             counter.close()
+
+    def _total(self, files: Iterable[InputFile]) -> int | None:
+        """About how many bytes of these files the train split has."""
+        total = known_total(files)
+        return None if total is None else int(total * self.splits[0] / sum(self.splits))
 
     def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
         """The texts of the train split, some at a time: those of records, or all others, joined by the mark."""

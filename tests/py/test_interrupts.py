@@ -139,7 +139,7 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
             printed += block
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130, printed
-    assert b"Traceback" not in printed and printed.endswith(b"pybpe: interrupted\r\n"), printed
+    assert b"Traceback" not in printed and b"pybpe: interrupted" in printed, printed
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
 
 
