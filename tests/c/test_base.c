@@ -199,8 +199,9 @@ static void test_writing(void) {
     umask(mask);
     CHECK(stat("x", &st) == 0 && (st.st_mode & 0777) == (0666 & ~mask)); /* as any program makes files */
     CHECK(chmod("x", 0640) == 0);
-    pybpe_output *again = NULL;
-    CHECK(pybpe_output_open(&again, "x", NULL, &err) == PYBPE_OK && pybpe_output_commit(again, &err) == PYBPE_OK);
+    CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "header++body", 12, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
     CHECK(stat("x", &st) == 0 && (st.st_mode & 0777) == 0640); /* of the file that was replaced */
     CHECK_EQ(pybpe_output_open(&o, "x", NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_output_write(o, "never", 5, &err), PYBPE_OK);
