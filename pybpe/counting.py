@@ -115,7 +115,7 @@ class WordCounter:
         sample: Sample | None = None,
         total: int | None = None,
     ) -> None:
-        """Counts texts, or lists of them; each is one of its own. `total`: about how many bytes they have, if that is known."""
+        """Counts texts, or lists of them; each is one of its own. `total`: about how many bytes there are, if known."""
         texts = flat_texts(texts)
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
