@@ -21,9 +21,9 @@ from .batch import Batch
 from .checks import eval_files, models, shards, states, tokenizers
 from .checks.files import Files, Found, find_files
 from .checks.finding import Finding, Run
-from .checks.manifests import known_splits, manifest_faults, read_manifests
+from .checks.manifests import Described, known_splits, manifest_faults, read_manifests
 from .checks.masks import mask_faults
-from .checks.places import folder_faults, place_faults, split_faults
+from .checks.places import folder_faults, place_faults, split_faults, working_folders
 from .checks.together import end_faults, id_faults, row_faults, vocabulary_faults
 
 Facts = TypeVar("Facts")
@@ -63,6 +63,11 @@ class _Facts:
     evals: dict[str, evals.EvalFacts]
     states: dict[str, states.StateFacts]
 
+    def of(self, paths: Iterable[str]) -> _Facts:
+        """Those of some files."""
+        wanted = set(paths)
+        return _Facts(*({path: kind[path] for path in kind if path in wanted} for kind in vars(self).values()))
+
 
 def _read_all(files: Files, findings: list[Finding]) -> _Facts:
     toks = _read(files.tokenizers, tokenizers.read_tokenizer, tokenizers.REMEDY, findings)
@@ -98,19 +103,36 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
         yield from shards.shard_faults(path, shard, run)
     for path, examples in facts.evals.items():
         yield from eval_files.eval_faults(path, examples, run.given or _eval_batch(examples, facts.models))
+    manifests = read_manifests(found.files.manifests)
+    for paths in _owners(found).values():
+        yield from _group_faults(facts.of(paths), [each for each in manifests if each.path in paths])
+    yield from row_faults(found, facts.shards, run)
+    yield from mask_faults(found.files.masks, facts.shards)
+    yield from place_faults(found)
+    yield from split_faults(found, facts.shards, known_splits(manifests, facts.shards))
+    yield from folder_faults(found, facts.tokenizers, facts.models, run)
+    yield from states.state_faults(facts.states, facts.models, found.folders, run)
+
+
+def _group_faults(facts: _Facts, manifests: list[Described]) -> Iterator[Finding]:
+    """Files that belong together."""
     highest = {path: shard.highest for path, shard in facts.shards.items()}
     highest |= {path: examples.highest_id for path, examples in facts.evals.items()}
     yield from id_faults(highest, facts.tokenizers, facts.models)
     yield from vocabulary_faults(facts.tokenizers, facts.models)
     yield from end_faults(facts.tokenizers, facts.shards)
-    yield from row_faults(found, facts.shards, run)
-    yield from mask_faults(found.files.masks, facts.shards)
-    manifests = read_manifests(found.files.manifests)
     yield from manifest_faults(manifests, facts.tokenizers, facts.shards)
-    yield from place_faults(found)
-    yield from split_faults(found, facts.shards, known_splits(manifests, facts.shards))
-    yield from folder_faults(found, facts.tokenizers, facts.models, run)
-    yield from states.state_faults(facts.states, facts.models, found.folders, run)
+
+
+def _owners(found: Found) -> dict[str, list[str]]:
+    """The files of each folder that llm.c is to be started in, since those of two need not belong together; under ""
+    those of none."""
+    roots = sorted(working_folders(found), key=len, reverse=True)
+    owned: dict[str, list[str]] = {}
+    for path in (path for paths in vars(found.files).values() for path in paths):
+        inside = (root for root in roots if path.startswith(os.path.join(root, "")))
+        owned.setdefault(next(inside, "") if len(roots) > 1 else "", []).append(path)
+    return owned
 
 
 def _eval_batch(facts: evals.EvalFacts, known: dict[str, models.ModelFacts]) -> Batch:

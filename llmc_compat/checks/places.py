@@ -56,7 +56,6 @@ class _Folder:
     """A folder that llm.c is to be started in, and what was found in all."""
 
     path: str
-    found: Found
     tokenizers: Mapping[str, TokenizerFacts]
     models: Mapping[str, ModelFacts]
     run: Run
@@ -81,15 +80,19 @@ class _Folder:
         return any(map(self.has, MODEL_TYPES))
 
 
+def working_folders(found: Found) -> list[str]:
+    """The folders that llm.c is to be started in: those with something at a place of llm.c."""
+    return [folder for folder in found.folders if any(os.path.lexists(os.path.join(folder, name)) for name in PLACES)]
+
+
 def folder_faults(
     found: Found, tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts], run: Run
 ) -> Iterator[Finding]:
-    """What is missing in folders that llm.c is to be started in: those with something at a place of llm.c."""
-    for path in found.folders:
-        folder = _Folder(path, found, tokenizers, models, run)
-        if any(map(folder.has, PLACES)):
-            for look in (_tokenizer_fault, _data_fault, _model_fault):
-                yield from look(folder)
+    """What is missing in these folders."""
+    for path in working_folders(found):
+        folder = _Folder(path, tokenizers, models, run)
+        for look in (_tokenizer_fault, _data_fault, _model_fault):
+            yield from look(folder)
 
 
 def _tokenizer_fault(folder: _Folder) -> Iterator[Finding]:

@@ -39,11 +39,13 @@ from llmc_faults import (
     tokens,
     without_trailer,
 )
+from texts import english
 
 from llmc_compat.batch import Batch
 from llmc_compat.check import check
 from llmc_compat.checks.finding import Finding
 from llmc_compat.shards import read_shard
+from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
 from pybpe.pretokenize import open_input
 
@@ -237,6 +239,16 @@ def test_a_run_resumes_with_as_many_processes(work: Path) -> None:
     assert {f.fault for f in check([work / "log"], Batch(processes=1))[1]} == {"was saved by 2 processes, not 1"}
     missing = [f.file for f in check([work / "log"], Batch(processes=3))[1] if "missing" in f.fault]
     assert missing == [str(work / "log/state_00000020_00002.bin")]
+
+
+def test_two_workspaces_need_not_belong_together(work: Path) -> None:
+    other = work.parent / "other"
+    (work.parent / "text.txt").write_text(english()[:40_000])
+    shape = {"layers": 1, "heads": 2, "channels": 8, "context": 64}
+    make_workspace(work.parent / "text.txt", other, vocab_size=350, progress=False, **shape)
+    assert check([work.parent])[1] == []
+    shutil.copy(other / TOKENIZER, work / TOKENIZER)
+    assert {f.file for f in check([work.parent])[1] if f.is_error} >= {str(work / TOKENIZER), str(work / MODEL)}
 
 
 def test_each_name_is_looked_at(work: Path) -> None:
