@@ -156,11 +156,37 @@ static void test_where(void) {
     pybpe_pretok_free(p);
 }
 
+/* A special of 60 kB that occurs at every second place, so that it lies across each place where words could be cut. If each
+   of them cost the length of the special, this would take hours. */
+static void test_covered_everywhere(void) {
+    enum { LONG = 60000, TEXT = 2000000 };
+    uint8_t *text = malloc(TEXT);
+    for (size_t i = 0; i < TEXT; i++) {
+        text[i] = i % 2 ? ' ' : 'a';
+    }
+    const uint64_t offsets[] = {0, LONG};
+    const uint32_t id = 7;
+    const pybpe_strings strings = {text, offsets, 1};
+    pybpe_pretok *p = NULL;
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_specials_new(&s, &strings, &id, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_text_cut(p, s, text, TEXT, 1), TEXT);
+    for (size_t i = TEXT - 8; i < TEXT; i += 2) {
+        text[i] = 'b'; /* here no special can end or begin */
+    }
+    CHECK_EQ(pybpe_text_cut(p, s, text, TEXT, 1), TEXT - 7);
+    pybpe_specials_free(s);
+    pybpe_pretok_free(p);
+    free(text);
+}
+
 int main(void) {
     test_where();
     test_pattern(PYBPE_PATTERN_GPT2);
     test_pattern(PYBPE_PATTERN_CL100K);
     test_pattern(PYBPE_PATTERN_O200K);
     test_pattern(PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS1);
+    test_covered_everywhere();
     return check_report("cut");
 }

@@ -62,6 +62,7 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
         "train huggingface": lambda: pybpe.train(counts=counts, vocab_size=400, tie_break="huggingface").merges,
         "read shard": lambda: read_shard(folder / "x.bin").tolist(),
         "loader": lambda: [DataLoader(str(folder / "x.bin"), 2, 16, should_shuffle=True).next_batch()[0].tolist()],
+        "normalize": lambda: _binding.normalize(("e\u0301" + "\u0301\u0323" * 500 + "\ufdfa" * 900).encode(), "NFKC"),
         "specials": lambda: _binding.Specials({"<a>": 1, "<ab>": 2}) and 1,
         "pattern": lambda: _binding.Pretok(1).split(TEXT.encode()),
         "vocabulary": lambda: vocab.tokens(),

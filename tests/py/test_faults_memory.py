@@ -13,5 +13,15 @@ pytestmark = pytest.mark.skipif(shim.unavailable() is not None, reason=str(shim.
 
 
 def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable() -> None:
-    names = ("tokenizer", "from bin", "encode", "count words", "read shard", "loader", "save_bin", "write_shard")
+    names = (
+        "tokenizer",
+        "from bin",
+        "encode",
+        "normalize",
+        "count words",
+        "read shard",
+        "loader",
+        "save_bin",
+        "write_shard",
+    )
     assert "0 problems" in shim.run("memory.py", *names)
