@@ -102,18 +102,21 @@ def follow_in_order(specials: Mapping[str, int]) -> bool:
 
 
 def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
-    """The first of these specials that a text can have as a word where the special itself was not found; else None.
+    """The first of these specials that a text can have as a word, or as a byte, where the special itself was not found;
+    else None.
 
-    With ignore_merges Hugging Face looks such a word up in model.vocab, specials included, and gives their id; here
-    words never become specials. A special that is spelled as it is read, as ASCII is, is found before there are words,
-    unless a normalizer makes it afterwards.
+    Hugging Face looks bytes up in model.vocab, and with ignore_merges words too, specials included, and gives their id;
+    here neither ever becomes a special. A special that is spelled as it is read, as ASCII is, is found before there are
+    words, unless a normalizer makes it afterwards.
     """
-    for text in specials if model.whole_words else ():
+    for text in specials:
         try:
             word = byte_level.to_bytes(text)
         except KeyError:
             continue
-        if (model.normalizer is not None or word != text.encode()) and model.pattern.word_ends(word) == [len(word)]:
+        if model.normalizer is None and word == text.encode():
+            continue
+        if len(word) == 1 or (model.whole_words and model.pattern.word_ends(word) == [len(word)]):
             return text
     return None
 

@@ -51,8 +51,8 @@ def to_object(model: Model) -> JsonObject:
     word = added_tokens.taken_as_word(model, model.specials)
     if word is not None:
         raise UnsupportedError(
-            f"Hugging Face would give the special token {word!r:.80} for a word too, since words are taken whole"
-            " (ignore_merges): tokenizer.json cannot say otherwise; save as tokenizer.bin"
+            f"Hugging Face would give the special token {word!r:.80} for a word or byte that is spelled so too:"
+            " tokenizer.json cannot say otherwise; save as tokenizer.bin"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
     own |= {"regex": regex} if (regex := patterns.own_spelling(model.pattern)) is not None else {}
@@ -153,8 +153,8 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
     word = added_tokens.taken_as_word(around, set(around.specials) - set(missing))
     if word is not None:
         raise FormatError(
-            f"{name}: ignore_merges is on, and Hugging Face gives the added token {word!r:.80}, which model.vocab has,"
-            " for a word too: pybpe does not"
+            f"{name}: Hugging Face gives the added token {word!r:.80}, which model.vocab has, for a word or byte that"
+            " is spelled so too: pybpe does not"
         )
     aliases = added_tokens.read_aliases(data, around.specials, name)
     return replace(around, tokens=tokens, merges=pairs, specials={**around.specials, **aliases})
