@@ -30,6 +30,7 @@ static void test_by_hand(void) {
     expect_both("cafe\xCC\x81 e\xCC\x81", "caf\xC3\xA9 \xC3\xA9");
     expect_both("\xCC\x81x", "\xCC\x81x");                               /* a mark comes first */
     expect_both("a\xCC\x81\xCC\xA3", "\xE1\xBA\xA1\xCC\x81");            /* order, then compose */
+    expect_both("a\xCC\x8D\xCC\x81", "a\xCC\x8D\xCC\x81");               /* a mark of the same class is between */
     expect_both("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81"); /* three jamo */
     expect_both("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");             /* a syllable and its last one */
     expect_both("\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8"); /* which it has already */
