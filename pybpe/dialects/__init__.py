@@ -44,7 +44,11 @@ def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = F
             f"the pattern may leave text unmatched, such as U+{uncovered:04X}, and what is unmatched is dropped there"
             " and kept here; let its last alternative match everything, as in ...|[\\s\\S]"
         )
-    return pattern if _reads_the_same(pattern, tree, target) else write(tree, target)
+    if _reads_the_same(pattern, tree, target):
+        return pattern
+    written = write(tree, target)
+    parse(written, target)  # refuses what the engine gets wrong
+    return written
 
 
 def _reads_the_same(pattern: str, tree: Node, target: Dialect) -> bool:

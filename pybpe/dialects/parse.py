@@ -74,6 +74,7 @@ class Dialect:
         more_cases: forms of ASCII letters beyond ASCII, where case is ignored.
         cased_names: properties that mean more than themselves, or may, where case is ignored.
         ligatures: whether two letters may match one character where case is ignored.
+        joins_lone: whether [^a]|[^b] may miss a and b: regex 2026.11 makes one class of the two.
         long_hex: whether there is \\x{...}.
         short_hex: which of the letters x, u and U have digits without braces.
         other_spellings: whether there are \\pL and \\p{Script=Han}.
@@ -96,6 +97,7 @@ class Dialect:
     more_cases: dict[str, str] = field(default_factory=lambda: {"s": "\u017f", "k": "\u212a"})
     cased_names: frozenset[str] = classes.CASED
     ligatures: bool = False
+    joins_lone: bool = False
     long_hex: bool = True
     short_hex: str = "xuU"
     other_spellings: bool = True
@@ -121,6 +123,7 @@ REGEX = Dialect(
     end=lambda lines: _LINE_END if lines else _LAST_NEWLINE,
     more_cases={"s": "\u017f", "k": "\u212a", "i": "\u0130"},
     cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase"]),
+    joins_lone=True,
     long_hex=False,
 )
 RUST = Dialect(
@@ -146,6 +149,7 @@ ONIGURUMA = Dialect(
     operators=("&&",),
     nested=True,
     possessive_intervals=False,
+    cased_names=classes.CASED | {"Alphabetic"},
     class_word=classes.ONIGURUMA_CLASS_WORD,
     ligatures=True,
     short_hex="xu",
@@ -173,6 +177,7 @@ class _Parser:
         self.pattern = pattern
         self.dialect = dialect
         self.at = 0
+        self._lone = 0  # how many classes there were so far of all characters but one
 
     # ------------------------------------------------------------------------------------------------
     # Moving on
@@ -228,9 +233,15 @@ class _Parser:
         return flags
 
     def _alternatives(self, flags: Flags) -> Node:
+        begin, before = self.at, self._lone
         parts = [self._sequence(flags)]
+        holders = int(self._lone > before)
         while self._take("|"):
+            before = self._lone
             parts.append(self._sequence(flags))
+            holders += self._lone > before
+        if holders > 1 and self.dialect.joins_lone:
+            self._refuse("alternatives like [^a]|[^b], which Python's regex package joins wrongly,", begin)
         return alt(parts)
 
     def _sequence(self, flags: Flags) -> Node:
@@ -246,7 +257,10 @@ class _Parser:
     def _repeated(self, flags: Flags) -> Node:
         begin = self.at
         part = self._atom(flags)
+        is_class = self.pattern.startswith("[^", begin) and isinstance(part, Chars)
         found = self._quantifier()
+        if is_class and _is_lone(part) and (found is None or found[1] == 1):
+            self._lone += 1
         if found is None:
             return part
         if can_be_empty(part):
@@ -468,6 +482,8 @@ class _Parser:
         if char == "\\":
             members = self._escaped_set(flags, at, {**self.dialect.sets, "w": self.dialect.class_word})
             if members is not None:
+                if flags.fold and self.dialect.ligatures and members not in (classes.SPACE, classes.DIGIT):
+                    self._unlike(f"{self.pattern[at : self.at]} in a class with case ignored", at)
                 return members
         low = self._escaped_char(at) if char == "\\" else ord(char)
         if self._rest(1) != "-" or self._rest(2) in ("-]", "--"):
@@ -504,6 +520,13 @@ def _operated(operator: str, left: CharSet, right: CharSet) -> CharSet:
         return intersection([left, right])
     only_left = intersection([left, without(right)])
     return only_left if operator == "--" else union([only_left, intersection([right, without(left)])])
+
+
+def _is_lone(node: Node) -> bool:
+    """Whether a node is all characters but one, in its cases."""
+    if not isinstance(node, Chars) or node.properties or not node.negated:
+        return False
+    return sum(last - first + 1 for first, last in node.ranges) <= 4
 
 
 def _may_be_ligature(node: Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .parse import REGEX, Dialect
-from .tree import ANY, Alt, Atomic, Both, Chars, Either, End, Look, Node, Repeat, Seq, Start, without
+from .tree import ANY, NOT_NEWLINE, Alt, Atomic, Both, Chars, Either, End, Look, Node, Repeat, Seq, Start, without
 
 _LITERAL_SIGNS = " !\"%',/:;<=>@_`"  # which no engine reads as anything else, in or outside a class
 _CONTROLS = {9: r"\t", 10: r"\n", 12: r"\f", 13: r"\r"}
@@ -54,6 +54,8 @@ class _Writer:
         return f"(?:{self.alternatives(node)})"
 
     def _chars(self, members: Chars) -> str:
+        if members == NOT_NEWLINE:
+            return "."
         if members == ANY:
             return r"[\s\S]"
         if members == without(ANY):  # [^\s\S] is everything in Python's regex package
