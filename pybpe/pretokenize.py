@@ -111,12 +111,12 @@ class _StandardInput(InputStream):
 
     def readinto(self, block: Any) -> int:
         got = 0 if self._ended else super().readinto(block)
-        self._ended = got < memoryview(block).nbytes
+        self._ended = self._ended or got < memoryview(block).nbytes
         return got
 
     def read(self, size: int | None = -1) -> bytes:
         data = b"" if self._ended else super().read(size)
-        self._ended = size is None or size < 0 or len(data) < size
+        self._ended = self._ended or size is None or size < 0 or len(data) < size
         return data
 
     def seek(self, offset: int, whence: int = 0) -> int:

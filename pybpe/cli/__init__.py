@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from .._version import __version__
@@ -127,9 +128,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_streams()
     parser = _parser()
     _complete(parser)
+    args = argparse.Namespace()
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        return _run(parser, _as_options(sys.argv[1:] if argv is None else list(argv)))
+        warnings.showwarning = partial(_show_warning, args)
+        return _run(parser, _as_options(sys.argv[1:] if argv is None else list(argv)), args)
 
 
 def _as_options(words: list[str]) -> list[str]:
@@ -141,8 +143,7 @@ def _as_options(words: list[str]) -> list[str]:
     return [*words[1:], "--help"] if words[:1] == ["help"] else words
 
 
-def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
-    args = argparse.Namespace()
+def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
     try:
         parser.parse_args(words, args)
         code = args.run(args)
@@ -185,9 +186,9 @@ def _fail(error: Exception | str) -> int:
     return 2
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+def _show_warning(args: argparse.Namespace, message: Warning | str, *_: object, **__: object) -> None:
     """What Python does with a warning here: where in pybpe's code it arose is of no interest."""
-    _tell(f"warning: {message}")
+    _tell(f"warning: {in_flags(str(message), vars(args))}")
 
 
 def _tell(text: str) -> None:

@@ -6,7 +6,17 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..control_tokens import CONTROL_TOKENS
-from .common import TOKENIZER_HELP, add_command, add_common, journal_path, load, parse_numbers, progress, report
+from .common import (
+    TOKENIZER_HELP,
+    add_command,
+    add_common,
+    counted,
+    journal_path,
+    load,
+    parse_numbers,
+    progress,
+    report,
+)
 from .executors import dask_executor
 from .token_files import add_document_options, add_least_tokens, add_split_options
 from .train import add_training_options, fewer_than, training_arguments
@@ -21,7 +31,7 @@ def add_binarize(commands: Any) -> None:
         "binarize",
         "a corpus to token files for training",
         "Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads as they are,\n"
-        "with a manifest. What is interrupted, even killed, goes on where it was when the same command runs again.",
+        "with a manifest. If a run is interrupted, even killed, the same command resumes it.",
         "pybpe binarize -t tok.json novel.txt -o out\n"
         "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
@@ -31,7 +41,7 @@ def add_binarize(commands: Any) -> None:
     add_document_options(parser)
     _add_output_options(parser)
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
-    parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever an interrupted run left")
+    parser.add_argument("--no-resume", action="store_true", help="start over, without what an interrupted run left")
     add_common(parser)
     parser.set_defaults(run=_run_binarize, state=journal_path)
 
@@ -124,17 +134,23 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     add_split_options(parser)
     add_least_tokens(parser)
     parser.add_argument(
-        "--sequence-length", type=int, default=1024, metavar="N", help="tokens a row of parquet, webdataset (1024)"
+        "--sequence-length",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="tokens per row of parquet and webdataset (default: 1024)",
     )
     parser.add_argument("--name", metavar="NAME", help="of the shards (default: the first file's)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers do it, e.g. tcp://node1:8786")
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
+    )
 
 
 def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:
     lines = [
-        f"{split}: {manifest.split_tokens(split)} tokens, {manifest.split_documents(split)} documents,"
-        f" {manifest.text_bytes[split]} bytes of text,"
-        f" {len(records)} shard{'s' if len(records) != 1 else ''}"
+        f"{split}: {counted(manifest.split_tokens(split), 'token')},"
+        f" {counted(manifest.split_documents(split), 'document')},"
+        f" {counted(manifest.text_bytes[split], 'byte')} of text, {counted(len(records), 'shard')}"
         for split, records in manifest.shards.items()
     ]
     facts = {split: manifest.split_tokens(split) for split in manifest.shards}

@@ -21,6 +21,7 @@ from .common import (
     add_output,
     add_tokenizer,
     add_workers,
+    counted,
     load,
     open_ids,
     open_source,
@@ -257,7 +258,7 @@ def add_count(commands: Any) -> None:
         commands,
         "count",
         "count the tokens of a text",
-        "Prints the number of tokens, and bytes a token.",
+        "Prints the number of tokens, and how many bytes there are per token.",
         "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'",
     )
     _add_text(parser)
@@ -279,5 +280,6 @@ def _run_count(args: argparse.Namespace) -> None:
     for piece_tokens, piece_size in map_ordered(count, _pieces(tokenizer, args), args.workers):
         tokens += piece_tokens
         size += piece_size
-    ratio = f", {size / tokens:.3f} bytes a token" if tokens else ""
-    report(args, {"tokens": tokens, "bytes": size}, f"{tokens} tokens, {size} bytes{ratio}")
+    ratio = f", {size / tokens:.3f} bytes per token" if tokens else ""
+    facts = {"tokens": tokens, "bytes": size}
+    report(args, facts, f"{counted(tokens, 'token')}, {counted(size, 'byte')}{ratio}")

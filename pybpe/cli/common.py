@@ -81,6 +81,11 @@ def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
         print(text, file=where)
 
 
+def counted(amount: int, noun: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"
+
+
 def load(path: str) -> Tokenizer:
     """The tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
     from ..tokenizer import Tokenizer

@@ -49,7 +49,7 @@ def add_corpus(commands: Any) -> None:
         "Cleans a corpus before a tokenizer is trained on it. Does the steps that are asked for, in this order:\n"
         "normalise, filter, keep some languages, score, replace personal data, drop duplicates, near duplicates\n"
         "and repeated paragraphs. Writes JSON lines, in the order of the input, and says what was dropped and why.\n"
-        "The same command goes on where a killed one was.",
+        "If a run is killed, the same command resumes it.",
         "pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html\n"
         "pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8\n"
         "pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC\n"
@@ -76,7 +76,7 @@ def add_corpus(commands: Any) -> None:
     _add_limits(parser)
     parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="bytes for --dedup, e.g. 2G")
     parser.add_argument("--report", metavar="FILE", help="counts, histograms, samples: *.html, or *.json")
-    parser.add_argument("--no-resume", action="store_true", help="begin anew, whatever a killed run left")
+    parser.add_argument("--no-resume", action="store_true", help="start over, without what a killed run left")
     add_common(parser)
     parser.set_defaults(run=_run, state=_state)
 

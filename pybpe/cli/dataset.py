@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from .common import add_command, add_common, load, report
+from .common import add_command, add_common, counted, load, report
 
 
 def add_verify(commands: Any) -> None:
@@ -60,8 +60,9 @@ def _run_stats(args: argparse.Namespace) -> None:
     lines = []
     for split, facts in found.items():
         lines.append(
-            f"{split}: {facts.tokens} tokens, {facts.documents} documents, {facts.text_bytes} bytes of text,"
-            f" {facts.bytes_per_token:.3f} bytes a token, {facts.shards} file{'s' if facts.shards != 1 else ''}"
+            f"{split}: {counted(facts.tokens, 'token')}, {counted(facts.documents, 'document')},"
+            f" {counted(facts.text_bytes, 'byte')} of text, {facts.bytes_per_token:.3f} bytes per token,"
+            f" {counted(facts.shards, 'file')}"
         )
         if facts.document_tokens:
             shares = ", ".join(f"{percent} %: {length}" for percent, length in facts.document_tokens.items())

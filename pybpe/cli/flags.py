@@ -31,6 +31,7 @@ def in_flags(message: str, options: Iterable[str]) -> str:
         message = re.sub(rf"^{name} (?=must )", f"{flag} ", message)
         if "_" in name:
             message = re.sub(rf"(?<![\w/.-]){name}(?![\w/.(-])", flag, message)
+    message = re.sub(r"(--[\w-]+(?: [\w.]+)?) \(\1\)", r"\1", message)  # a message that named the flag too
     return message.replace("must be None, ", "must be ").replace(" or None, not ", ", not ")
 
 

@@ -23,8 +23,8 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
     parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
     parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="what decides the sample (default: 0)")
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="bytes for counting, e.g. 2G")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for sampling (default: 0)")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="the most memory for counting, e.g. 2G")
 
 
 def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = None) -> None:
@@ -35,8 +35,10 @@ def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = N
         metavar="P",
         help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression (default: gpt2)",
     )
-    parser.add_argument("--digits", type=int, metavar="1", help="1: every digit is a word of its own")
-    parser.add_argument("--normalizer", metavar="N", help="NFC or NFKC (default: none)")
+    parser.add_argument(
+        "--digits", type=int, metavar="1", help="make every digit a word of its own; 1 is the only value"
+    )
+    parser.add_argument("--normalizer", metavar="N", help="convert text to NFC or NFKC first (default: none)")
 
 
 def input_arguments(args: argparse.Namespace) -> dict[str, Any]:

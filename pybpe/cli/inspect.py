@@ -31,12 +31,11 @@ def add_inspect(commands: Any) -> None:
         "Prints the facts of a tokenizer, its special tokens, its first, last and longest tokens, and tokens that\n"
         "are not UTF-8 on their own. With files: tokens that they never use, and how well each script is\n"
         "compressed, beside another tokenizer if you like.",
-        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\n"
-        "pybpe inspect tok.json corpus/ --compare gpt2.json",
+        "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\npybpe inspect tok.json corpus/ --compare gpt2",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
-    parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as GPT-2's; needs files")
+    parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as gpt2; needs files")
     parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind (10)")
     add_common(parser)
     parser.set_defaults(run=_run_inspect)

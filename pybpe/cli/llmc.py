@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ..control_tokens import CONTROL_TOKENS
-from .common import add_command, add_common, journal_path, parse_numbers, progress, report
+from .common import add_command, add_common, counted, journal_path, parse_numbers, progress, report
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
@@ -128,7 +128,7 @@ def _run_check(args: argparse.Namespace) -> None:
     files, findings = check(args.paths, Batch(**batch) if batch else None)
     kinds = {kind: paths for kind, paths in vars(files).items() if kind != "others"}
     facts: dict[str, Any] = {**kinds, "faults": [vars(finding) for finding in findings]}
-    found = ", ".join(f"{len(paths)} {kind}" for kind, paths in kinds.items() if paths)
+    found = ", ".join(counted(len(paths), kind.removesuffix("s")) for kind, paths in kinds.items() if paths)
     errors = any(finding.is_error for finding in findings)
     lines = [str(finding) for finding in findings]
     if not errors:

@@ -29,9 +29,16 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
 
 def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:
     """The shares of the splits, the size of shards, and unless `by` is False, what decides a document's split."""
-    parser.add_argument("--splits", default="8,1,1", metavar="A,B,C", help="train, val, test (default: 8,1,1)")
+    parser.add_argument(
+        "--splits", default="8,1,1", metavar="A,B,C", help="shares of train, val and test (default: 8,1,1)"
+    )
     if by:
-        parser.add_argument("--split-by", default="hash", metavar="BY", help="hash (default), document or token")
+        parser.add_argument(
+            "--split-by",
+            default="hash",
+            metavar="BY",
+            help="hash (default): by each document's content; document or token: in the order of the input",
+        )
     parser.add_argument(
         "--shard-tokens",
         type=parse_amount,
@@ -48,5 +55,5 @@ def add_least_tokens(parser: argparse.ArgumentParser, default: int | None = None
         type=parse_amount,
         default=default,
         metavar="N",
-        help="default: 257, llm.c's least; 0 allows any",
+        help="the fewest tokens of a shard (default: 257, as llm.c needs them; 0 allows any)",
     )

@@ -41,8 +41,8 @@ def add_train(commands: Any) -> None:
     add_input_options(parser)
     add_training_options(parser, pattern=None, size_required=False)
     parser.add_argument("--counts", action="append", metavar="F", help="word counts of `pybpe counts`, not files")
-    parser.add_argument("--base", metavar="TOK", help="a tokenizer to continue: its ids stay")
-    parser.add_argument("--checkpoint", metavar="F", help="kept while merging; a killed run goes on from it")
+    parser.add_argument("--base", metavar="TOK", help="a tokenizer to continue training; its ids stay")
+    parser.add_argument("--checkpoint", metavar="F", help="save progress to F; rerun the same command to resume")
     parser.add_argument(
         "--sizes",
         type=parse_amounts,
@@ -78,10 +78,10 @@ def add_training_options(
         default=vocab_size,
         required=size_required,
         metavar="N",
-        help=f"tokens, specials included{default}",
+        help=f"how many tokens, special tokens included{default}",
     )
     default = (
-        f"the {len(special_tokens)} of pybpe.control_tokens, {special_tokens[0]} first"
+        f"{len(special_tokens)} control tokens for documents and chats, {special_tokens[0]} first"
         if special_tokens
         else f"none. llm.c, and `pybpe binarize` by default, need {END_OF_TEXT}"
     )
@@ -89,13 +89,16 @@ def add_training_options(
         "--special-token",
         action="append",
         metavar="S",
-        help=f"a control token, which no text is ever merged into; may be repeated (default: {default})",
+        help=f"a text that always becomes one id of its own; may be repeated (default: {default})",
     )
     parser.add_argument(
         "--end-of-text", metavar="S", help="the special token that ends a document (default: <|endoftext|>)"
     )
     parser.add_argument(
-        "--special-ids", default="first", metavar="WHERE", help="first, after_bytes or last (default: first)"
+        "--special-ids",
+        default="first",
+        metavar="WHERE",
+        help="where the ids of special tokens are: first (default), after_bytes or last",
     )
     add_cutting_options(parser, pattern)
     parser.add_argument(
@@ -103,17 +106,20 @@ def add_training_options(
         type=int,
         default=min_frequency,
         metavar="N",
-        help=f"merge no pair that is rarer (default: {min_frequency})",
+        help=f"merge no pair that occurs fewer than N times (default: {min_frequency})",
     )
     parser.add_argument(
         "--max-token-length",
         type=int,
         default=255,
         metavar="N",
-        help="in bytes (default: 255, llm.c's limit)",
+        help="of the longest token, in bytes (default: 255, llm.c's limit)",
     )
     parser.add_argument(
-        "--tie-break", default="lexicographic", metavar="T", help="lexicographic (default) or huggingface"
+        "--tie-break",
+        default="lexicographic",
+        metavar="T",
+        help="which of equally frequent pairs is merged first: lexicographic (default) or huggingface",
     )
 
 

@@ -29,11 +29,11 @@ def add_viz(commands: Any) -> None:
         commands,
         "viz",
         "a page to look at tokens",
-        "Writes one HTML file that needs nothing else: a text in coloured tokens with their ids and bytes, a box\n"
+        "Writes one HTML file that needs nothing else: a text in colored tokens with their ids and bytes, a box\n"
         "that encodes what you type, the vocabulary with a search, how each token is merged, and charts. Several\n"
         "tokenizers stand side by side.",
         "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
-        "pybpe viz novel.txt -t mine.json --compare gpt2.json -o tokens.html\n"
+        "pybpe viz novel.txt -t mine.json --compare gpt2 -o tokens.html\n"
         "git log | pybpe viz - -t tok.json -o tokens.html",
     )
     parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")

@@ -48,9 +48,12 @@ def add_export(commands: Any) -> None:
         "pybpe export tok.json -o tokenizer.bin\n"
         "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
         "pybpe export tok.json -o gpt2/ --format files\n"
+        "pybpe export gpt2 -o gpt2.json\n"
         "pybpe export cl100k_base.tiktoken --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json",
     )
-    parser.add_argument("tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken or a folder")
+    parser.add_argument(
+        "tokenizer", metavar="TOK", help="tokenizer.json, tokenizer.bin, *.tiktoken, a folder, or a name such as gpt2"
+    )
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file or folder to write; - is stdout")
     parser.add_argument(
         "--format", metavar="F", help="json, bin, files, tiktoken or pretrained (default: by the ending of OUT)"
@@ -169,7 +172,7 @@ def _run_prune(args: argparse.Namespace) -> None:
 
     check_tokenizer_output(args.output)
     if bool(args.files) == (args.vocab_size is not None):
-        raise ArgumentError("name files whose tokens shall stay, or --vocab-size N")
+        raise ArgumentError("name files whose tokens stay, or give --vocab-size N")
     tokenizer = load(args.tokenizer)
     note = ""
     if args.vocab_size is not None:
@@ -212,7 +215,7 @@ def add_extend(commands: Any) -> None:
         commands,
         "extend",
         "add special tokens, or merges learned from more text",
-        "All ids stay; new special tokens, then new tokens, come behind them. --remap says which rows of an\n"
+        "All ids stay; new special tokens follow them, and then new tokens. --remap says which rows of an\n"
         "embedding are new.",
         "pybpe extend tok.json --special-token '<|tool|>' -o new.json --remap remap.npy\n"
         "pybpe extend tok.json more/*.txt --vocab-size 40k -o new.json",
@@ -220,9 +223,7 @@ def add_extend(commands: Any) -> None:
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="texts to learn merges from")
     parser.add_argument("--special-token", action="append", metavar="S", help="a new special token; repeatable")
-    parser.add_argument(
-        "--vocab-size", type=parse_amount, metavar="N", help="how many tokens there shall be, with FILE"
-    )
+    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="how many tokens there will be, with FILE")
     _add_output(parser)
     add_common(parser)
     parser.set_defaults(run=_run_extend)

@@ -178,7 +178,7 @@ def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     assert verified.returncode == 0 and "6 files" in verified.stdout
     stats = json.loads(run("stats", out, "--json").stdout)
     assert stats["train"]["documents"] + stats["val"]["documents"] + stats["test"]["documents"] == 201
-    assert "bytes a token" in run("stats", out).stdout
+    assert "bytes per token" in run("stats", out).stdout
     (out / "corpus_val.idx").write_bytes(b"x")
     broken = run("verify", out, "--json")
     assert broken.returncode == 1

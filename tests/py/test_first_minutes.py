@@ -197,6 +197,8 @@ def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], mes
         ("pass pattern= if you know", "pass --pattern if you know"),
         ("a pattern='a b' here", "a --pattern 'a b' here"),
         ("eot must be one", "--eot must be one"),
+        ("say with documents='line' (--documents line) how", "say with --documents line how"),
+        ("or pass vocab_size (--vocab-size)", "or pass --vocab-size"),
         # What only looks like an argument: other words, files, methods.
         ("the pattern of eot, and must be", "the pattern of eot, and must be"),
         ("/data/vocab_size/eot=1.txt: cannot", "/data/vocab_size/eot=1.txt: cannot"),

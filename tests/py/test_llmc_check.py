@@ -300,7 +300,7 @@ def run(*args: object) -> "subprocess.CompletedProcess[str]":
 def test_exit_codes_and_output(work: Path) -> None:
     result = run(work)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == "no fault: 2 tokenizers, 4 shards, 1 models, 1 evals, 1 masks, 1 manifests\n"
+    assert result.stdout == "no fault: 2 tokenizers, 4 shards, 1 model, 1 eval, 1 mask, 1 manifest\n"
     tokens(VAL, 100)(work)
     result = run(work / VAL)
     assert (result.returncode, result.stderr) == (1, "")
@@ -317,7 +317,7 @@ def test_exit_codes_and_output(work: Path) -> None:
     model(padded=V + 3)(work)
     result = run(work / MODEL)
     assert result.returncode == 0 and result.stdout.startswith(f"{work / MODEL}: warning: Vp is 403, ")
-    assert result.stdout.endswith("\nno error: 1 models\n")
+    assert result.stdout.endswith("\nno error: 1 model\n")
     assert run(work / MODEL, "-t", 64).returncode == 1
     for bad in (work / "none", work / "README.md"):
         result = run(bad)
