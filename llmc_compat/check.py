@@ -24,7 +24,7 @@ from .checks.finding import Finding, Run
 from .checks.manifests import Described, known_splits, manifest_faults, read_manifests
 from .checks.masks import mask_faults
 from .checks.places import folder_faults, place_faults, split_faults, working_folders
-from .checks.together import end_faults, id_faults, row_faults, vocabulary_faults
+from .checks.together import end_faults, id_faults, name_faults, row_faults, vocabulary_faults
 
 Facts = TypeVar("Facts")
 
@@ -107,6 +107,7 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
     for paths in _owners(found).values():
         yield from _group_faults(facts.of(paths), [each for each in manifests if each.path in paths])
     yield from row_faults(found, facts.shards, run)
+    yield from name_faults(found)
     yield from mask_faults(found.files.masks, facts.shards)
     yield from place_faults(found)
     yield from split_faults(found, facts.shards, known_splits(manifests, facts.shards))

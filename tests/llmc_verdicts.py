@@ -55,6 +55,7 @@ LOADERS = {  # what the loaders of the CUDA trainer do: the arguments of llmc_lo
     "a shard of another run": ("shards", TRAINS, 4, 64, 1, RUNS),
     "a tokenizer among shards": ("shards", TRAINS, 4, 64, 1, ABORTS),
     "a folder among shards": ("shards", TRAINS, 4, 64, 1, ABORTS),
+    "a tokenizer with a shard's number": ("shards", "more/a_train_*.bin", 4, 64, 1, ABORTS),
     "unequal shards": ("resume", "more/a_train_*.bin", 4, 1024, 1, ABORTS),
     "signs of patterns": ("shards", "more[1]/a_train_*.bin", 4, 64, 1, ABORTS),
     "eval magic": ("evals", EVALUATES, 4, 64, 1, ABORTS),

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from llmc_compat.checkpoint import HEADER_BYTES
@@ -91,14 +92,15 @@ def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) 
 
 
 def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
-    """The files of the last step."""
+    """The first file of the last step that is not there."""
     steps = [int(digits) for path in Path(folder).glob("DONE_*") if (digits := path.name[5:]).isdecimal()]
     if not steps:
         return
     step = max(steps)
     first = states.get(os.path.join(folder, f"state_{step:08}_{0:05}.bin"))
     processes = run.given.processes if run.given else first.header[2] if first else 1
-    needed = [f"model_{step:08}.bin", *(f"state_{step:08}_{rank:05}.bin" for rank in range(processes))]
-    for path in (os.path.join(folder, name) for name in needed):
-        if not os.path.lexists(path):
-            yield Finding(path, f"is missing, and DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)
+    states_of_step = (f"state_{step:08}_{rank:05}.bin" for rank in range(processes))
+    needed = (os.path.join(folder, name) for name in chain([f"model_{step:08}.bin"], states_of_step))
+    missing = next((path for path in needed if not os.path.lexists(path)), None)
+    if missing is not None:
+        yield Finding(missing, f"is missing, and DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)

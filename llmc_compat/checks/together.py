@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from llmc_compat.batch import Batch
 
-from .files import Found
+from .files import UNKNOWN, Found
 from .finding import WARNING, Finding, Run
 from .models import ModelFacts
 from .shards import ShardFacts, split_of
@@ -103,11 +103,30 @@ def _order_faults(row: list[str]) -> Iterator[Finding]:
             return
 
 
+def name_faults(found: Found) -> Iterator[Finding]:
+    """Files of another kind, and folders, under the name of a shard of the train or val split."""
+    for path in [*found.names, *found.folders]:
+        there = found.names.get(path, "a folder")
+        if _is_shard_name(path) and there not in ("a token shard", "a link to nothing", *UNKNOWN):
+            yield Finding(
+                path, f"is {there}, under the name of a shard", "aborts if -i or -j lead to it", "move it elsewhere"
+            )
+
+
+def _is_shard_name(path: str) -> bool:
+    return bool(_NUMBERED.fullmatch(path)) and split_of(path) in ("train", "val")
+
+
 def _guest_faults(prefix: str, row: list[str], found: Found) -> Iterator[Finding]:
     """Other files that the pattern of a row finds."""
     for path in sorted(glob.glob(f"{glob.escape(prefix)}*.bin")):
         there = found.what_is_at(path)
-        if path not in row and there is not None and there not in ("a token shard", "a link to nothing"):
+        if (
+            path not in row
+            and not _is_shard_name(path)
+            and there is not None
+            and there not in ("a token shard", "a link to nothing")
+        ):
             pattern = f"{os.path.basename(prefix)}*.bin"
             fault = f"is {there}, and the pattern {pattern} of the shards beside it finds it"
             yield Finding(path, fault, f"aborts with -i or -j '{pattern}'", "move it elsewhere")

@@ -715,6 +715,14 @@ CUDA_FAULTS = {
         "move it",
         SAME,
     ),
+    "a tokenizer with a shard's number": Row(
+        copy(TOKENIZER, "more/a_train_000000.bin"),
+        "more/a_train_000000.bin",
+        "is a tokenizer, under the name of a shard",
+        "^aborts if -i",
+        "move it",
+        SAME,
+    ),
     "unequal shards": Row(
         steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
         "more/a_train_000001.bin",
