@@ -339,11 +339,24 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
     return PYBPE_OK;
 }
 
+/* Where the end of a temporary name goes, which takes `room` bytes: after the target's name, or after a part of it, whole
+   characters, if a file system would not take so long a name. */
+static size_t temp_base(const char *target, size_t room) {
+    const char *slash = strrchr(target, '/');
+    const char *name = slash == NULL ? target : slash + 1;
+    size_t length = strlen(name), most = NAME_MAX - room;
+    if (length > most) {
+        for (length = most; length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80; length--) {
+        }
+    }
+    return (size_t)(name - target) + length;
+}
+
 /* Opens a file with a new name beside o->target. Names are tried in turn, since another thread or process
    may be writing the same path: the last to commit wins, and neither tears the other's file. Its mode is that of the
    file that it will replace, if there is one: who may not read the old one may not read the new one. */
 static int output_open_temp(pybpe_output *o, size_t room, const struct stat *replaced, pybpe_error *err) {
-    size_t base = strlen(o->target);
+    size_t base = temp_base(o->target, room);
     int sys_errno = 0;
     for (unsigned attempt = 0; attempt < 10000; attempt++) {
         (void)snprintf(o->temp + base, room, ".%ld-%u.tmp", (long)getpid(), attempt);

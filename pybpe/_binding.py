@@ -123,6 +123,16 @@ def path_text(path: PathLike) -> str:
     return os.fsdecode(path_bytes(path))
 
 
+def output_bytes(path: PathLike) -> bytes:
+    """The same of a file to be written, whose folder is made if needed."""
+    encoded = path_bytes(path)
+    folder = os.path.dirname(encoded)
+    if folder and not os.path.isdir(folder):
+        with errors.file_errors(encoded, "its folder cannot be made"):
+            os.makedirs(folder, exist_ok=True)
+    return encoded
+
+
 class _Strings:
     """A `pybpe_strings` with the memory it points to."""
 
@@ -148,12 +158,12 @@ def _strings_list(c: Any) -> list[bytes]:
 
 
 class Output:
-    """A file that appears complete, at `commit`, or not at all. A context manager that commits unless
-    the block raises."""
+    """A file that appears complete, at `commit`, or not at all. Its folder is made if needed. A context manager that
+    commits unless the block raises."""
 
     def __init__(self, path: PathLike) -> None:
         out = ffi.new("pybpe_output **")
-        _call(lib.pybpe_output_open, out, path_bytes(path), ffi.NULL)
+        _call(lib.pybpe_output_open, out, output_bytes(path), ffi.NULL)
         self._c = out[0]
 
     def write(self, data: Data) -> None:
@@ -528,7 +538,7 @@ class Vocab:
 
     def save(self, path: PathLike, bin_version: int) -> None:
         """To a tokenizer.bin of version 1 or 2."""
-        _call(lib.pybpe_vocab_save, self.c, path_bytes(path), bin_version)
+        _call(lib.pybpe_vocab_save, self.c, output_bytes(path), bin_version)
 
     @property
     def _spec(self) -> Any:
@@ -855,7 +865,7 @@ class ShardWriter:
     def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
         out = ffi.new("pybpe_shard_writer **")
         number = SHARD_FORMATS[format, id_bytes]
-        _call(lib.pybpe_shard_writer_new, out, path_bytes(path), number, ffi.NULL)
+        _call(lib.pybpe_shard_writer_new, out, output_bytes(path), number, ffi.NULL)
         self._c = out[0]
 
     def write(self, ids: numpy.ndarray[Any, Any]) -> None:

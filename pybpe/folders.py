@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import stat
 from collections.abc import Collection
@@ -11,6 +12,8 @@ from contextlib import suppress
 from . import _binding
 from .errors import file_errors
 
+_LONGEST_NAME = 255  # bytes; what nearly all file systems take
+
 
 def make_folder(path: _binding.PathLike) -> str:
     """Makes a folder, and those above it, unless it is there; returns its name."""
@@ -18,6 +21,16 @@ def make_folder(path: _binding.PathLike) -> str:
     with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
     return folder
+
+
+def unfinished_folder(path: str) -> str:
+    """The name of a hidden folder beside a file, for what is not finished yet; a hash if the file's name is too long to
+    be a part of it."""
+    folder, name = os.path.split(path)
+    hidden = f".{name}.unfinished"
+    if len(os.fsencode(hidden)) > _LONGEST_NAME:
+        hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.unfinished"
+    return os.path.join(folder, hidden)
 
 
 def give_name(temporary: str, path: str) -> None:

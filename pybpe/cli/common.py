@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, file_error
+from ..folders import make_folder
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -180,8 +181,7 @@ def check_writable(path: str) -> None:
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: is a folder; name a file in it")
-    if not os.path.isdir(folder):
-        raise ArgumentError(f"{path}: the folder {folder} does not exist")
+    make_folder(folder)
 
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}

@@ -177,7 +177,7 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 
 def _state(args: argparse.Namespace) -> str:
-    from ..corpus.output import unfinished_folder
+    from ..folders import unfinished_folder
 
     return unfinished_folder(args.output)
 

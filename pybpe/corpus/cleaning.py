@@ -16,6 +16,7 @@ from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
+from ..folders import unfinished_folder
 from ..input_file import InputFile, known_total
 from ..locking import only_writer
 from ..model import END_OF_TEXT
@@ -30,7 +31,7 @@ from .duplicates import check_memory_limit
 from .filters import Filters
 from .language import check_languages
 from .minhash import check_near_dedup
-from .output import check_name, unfinished_folder
+from .output import check_name
 from .pii import KINDS, check_kinds
 from .processes import process_pool
 from .reading import DocumentPlan

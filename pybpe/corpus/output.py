@@ -18,15 +18,8 @@ def check_name(path: _binding.PathLike) -> str:
         raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
     if os.path.isdir(name):
         raise ArgumentError(f"{name}: is a folder; name a file in it")
-    if not os.path.isdir(folder := os.path.dirname(name) or "."):
-        raise ArgumentError(f"{name}: the folder {folder} does not exist")
     _compressor(name)
     return name
-
-
-def unfinished_folder(path: str) -> str:
-    """The hidden folder beside an output file that holds what is done of it."""
-    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.unfinished")
 
 
 def _compressor(name: str) -> Any:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from mmap import mmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+_MOST_MAPS = 1 << 14
 _NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
 # Other files of llm.c, which a pattern such as data/*.bin finds as well: they would pass for ids without a header.
@@ -62,22 +65,14 @@ class TokenStream:
             raise ArgumentError(f"dtype must be 'uint16', 'uint32' or None, not {dtype!r}")
         self._arguments: tuple[Any, ...]
         if hasattr(source, "dtype"):
-            self._parts = [_checked(source, "the array of ids")]
+            self._parts: _Array | _Files = _Array(_checked(source, "the array of ids"))
             self._arguments = (source, dtype)
-            self._maps: list[_Map | None] = [None]
         else:
             paths = _token_paths(source)
-            self._parts = [open_tokens(path, dtype) for path in paths]
-            self._maps = [_map_of(part) for part in self._parts]
+            self._parts = _Files(paths, dtype)
             self._arguments = (paths, dtype)
-            for path, part in zip(paths, self._parts):
-                if part.dtype != self._parts[0].dtype:
-                    raise ArgumentError(
-                        f"{path} holds {part.dtype}, but {paths[0]} {self._parts[0].dtype}: files that are read as"
-                        " one must have one type"
-                    )
-        self._starts = [0, *accumulate(map(len, self._parts))]
-        self.dtype: numpy.dtype[Any] = self._parts[0].dtype
+        self._starts = [0, *accumulate(self._parts.lengths)]
+        self.dtype: numpy.dtype[Any] = self._parts.dtype
 
     def __reduce__(self) -> tuple[object, ...]:
         return TokenStream, self._arguments
@@ -86,7 +81,7 @@ class TokenStream:
         return self._starts[-1]
 
     def __repr__(self) -> str:
-        return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts)} files)"
+        return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts.lengths)} files)"
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
@@ -96,40 +91,92 @@ class TokenStream:
         """
         import numpy
 
-        first = min(bisect_right(self._starts, start), len(self._parts)) - 1
+        first = min(bisect_right(self._starts, start), len(self._parts.lengths)) - 1
         begin = start - self._starts[first]
         if stop <= self._starts[first + 1]:
-            return self._part(first)[begin : stop - self._starts[first]]
-        pieces = [self._part(first)[begin:]]
-        for i in range(first + 1, len(self._parts)):
+            return self._parts.get(first)[begin : stop - self._starts[first]]
+        pieces = [self._parts.get(first)[begin:]]
+        for i in range(first + 1, len(self._parts.lengths)):
             if self._starts[i] >= stop:
                 break
-            pieces.append(self._part(i)[: stop - self._starts[i]])
+            pieces.append(self._parts.get(i)[: stop - self._starts[i]])
         return numpy.concatenate(pieces)
 
-    def _part(self, i: int) -> numpy.ndarray[Any, Any]:
+
+class _Array:
+    """An array in memory, as a stream's only part."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any]) -> None:
+        self._array = array
+        self.lengths, self.dtype = [len(array)], array.dtype
+
+    def get(self, i: int) -> numpy.ndarray[Any, Any]:
+        """The ids."""
+        return self._array
+
+
+class _Files:
+    """Token files by number. A map holds a file descriptor as long as somebody has a view of it, so only the files that
+    were used last stay mapped; another is opened again, and must be the file that it was."""
+
+    def __init__(self, paths: Sequence[str], dtype: str | None) -> None:
+        self._paths, self._dtype = paths, dtype
+        self._most = _most_maps()
+        self._mapped: OrderedDict[int, numpy.ndarray[Any, Any]] = OrderedDict()
+        self._lock = Lock()
+        self._seen: list[tuple[int, ...]] = []
+        self.lengths: list[int] = []
+        for i, path in enumerate(paths):
+            part = open_tokens(path, dtype)
+            if not i:
+                self.dtype = part.dtype
+            if part.dtype != self.dtype:
+                raise ArgumentError(
+                    f"{path} holds {part.dtype}, but {paths[0]} {self.dtype}: files that are read as"
+                    " one must have one type"
+                )
+            self._seen.append(_identity(path))
+            self.lengths.append(len(part))
+            self._keep(i, part)
+
+    def get(self, i: int) -> numpy.ndarray[Any, Any]:
         """The ids of one file. To read what was cut off since it was mapped would end the process."""
-        mapped = self._maps[i]
-        if mapped is not None and mapped.file.size() < mapped.size:
+        with self._lock:
+            part = self._mapped.get(i)
+            if part is None:
+                part = self._open_again(i)
+            self._keep(i, part)
+        file = getattr(part.base, "_mmap", None)  # it asks the system for the present size; None of an empty file
+        if file is not None and file.size() < self._seen[i][0]:
             raise FormatError(
-                f"{self._arguments[0][i]}: was cut from {mapped.size} to {mapped.file.size()} bytes while it was open;"
+                f"{self._paths[i]}: was cut from {self._seen[i][0]} to {file.size()} bytes while it was open;"
                 " open it again, and replace token files by renaming, not in place",
-                mapped.file.size(),
+                file.size(),
             )
-        return self._parts[i]
+        return part
+
+    def _keep(self, i: int, part: numpy.ndarray[Any, Any]) -> None:
+        self._mapped[i] = part
+        self._mapped.move_to_end(i)
+        while len(self._mapped) > self._most:
+            self._mapped.popitem(last=False)
+
+    def _open_again(self, i: int) -> numpy.ndarray[Any, Any]:
+        part = open_tokens(self._paths[i], self._dtype)
+        if _identity(self._paths[i]) != self._seen[i]:
+            raise FormatError(f"{self._paths[i]}: was changed or replaced since it was first opened: open it again", 0)
+        return part
 
 
-class _Map(NamedTuple):
-    """A file that is mapped, and its size at that time. The map asks the system for the present one."""
-
-    file: mmap
-    size: int
+def _identity(path: str) -> tuple[int, ...]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _map_of(part: numpy.ndarray[Any, Any]) -> _Map | None:
-    """What open_tokens mapped; None for an empty file."""
-    file = getattr(part.base, "_mmap", None)
-    return None if file is None else _Map(file, file.size())
+def _most_maps() -> int:
+    """How many files may stay mapped: a quarter of the descriptors that this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_MAPS if soft == resource.RLIM_INFINITY else max(4, min(_MOST_MAPS, soft // 4))
 
 
 def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndarray[Any, Any]:

@@ -182,7 +182,7 @@ def test_version_names_the_unicode_versions() -> None:
         (["train", "missing.txt", "--vocab-size", "300", "-o", "x.json"], "missing.txt"),
         (["train", "*.nothing", "--vocab-size", "300", "-o", "x.json"], "*.nothing: "),
         (["train", "novel.txt", "--vocab-size", "100", "-o", "x.json"], "256"),
-        (["train", "novel.txt", "--vocab-size", "300", "-o", "no/such/x.json"], "no/such"),
+        (["train", "novel.txt", "--vocab-size", "300", "-o", "novel.txt/such/x.json"], "novel.txt"),
         (["train", "novel.txt", "--vocab-size", "300", "--pattern", "gtp2", "-o", "x.json"], "gtp2"),
         (["encode", "-t", "missing.json", "novel.txt"], "missing.json"),
         (["encode", "-t", "novel.txt", "novel.txt"], "novel.txt"),

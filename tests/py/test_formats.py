@@ -88,7 +88,7 @@ def test_saving_is_atomic(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text("old")
     with pytest.raises(pybpe.FileError):
-        tok.save(tmp_path / "no such folder" / "tokenizer.json")
+        tok.save(tmp_path / "tokenizer.json" / "tokenizer.json")
     tok.save(path)
     assert os.listdir(tmp_path) == ["tokenizer.json"]
     with pytest.raises(IsADirectoryError):

@@ -534,3 +534,79 @@ def test_records_in_another_encoding_say_so(tmp_path: Path) -> None:
         with pytest.raises(pybpe.FormatError, match="--encoding"):
             pybpe.count_words(tmp_path / "x.jsonl")
         assert pybpe.count_words(tmp_path / "x.jsonl", encoding=encoding).to_dict() == {"é".encode(): 1}
+
+
+# ------------------------------------------------------------------------------------------------------
+# Names of outputs
+
+
+def test_the_folder_of_an_output_is_made(tmp_path: Path) -> None:
+    tok = small_tokenizer()
+    (tmp_path / "x.txt").write_text(TEXT)
+    tok.save(tmp_path / "a/b/tok.json")
+    tok.save_bin(tmp_path / "c/tok.bin")
+    pybpe.count_words(iter([TEXT])).save(tmp_path / "d/x.counts")
+    pybpe.encode_files(tok, tmp_path / "x.txt", tmp_path / "e/f/ids.npy")
+    pybpe.corpus.clean(tmp_path / "x.txt", tmp_path / "g/h/out.jsonl", workers=1)
+    train = ["train", str(tmp_path / "x.txt"), "--vocab-size", "300", "--quiet", "-o"]
+    assert main([*train, str(tmp_path / "i/j/tok.json")]) == 0
+    assert (
+        main(["encode", "-t", str(tmp_path / "c/tok.bin"), str(tmp_path / "x.txt"), "-o", str(tmp_path / "k/ids")]) == 0
+    )
+    for name in ("a/b/tok.json", "c/tok.bin", "d/x.counts", "e/f/ids.npy", "g/h/out.jsonl", "i/j/tok.json", "k/ids"):
+        assert (tmp_path / name).stat().st_size > 0
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pybpe.FileError, match="folder"):
+        tok.save(tmp_path / "file" / "tok.json")
+
+
+@pytest.mark.parametrize("character", ["n", "é", "名"])
+def test_names_as_long_as_the_file_system_takes(tmp_path: Path, character: str) -> None:
+    tok = small_tokenizer()
+    size = len(character.encode())
+
+    def name(ending: str) -> Path:
+        return tmp_path / (character * ((255 - len(ending)) // size) + ending)
+
+    (tmp_path / "x.txt").write_text(TEXT)
+    tok.save(name(".json"))
+    tok.save_bin(name(".bin"))
+    pybpe.encode_files(tok, tmp_path / "x.txt", name(".npy"))
+    pybpe.corpus.clean(tmp_path / "x.txt", name(".jsonl"), workers=1)
+    assert len(list(tmp_path.iterdir())) == 5
+    assert pybpe.Tokenizer.from_file(name(".json")) == pybpe.Tokenizer.from_file(name(".bin"))
+
+
+SHARDS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from pybpe.dataset import PackedSequences
+packed = PackedSequences(sys.argv[1] + "/*.npy", 5)
+total = sum(int(window.inputs.sum()) for window in packed)
+assert total == sum(int(packed[i].inputs.sum()) for i in range(len(packed) - 1, -1, -1))
+print(total, len(packed))
+"""
+
+
+def test_more_token_files_than_a_process_may_have_open(tmp_path: Path) -> None:
+    for number in range(150):
+        numpy.save(tmp_path / f"{number:03}.npy", numpy.full(10, number, dtype=numpy.uint16))
+    command = [sys.executable, "-c", SHARDS, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    ids = [number for number in range(150) for _ in range(10)]
+    windows = (len(ids) - 1) // 5
+    assert found.stdout.split() == [str(sum(ids[: 5 * windows])), str(windows)], found.stderr
+
+
+def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pybpe.dataset.token_files._MOST_MAPS", 4)
+    for number in range(9):
+        numpy.save(tmp_path / f"{number}.npy", numpy.full(10, number, dtype=numpy.uint16))
+    packed = pybpe.dataset.PackedSequences(str(tmp_path / "*.npy"), 5)
+    numpy.save(tmp_path / "other", numpy.full(10, 77, dtype=numpy.uint16))
+    os.replace(tmp_path / "other.npy", tmp_path / "0.npy")
+    assert packed[len(packed) - 1].inputs[0] == 8
+    with pytest.raises(pybpe.FormatError, match=r"0\.npy: was changed or replaced since it was first opened"):
+        packed[0]

@@ -113,7 +113,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "pad must be a multiple of 8, as CUDA wants it, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),
-        "no/such": ("new", "-t", old, "-o", "no/such/x.bin"),
+        "new.bin": ("new", "-t", old, "-o", new / "x.bin"),
         "the old tokenizer has 500": ("resize", model, "--from", new, "--to", old, "-o", out),
         "magic 20240328": ("resize", old, "--from", old, "--to", new, "-o", out),
         "missing.bin": ("show", "missing.bin"),

@@ -82,7 +82,7 @@ FOLDERS = {
     workspace: "o",
     write_chat: "o",
     clean: ".o.jsonl.unfinished",
-    encode_files: "o.npy.unfinished",
+    encode_files: ".o.npy.unfinished",
 }
 
 
