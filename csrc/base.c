@@ -345,7 +345,7 @@ static size_t temp_base(const char *target, size_t room) {
     const char *slash = strrchr(target, '/');
     const char *name = slash == NULL ? target : slash + 1;
     size_t length = strlen(name), most = NAME_MAX - room;
-    if (length > most) {
+    if (length > most && length <= NAME_MAX) { /* a longer one is refused now, not when the file is complete */
         for (length = most; length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80; length--) {
         }
     }

@@ -247,6 +247,23 @@ static void test_writing_through_links(void) {
     CHECK_EQ(scratch_clear(), 3);
 }
 
+/* The temporary name of a file must not be too long where the file's own is not. */
+static void test_writing_long_names(void) {
+    static const char *const chars[] = {"n", "\xc3\xa9", "\xe5\x90\x8d"};
+    for (size_t i = 0; i < 3; i++) {
+        char name[300] = "";
+        while (strlen(name) + strlen(chars[i]) <= 255) {
+            strcat(name, chars[i]);
+        }
+        pybpe_output *o;
+        CHECK_EQ(pybpe_output_open(&o, name, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_output_write(o, "new", 3, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+        CHECK(file_is(name, "new"));
+        CHECK_EQ(scratch_clear(), 1);
+    }
+}
+
 static void expect_unwritable(const char *path, int sys_errno) {
     pybpe_output *o = (pybpe_output *)1;
     pybpe_error err;
@@ -276,8 +293,8 @@ static void test_unwritable(void) {
 #endif
     char name[300];
     memset(name, 'n', sizeof name);
-    name[255] = '\0';
-    expect_unwritable(name, ENAMETOOLONG); /* 255 bytes are a name; with .tmp behind they are none */
+    name[256] = '\0';
+    expect_unwritable(name, ENAMETOOLONG);
     if (geteuid() != 0) {
         CHECK(mkdir("locked", 0500) == 0);
         expect_unwritable("locked/x", EACCES);
@@ -364,6 +381,7 @@ int main(void) {
     test_writing();
     test_writers_at_once();
     test_writing_through_links();
+    test_writing_long_names();
     test_unwritable();
     test_no_room();
     test_commit_fails();
