@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from .locking import FOLDER
 
-_MANIFEST = "manifest.json"
+_MANIFESTS = ("manifest.json", "_manifest.json")
 _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     + ("vocab.json", "merges.txt", "chat_template.jinja", "meta.pkl")
@@ -64,8 +64,9 @@ def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
 def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Collection[str]:
     """Which of the names in a folder are those of files that pybpe wrote."""
     own: set[str] = set()
-    if _MANIFEST in names:
-        own = set(_listed(os.path.join(place, _MANIFEST)))
+    for manifest in _MANIFESTS:
+        if manifest in names:
+            own |= set(_listed(os.path.join(place, manifest)))
     if FOLDER in folders:
         own |= {name for name in names if _TOKEN_FILE.fullmatch(name)}
     if own or "tokenizer_config.json" in names:
@@ -80,6 +81,6 @@ def _listed(manifest: str) -> Iterator[str]:
             content = json.load(stream)
         if content["tokenizer"]["fingerprint"] and content["settings"]:
             records = [record for split in content["shards"].values() for record in split] + content["files"]
-            yield from [str(record["file"]) for record in records] + [_MANIFEST]
+            yield from [str(record["file"]) for record in records] + [os.path.basename(manifest)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return

@@ -90,7 +90,8 @@ def binarize(
             are of equal size (some may have one token more), without which llm.c cannot resume. Those of other formats
             have just so many, and the last one has what is left.
         min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
-        sequence_length: tokens a row for "parquet" and "webdataset"; the last row of a shard may be shorter.
+        sequence_length: tokens a row for "parquet" and "webdataset". Shards have whole rows; only the last row of a
+            split may be shorter.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
             "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if the tokenizer has no such token.
@@ -106,7 +107,8 @@ def binarize(
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest, also written to manifest.json in `out`.
+        The manifest, also written to manifest.json in `out`; beside parquet to _manifest.json, a name that those who
+        read the whole folder skip.
 
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files, records. LimitError: a shard too small for
@@ -205,6 +207,9 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
         raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
     for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
         settings[what] = whole_number(what, settings[what], least)
+    if form.has_rows:
+        length, least = settings["sequence_length"], settings["min_shard_tokens"]
+        settings["shard_tokens"] = max(settings["shard_tokens"] // length, -(-least // length), 1) * length
     Kinds(settings["documents"], settings["text_key"], mark)
     if form.name == "parquet":
         pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding

@@ -19,7 +19,7 @@ from ..tokenizer import Tokenizer
 from ..warning import warn
 from .encoding import TaskEncoder
 from .journal import Journal
-from .manifest import FILE_NAME, FileRecord, Manifest, ShardRecord, record_file
+from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
 from .planning import Plan
 from .running import Result, run_by_executor, run_local
 from .split_writer import Layout, SplitState, SplitWriter, file_names
@@ -135,7 +135,7 @@ class Conversion:
         if self._has_begun or not files:
             return
         self._has_begun = True
-        older = sorted(self._journal.older, key=lambda name: name != FILE_NAME)
+        older = sorted(self._journal.older, key=lambda name: name not in FILE_NAMES)
         paths = [os.path.join(self._layout.folder, name) for name in older]
         left = [path for path in paths if os.path.lexists(path)]
         if left:
@@ -195,7 +195,7 @@ class Conversion:
             records,
             self._companions(tok, records),
         )
-        self._write(FILE_NAME, manifest.to_json())
+        self._write(self._layout.format.manifest, manifest.to_json())
         self._journal.remove()
         return manifest
 

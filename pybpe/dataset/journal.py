@@ -27,7 +27,7 @@ from .. import _binding
 from ..errors import FileError, FormatError, file_errors
 from ..folders import make_folder
 from ..locking import FOLDER, LOCK
-from .manifest import FILE_NAME, Manifest, is_plain_name
+from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
 NAME = "journal.json"
@@ -104,6 +104,6 @@ class Journal:
 def _files_of_manifest(folder: str) -> list[str]:
     """The names of the files that a finished run has written, its manifest among them."""
     try:
-        return [FILE_NAME, *Manifest.load(folder).file_names]
+        return [manifest_name(folder), *Manifest.load(folder).file_names]
     except (FileError, FormatError):
         return []

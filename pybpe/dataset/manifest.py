@@ -14,6 +14,14 @@ from ..pretokenize import open_input
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
+HIDDEN_NAME = "_manifest.json"  # beside parquet: readers of whole folders skip names that begin so
+FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
+
+
+def manifest_name(folder: str) -> str:
+    """What the manifest of a folder is called; FILE_NAME if there is none."""
+    has_hidden = os.path.exists(os.path.join(folder, HIDDEN_NAME))
+    return HIDDEN_NAME if has_hidden and not os.path.exists(os.path.join(folder, FILE_NAME)) else FILE_NAME
 
 
 @dataclass(frozen=True)
@@ -105,12 +113,13 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:
-        """Reads the manifest.json of a folder.
+        """Reads the manifest.json of a folder, or the _manifest.json beside parquet.
 
         Raises:
             FileError: there is none. FormatError: it is no manifest, or names a file outside its folder.
         """
-        path = os.path.join(_binding.path_text(folder), FILE_NAME)
+        name = _binding.path_text(folder)
+        path = os.path.join(name, manifest_name(name))
         with open_input(path) as stream:
             data = stream.read()
         try:

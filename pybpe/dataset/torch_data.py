@@ -156,7 +156,8 @@ def create_dataloader(
         batch_size: windows in a batch, for each process.
         shuffle: another order each epoch, by `seed`.
         drop_last: drop a last batch that is not full.
-        num_workers: processes that read ahead; 0 reads in this one.
+        num_workers: processes that read ahead; 0 reads in this one, which is much faster: token files are
+            memory-mapped, so there is little to read ahead, and every batch of a worker is copied between processes.
         seed: chooses the order. It is the same in all versions of everything, and in all processes.
         rank, num_replicas: which process of how many; None asks torch.distributed, or means the only one.
         options: anything else that torch.utils.data.DataLoader takes, such as pin_memory.

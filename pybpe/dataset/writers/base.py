@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
 from ...folders import give_name, remove_file
+from ..manifest import FILE_NAME
 from ..spool import read_starts, tokens_path
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Format:
         companion: writes what stands beside a file: companion(finished, path). None: nothing does.
         companion_name: its name for a file's.
         read: read(path, dtype) yields the ids of a file in blocks.
+        manifest: the name of the manifest.
+        has_rows: whether it holds rows of sequence_length tokens. A shard then has a whole number of them.
         max_bytes: the largest file that its readers can read; 0: any.
         equal_shards: whether the shards of a split are of equal size. They are cut at its end then.
     """
@@ -92,6 +95,8 @@ class Format:
     companion: Callable[[Finished, str], None] | None = None
     companion_name: Callable[[str], str] | None = None
     max_bytes: int = 0
+    manifest: str = FILE_NAME
+    has_rows: bool = False
     equal_shards: bool = False
 
     @property

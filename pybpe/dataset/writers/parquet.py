@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..manifest import HIDDEN_NAME
 from ..parquet_input import pyarrow_parquet
 from .base import Finished, Format
 from .rows import Rows, packed_rows
@@ -49,4 +50,11 @@ def _read(path: str, dtype: str) -> Iterator[Array]:
         yield batch.column(0).flatten().to_numpy()
 
 
-FORMAT = Format(name="parquet", file="{name}_{split}_{index:06d}.parquet", read=_read, convert=_convert)
+FORMAT = Format(
+    name="parquet",
+    file="{name}_{split}_{index:06d}.parquet",
+    read=_read,
+    convert=_convert,
+    manifest=HIDDEN_NAME,
+    has_rows=True,
+)

@@ -1,4 +1,4 @@
-"""Packed sequences: a stream of tokens cut in rows of equal length, the last one shorter."""
+"""Packed sequences: a stream of tokens cut in rows of equal length, the last one of a split shorter."""
 
 from __future__ import annotations
 

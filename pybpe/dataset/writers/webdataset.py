@@ -62,4 +62,4 @@ def _read(path: str, dtype: str) -> Iterator[Array]:
                 yield numpy.load(io.BytesIO(data.read()), allow_pickle=False)
 
 
-FORMAT = Format(name="webdataset", file="{name}_{split}_{index:06d}.tar", read=_read, convert=_convert)
+FORMAT = Format(name="webdataset", file="{name}_{split}_{index:06d}.tar", read=_read, convert=_convert, has_rows=True)

@@ -12,6 +12,7 @@ from reference.dataset import streams
 import pybpe
 from pybpe.dataset import parquet_input, planning
 from pybpe.dataset.splits import hash_split
+from pybpe.dataset.verification import verify
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +125,32 @@ def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None
             pybpe.binarize(tok, path, tmp_path / "out", splits=(1,))
     with pytest.raises(FileNotFoundError, match="gone.parquet"):
         pybpe.binarize(tok, tmp_path / "gone.parquet", tmp_path / "out", splits=(1,))
+
+
+@pytest.mark.parametrize(("shard_tokens", "least"), [(5050, 0), (1000, 1550)])
+@pytest.mark.parametrize("format", ["parquet", "webdataset"])
+def test_only_the_last_row_of_a_split_is_short(
+    tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path, format: str, shard_tokens: int, least: int
+) -> None:
+    """Those who stack rows of one length can read all others as they are."""
+    pytest.importorskip("pyarrow.parquet")
+    given = {"format": format, "shard_tokens": shard_tokens, "sequence_length": 100, "min_shard_tokens": least}
+    manifest = pybpe.binarize(tok, corpora, tmp_path / "out", name="x", **given)
+    for records in manifest.shards.values():
+        assert [record.tokens % 100 for record in records[:-1]] == [0] * (len(records) - 1)
+        assert all(least <= record.tokens for record in records)
+
+
+def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    dataset = pytest.importorskip("pyarrow.dataset")
+    out = tmp_path / "out"
+    (out / "manifest.json").parent.mkdir()
+    manifest = pybpe.binarize(tok, corpora, out, format="parquet", sequence_length=100, name="x")
+    assert sum(map(len, dataset.dataset(out).to_table()["input_ids"])) == manifest.tokens
+    pandas = pytest.importorskip("pandas")
+    assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
+    assert verify(out, tok) == (pybpe.dataset.Manifest.load(out), [])
+    pybpe.binarize(tok, corpora, out, name="y")  # what an older run left goes, its manifest too
+    assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
+    (out / "manifest.json").rename(out / "_manifest.json")  # either name is read
+    assert verify(out, tok)[1] == []
