@@ -238,7 +238,8 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
     name = os.fsdecode(path)
     if facts.stated_bytes:
         fault = f"the longest example has {facts.longest_bytes} bytes, the header says {facts.stated_bytes}"
-        raise FormatError(f"{name}: {fault}", 12)
+        effect = "; llm.c overflows its buffer" if facts.stated_bytes < facts.longest_bytes - 6 else ""
+        raise FormatError(f"{name}: {fault}{effect}", 12)
     if facts.rest_bytes:
         raise FormatError(f"{name}: {facts.rest_bytes} bytes follow the last example; llm.c never reads them")
     return examples
