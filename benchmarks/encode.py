@@ -3,8 +3,8 @@ process of its own.
 
     make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base o200k_base"] [documents="0 4096"]
 
-Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians in
-MB/s, cold (the first pass) / warm (the best later one). What each library is asked is in encode_one.py.
+Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians, in
+MB per CPU second, cold (the first pass) / warm (the best later one). What each library is asked is in encode_one.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
-    print(f"One thread, MB/s, cold / warm, medians of {args.runs}. {machine()}")
+    print(f"One thread, MB per CPU second, cold / warm, medians of {args.runs}. {machine()}")
     with tempfile.TemporaryDirectory() as folder:
         tokenizers = {name: tokenizer_file(name, folder) for name in args.vocabularies}
         for corpus in args.corpora:

@@ -17,6 +17,10 @@ def process_pool(workers: int) -> Iterator[Executor]:
 
     An exception ends them in the middle of their tasks, which take seconds: Ctrl-C must not wait for them.
     """
+    # Workers are forked. In the child of a process with threads, the first import of a large library can hang on a lock
+    # that another thread held, so the workers find it imported.
+    import numpy  # noqa: F401
+
     pool = ProcessPoolExecutor(workers, initializer=_begin)
     try:
         with _interrupted_afterwards():

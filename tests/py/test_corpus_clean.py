@@ -437,3 +437,15 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
         other.kill()
     pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.jsonl", "t.txt"]
+
+
+def test_workers_find_numpy_imported() -> None:
+    """In the forked child of a process with threads, the first import of numpy hung now and then."""
+    code = """
+import sys
+from pybpe.corpus import processes
+assert "numpy" not in sys.modules
+with processes.process_pool(1) as pool:
+    assert pool.submit(eval, "'numpy' in __import__('sys').modules").result()
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
