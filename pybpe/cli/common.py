@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, file_error
-from ..folders import make_folder
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -176,6 +175,8 @@ def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
 
 def check_writable(path: str) -> None:
     """Fails now, not after an hour of work."""
+    from ..folders import make_folder
+
     if path == "-":
         return
     folder = os.path.dirname(path) or "."

@@ -124,7 +124,7 @@ def test_the_text_key_and_custom_patterns(tmp_path: Path) -> None:
         (b'{"text": 5}', "'text'"),
         (b'{"txt": "x"}', "'text'"),
         (b"[1]", "'text'"),
-        (b"\xff\xfe", "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
         (b"[" * 100_000, "not JSON"),
     ],
 )
