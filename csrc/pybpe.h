@@ -8,13 +8,12 @@ it holds plain declarations only: no macros beyond integer constants, no attribu
 Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
 - A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it.
-  On an error outputs are NULL or untouched, and inputs are unchanged; a buffer that was to be filled may hold anything.
-- `_new`, `_load` and `_open` make a handle; `_free` takes NULL too. "Borrowed" arguments are used, not
-  copied, and must outlive the handle.
-- `mem` is the allocator of the handle and of everything it makes; NULL means malloc and free.
-- Handles documented as immutable may be shared by threads without a lock. All others belong to one
-  thread at a time.
-- Text is bytes: any bytes. Nothing here requires valid UTF-8 or a terminating NUL.
+  On an error outputs are NULL or untouched and inputs are unchanged, but the contents of output buffers are undefined.
+- `_new`, `_load` and `_open` create a handle; `_free` accepts NULL. "Borrowed" arguments are not copied and must
+outlive the handle.
+- `mem` is the allocator for the handle and for everything it allocates; NULL means malloc and free.
+- Threads may share immutable handles without a lock. Any other handle may be used by only one thread at a time.
+- Text is any sequence of bytes. No function requires valid UTF-8 or a terminating NUL.
 - ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t
   (id_bytes 2) or uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
@@ -43,204 +42,209 @@ enum pybpe_code {
     PYBPE_OK = 0,
     PYBPE_ERR_MEMORY = -1, /* an allocation failed, or a size does not fit size_t */
     PYBPE_ERR_IO = -2,     /* the operating system refused: see sys_errno */
-    PYBPE_ERR_FORMAT = -3, /* a file's content is not what its format demands: see offset */
-    PYBPE_ERR_VALUE = -4,  /* an argument is outside what the function accepts */
-    PYBPE_ERR_LIMIT = -5   /* valid, but more than the target or this library can hold */
+    PYBPE_ERR_FORMAT = -3, /* a file does not conform to its format: see offset */
+    PYBPE_ERR_VALUE = -4,  /* an argument is not valid for this function */
+    PYBPE_ERR_LIMIT = -5   /* valid, but exceeds a limit of the target or of this library */
 };
 
-/* One error. `msg` is one line of UTF-8 that says what was wrong, where, and what to do. */
+/* One error. `msg` is one line of UTF-8 that says what was wrong, where, and what to do about it. */
 typedef struct pybpe_error {
     int32_t code;      /* a pybpe_code */
     int32_t sys_errno; /* errno of the failed system call, or 0 */
     uint64_t offset;   /* byte offset in the file or input, or index in an array; 0 if neither applies */
-    char msg[496];     /* always terminated */
+    char msg[496];     /* always NUL-terminated */
 } pybpe_error;
 
-/* Where memory comes from. `resize` acts as realloc does: ptr NULL allocates; size 0 frees and returns
-   NULL; on failure it returns NULL and ptr stays valid. It may be called by several threads at once if
-   handles made with it are used so. */
+/* A memory allocator. `resize` behaves like realloc: with ptr NULL it allocates; with size 0 it frees and returns NULL;
+   on failure it returns NULL and ptr stays valid. If several threads use handles made with it, they may call it
+   concurrently. */
 typedef struct pybpe_allocator {
     void *(*resize)(void *context, void *ptr, size_t size);
     void *context;
 } pybpe_allocator;
 
-/* A list of byte strings laid end to end: string i is bytes[offsets[i]] up to bytes[offsets[i + 1]],
-   so offsets has count + 1 entries, never descends, and starts at 0. Functions that take such a list check this
-   first: PYBPE_ERR_VALUE, offset = index. With count 0 neither pointer is read. */
+/* A list of byte strings stored end to end. String i occupies bytes[offsets[i]] up to but not including bytes[offsets[i
+   + 1]], so offsets has count + 1 entries, starts at 0, and never decreases. Functions that take such a list check this
+   first and return PYBPE_ERR_VALUE (offset = index) if it does not hold. With count 0 neither pointer is read. */
 typedef struct pybpe_strings {
     const uint8_t *bytes;
     const uint64_t *offsets;
     size_t count;
 } pybpe_strings;
 
-/* "0.1.0": the version of this library. Static. */
+/* The version of this library, such as "0.1.0". Static. */
 const char *pybpe_version(void);
 
-/* "18.0.0": the version of the Unicode tables that the patterns use. Static. */
+/* The version of the Unicode tables that the patterns use, such as "18.0.0". Static. */
 const char *pybpe_unicode_version(void);
 
-/* What the patterns know of a code point, as a sum of: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32 white space,
-   64 CR or LF. 0 is any other, also what is no code point. */
+/* The class of a code point, as the patterns see it. The bits are: 1 Lu or Lt, 2 Ll, 4 Lm or Lo, 8 M, 16 N, 32
+   whitespace, 64 CR or LF. Any other code point has class 0, including invalid code points. */
 int pybpe_unicode_class(uint32_t code_point);
 
 /* ---------------------------------------------------------------------------------------------------
-Output files: the complete old file or the complete new one, never a torn one
+Output files: the complete old file or the complete new one, never a partial one
 */
 
 typedef struct pybpe_output pybpe_output;
 
-/* Opens a temporary file beside `path` for writing. Nothing named `path` changes before _commit. If `path` is a link,
-   the file that it points to is what is written. Refused: folders, devices, and streams such as /dev/stdout. */
+/* Opens a temporary file next to `path` for writing. `path` itself does not change until _commit. If `path` is a
+   symbolic link, the file that it points to is replaced. Refuses folders, devices, and streams such as /dev/stdout. */
 int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 
-/* Appends n bytes. After an error only _discard is left to call. */
+/* Appends n bytes. After an error, call _discard; no other call is allowed. */
 int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error *err);
 
-/* Overwrites n bytes at `offset`, all of which must have been written before (headers). */
+/* Overwrites n bytes at `offset`, for example in a header. All of them must have been written already. */
 int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err);
 
-/* Flushes to the disk, renames the temporary file to `path`, flushes the folder, and frees `o`. On an
-   error the temporary file is removed, `path` is as it was, and `o` is freed too; but if only the folder
-   could not be flushed, `path` is the complete new file, which a power loss may turn into the old one. */
+/* Flushes the temporary file to disk, renames it to `path`, flushes the folder, and frees `o`. On an error it removes
+   the temporary file, leaves `path` unchanged, and still frees `o`. The exception: if only flushing the folder failed,
+   `path` is the complete new file, but a power loss may bring back the old one. */
 int pybpe_output_commit(pybpe_output *o, pybpe_error *err);
 
-/* Removes the temporary file and frees `o`. `path` is as it was. */
+/* Removes the temporary file and frees `o`. `path` is unchanged. */
 void pybpe_output_discard(pybpe_output *o);
 
 /* ---------------------------------------------------------------------------------------------------
-Normalization: Unicode's forms NFC and NFKC, as Hugging Face's tokenizers has them
+Normalization: the Unicode forms NFC and NFKC, as Hugging Face's tokenizers implements them
 */
 
 enum pybpe_normalizer { PYBPE_NORMALIZER_NONE = 0, PYBPE_NORMALIZER_NFC = 1, PYBPE_NORMALIZER_NFKC = 2 };
 
-/* "9.0.0": the version of the Unicode tables that the normalizers use. It is Hugging Face's, not that of the patterns,
-   because the same normalizer must give the same ids there. Static. */
+/* The version of the Unicode tables that the normalizers use, such as "9.0.0". It is the version that Hugging Face
+   uses, not the version of the patterns, because a normalizer must give the same ids in both libraries. Static. */
 const char *pybpe_normalizer_unicode_version(void);
 
-/* Normalizes text[0..n) to NFC or NFKC. If that changes nothing for certain, *out is NULL and *length is n: use the text
-   itself. Else *out is a new text of *length bytes, which _free frees. Bytes that are not valid UTF-8 stay as they are;
-   marks neither compose nor change places across them. NFC makes a text at most 3 times as long, NFKC 11 times. Costs
-   O(n) on every text. In a text with specials, normalize what is between them. */
+/* Normalizes text[0..n) to NFC or NFKC. If normalization certainly changes nothing, sets *out to NULL and *length to n:
+   use the text itself. Otherwise *out is a new text of *length bytes; free it with pybpe_normalize_free. Bytes that are
+   not valid UTF-8 are copied unchanged, and marks are neither composed nor reordered across them. The result is at most
+   3 times as long as the text for NFC, and 11 times for NFKC. Takes O(n) time on every text. If a text contains
+   specials, normalize only the text between them. */
 int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t *text, size_t n,
                     const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
 
 /* ---------------------------------------------------------------------------------------------------
-Patterns: how text is cut into words before BPE. A merge never crosses the end of a word.
+Patterns: how text is split into words before BPE. A merge never crosses a word boundary.
 */
 
 enum pybpe_pattern {
-    PYBPE_PATTERN_CUSTOM = 0, /* cut by the caller, who passes words; see pybpe_encode_words */
+    PYBPE_PATTERN_CUSTOM = 0, /* the caller splits the text and passes words; see pybpe_encode_words */
     PYBPE_PATTERN_GPT2 = 1,   /* GPT-2, also known as r50k */
     PYBPE_PATTERN_CL100K = 2, /* GPT-4 */
     PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
     PYBPE_PATTERN_LLAMA3 = 4,
     PYBPE_PATTERN_QWEN2 = 5,
-    PYBPE_PATTERN_DIGITS1 = 256 /* added to one of the above: every digit is a word of its own */
+    PYBPE_PATTERN_DIGITS1 = 256 /* added to one of the above: every digit is a separate word */
 };
 
-/* The pattern of a name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lower case), or
+/* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lowercase), or
    PYBPE_ERR_VALUE. */
 int pybpe_pattern_find(const char *name);
 
-/* The regular expression that `pattern` stands for, as the Python package `regex` takes it, or NULL for
-   CUSTOM and unknown values. Static. Splitting with it gives exactly the words of pybpe_pretok_split. */
+/* The regular expression for `pattern`, in the syntax of the Python package `regex`, or NULL for CUSTOM and unknown
+   values. Static. Splitting with it gives exactly the same words as pybpe_pretok_split. */
 const char *pybpe_pattern_regex(int pattern);
 
 typedef struct pybpe_pretok pybpe_pretok; /* immutable */
 
-/* A splitter for one pattern (not CUSTOM), using the widest vector instructions of this machine. The
-   environment variable PYBPE_SIMD (avx512, avx2, swar) forces a narrower choice; all give equal words. */
+/* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports.
+   The environment variable PYBPE_SIMD (avx512, avx2, swar) forces a narrower set; all sets give the same words. */
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
 
 /* The vector instructions in use: "avx512", "avx2" or "swar". Static. */
 const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
-/* Cuts text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words
-   (offsets from `text`, ascending) to ends[0..cap), and returns how many: the words are ends[i-1]..ends[i],
-   the first starts at pos. Returns 0 only if pos == n. `cap` must be at least 64; fewer than cap may be
-   written though text is left: call again from the last end. Bytes that are not valid UTF-8 count as
-   characters of class "other", one per byte. */
+/* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets from
+   `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
+   at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends even if
+   text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
+   "other". */
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
 
-/* How many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, else the place of the
-   first character that is not. Every other function takes any bytes; this one is for telling that a text is in another
-   encoding. */
+/* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise
+   the byte offset of the first invalid character. All other functions accept any bytes; use this one to detect text in
+   another encoding. */
 size_t pybpe_utf8_valid(const uint8_t *text, size_t n);
 
 /* ---------------------------------------------------------------------------------------------------
-Special tokens: strings that are found before the pattern is applied, and are never split
+Special tokens: strings that are matched before the pattern is applied and are never split
 */
 
 typedef struct pybpe_specials pybpe_specials; /* immutable */
 
-/* A matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset =
-   index). Costs O(total length). */
+/* Creates a matcher for strings[i] -> ids[i]. Strings must be distinct and not empty (PYBPE_ERR_VALUE, offset = index).
+   Takes O(total length) time. */
 int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                        const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_specials_free(pybpe_specials *s);
 
-/* Finds the first special in text[from..n): the leftmost, and of those that start there the longest.
-   Returns 1 and sets start, end and id, or returns 0 and leaves them. Costs O(1) per byte that is read: up to the end of
-   the special, and after it as long as a longer one may follow. To find all specials of a text call _find_all. */
+/* Finds the first special in text[from..n): the leftmost one, and the longest of those that start there. Returns 1
+   and sets start, end and id, or returns 0 and leaves them unchanged. Takes O(1) time per byte read. It reads to the
+   end of the special, and further only while a longer one is still possible. To find all specials in a text, call
+   _find_all. */
 int pybpe_specials_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *start, size_t *end,
                         uint32_t *id);
 
-/* Finds all specials in text[from..n): what _find finds from `from`, then from the end of that one, and so on. Writes
-   start and end of each to `spans` and its id to `ids`, up to `cap` of them, and returns how many. If that is cap, call
-   again from the last end. Costs O(1) per byte of text whatever the strings are, plus O(longest string) per call. It
-   may take memory, as much as 4 times the longest string; without that memory it returns the same, more slowly. */
+/* Finds all specials in text[from..n): the one that _find finds from `from`, then the one that it finds from the end of
+   the first, and so on. Writes the start and end of each to `spans` and its id to `ids`, at most `cap` of them, and
+   returns how many. If that is cap, call again from the last end. Takes O(1) time per byte of text for any set of
+   strings, plus O(longest string) per call. It may allocate up to 4 times the length of the longest string; if that
+   allocation fails, it returns the same result more slowly. */
 size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from, size_t *spans,
                                uint32_t *ids, size_t cap);
 
-/* The smallest cut c, from <= c < n, at which text can be cut in two parts that are then worked on
-   separately with the same result as the whole, whatever follows text[n); or n if it has none. 0 counts
-   as a cut. text must itself begin at a cut or at the start of the input. `s` may be NULL. Costs O(1) per byte
-   from `from` minus the longest special to the cut. */
+/* Returns the smallest safe cut c, from <= c < n, or n if there is none. If text is divided at a safe cut, processing
+   the two parts separately gives the same result as processing the whole, regardless of what follows text[n). 0 counts
+   as a safe cut. text must begin at a safe cut or at the start of the input. `s` may be NULL. Takes O(1) time per byte
+   from `from`, minus the length of the longest special, to the cut. */
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 
 /* ---------------------------------------------------------------------------------------------------
-Counting: text -> distinct words and how often each occurs
+Counting: text -> distinct words and the number of occurrences of each
 */
 
 typedef struct pybpe_counter pybpe_counter;
 
-/* An empty table. `p` may be NULL if only _add_words and _merge are used; `s` may be NULL. Both borrowed. */
+/* Creates an empty table. `p` may be NULL if only _add_words and _merge are used; `s` may be NULL. Both are
+   borrowed. */
 int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_specials *s, const pybpe_allocator *mem,
                       pybpe_error *err);
 void pybpe_counter_free(pybpe_counter *c);
 
-/* Counts the words of one piece of text: a whole text, or what lies between two cuts of one (see
-   pybpe_text_cut). Specials inside it separate words and are not counted. After an error the table holds
-   an unspecified part of the piece and may only be freed. */
+/* Counts the words in one piece of text: a whole text, or the part between two safe cuts (see pybpe_text_cut). Specials
+   in it separate words and are not counted. After an error the table holds the counts of an unspecified part of the
+   piece and may only be freed. */
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err);
 
-/* Counts words that were cut elsewhere. counts[i] is added for words string i; counts NULL adds 1 each.
-   Empty words are ignored. PYBPE_ERR_LIMIT if the count of a word passes 2^64 - 1; after an error as in _add. */
+/* Counts words that the caller has split. Adds counts[i] for string i of `words`, or 1 for each if counts is NULL.
+   Ignores empty words. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the table
+   may only be freed. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
 /* Adds all counts of src to dst. After an error dst may only be freed. */
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
 
-/* The same, but moves: src, another counter, is empty afterwards. Much faster between counters of the same
-   pybpe_pretok. Both must have the same allocator. After an error both may only be freed. */
+/* Moves all counts of src to dst and leaves src empty. src must be a different counter with the same allocator. Much
+   faster between counters that use the same pybpe_pretok. After an error both may only be freed. */
 int pybpe_counter_absorb(pybpe_counter *dst, pybpe_counter *src, pybpe_error *err);
 
-/* Makes room for `words` distinct words in all: the table need not grow on the way there. */
+/* Makes room for `words` distinct words in total, so that the table does not have to grow before it holds that many. */
 int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err);
 
 typedef struct pybpe_counter_stats {
     uint64_t words;  /* distinct words */
     uint64_t bytes;  /* their total length */
     uint64_t total;  /* occurrences: the sum of the counts, modulo 2^64 */
-    uint64_t memory; /* bytes that the table holds now */
+    uint64_t memory; /* bytes currently allocated for the table */
 } pybpe_counter_stats;
 
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
 
-/* Copies the table out: bytes has room for stats.bytes, offsets for stats.words + 1, counts for
-   stats.words. The order is unspecified. */
+/* Copies the table. `bytes` must have room for stats.bytes bytes, `offsets` for stats.words + 1 entries, and `counts`
+   for stats.words. The order is unspecified. */
 void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts);
 
 /* ---------------------------------------------------------------------------------------------------
@@ -248,13 +252,13 @@ Training: words and counts -> merges
 */
 
 enum pybpe_tie_break {
-    PYBPE_TIE_LEXICOGRAPHIC = 0, /* of equally frequent pairs, the greatest (left bytes, right bytes) */
-    PYBPE_TIE_HUGGINGFACE = 1    /* of equally frequent pairs, the lowest (left id, right id) of HF's numbering */
+    PYBPE_TIE_LEXICOGRAPHIC = 0, /* the greatest (left bytes, right bytes) of equally frequent pairs */
+    PYBPE_TIE_HUGGINGFACE = 1    /* the lowest (left id, right id) in HF's numbering */
 };
 
-/* Tokens are numbered 0-255 for the bytes, then in the order of their creation. */
+/* Tokens 0-255 are the bytes; merged tokens follow in the order of their creation. */
 typedef struct pybpe_train_config {
-    uint32_t vocab_size;         /* stop at this many tokens: 256 bytes and the merged ones, without specials */
+    uint32_t vocab_size;         /* stop at this many tokens: 256 bytes and merged tokens, excluding specials */
     uint32_t max_token_length;   /* in bytes; longer tokens are never made; at least 1 */
     uint64_t min_frequency;      /* pairs that occur less often are never merged; 0 and 1 are the same */
     int32_t tie_break;           /* a pybpe_tie_break */
@@ -270,15 +274,16 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_trainer_free(pybpe_trainer *t);
 
-/* Merges until about `budget` occurrences have been rewritten (2^20 take a few ms), or training is done,
-   which sets *done to 1. The steps' sizes do not influence the result. */
+/* Merges until about `budget` occurrences have been rewritten (2^20 take a few ms) or training is done, in which case
+   it sets *done to 1. The budget does not influence the result. */
 int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err);
 
-/* The merges so far: *merges points to count triples (left, right, merged id), owned by t and valid until
-   the next step. The merged id is that of an earlier token if one has the same bytes. */
+/* Sets *merges to the merges so far, as triples (left, right, merged id), and returns how many there are. They belong
+   to t and stay valid until the next step. If an earlier token has the same bytes, the merged id is the id of that
+   token. */
 size_t pybpe_trainer_merges(const pybpe_trainer *t, const uint32_t **merges);
 
-/* The number of tokens so far, 256 bytes included. For a vocabulary of them see pybpe_trainer_vocab. */
+/* The number of tokens so far, including the 256 bytes. To make a vocabulary of them, see pybpe_trainer_vocab. */
 uint32_t pybpe_trainer_tokens(const pybpe_trainer *t);
 
 /* ---------------------------------------------------------------------------------------------------
@@ -287,96 +292,99 @@ Vocabularies and tokenizer.bin
 
 #define PYBPE_NO_ID 0xFFFFFFFF
 
-/* Everything a vocabulary is, as the caller lays it out. All of it is copied. */
+/* A complete vocabulary, laid out by the caller. Everything is copied. */
 typedef struct pybpe_vocab_spec {
     pybpe_strings tokens;     /* the bytes of id 0, 1, ...; an empty string is an unused id */
-    const uint32_t *merges;   /* (left, right) ids in rank order; their concatenation is a token */
+    const uint32_t *merges;   /* (left, right) ids in rank order; the concatenation of each pair is a token */
     size_t merges_count;      /* pairs */
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
-    uint32_t eot_id;     /* the end-of-text token, or PYBPE_NO_ID */
+    uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
     int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 */
     int32_t normalizer;  /* a pybpe_normalizer */
     const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, else NULL */
-    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merges give others */
+    int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other
+    tokens */
 } pybpe_vocab_spec;
 
 typedef struct pybpe_vocab pybpe_vocab; /* immutable */
 
-/* Which ids the special tokens of a trained vocabulary get. */
+/* Where the special tokens of a trained vocabulary are placed. */
 enum pybpe_special_ids {
-    PYBPE_SPECIALS_FIRST = 0,       /* specials, bytes, merged tokens: specials keep their ids whatever is trained */
+    PYBPE_SPECIALS_FIRST = 0,       /* specials, bytes, merged tokens: the ids of specials do not depend on the
+    training */
     PYBPE_SPECIALS_AFTER_BYTES = 1, /* bytes, specials, merged tokens */
     PYBPE_SPECIALS_LAST = 2         /* bytes, merged tokens, specials, as in GPT-2 */
 };
 
-/* What a trained vocabulary has besides the trainer's tokens. All of it is copied. */
+/* The parts of a trained vocabulary other than the trainer's tokens. Everything is copied. */
 typedef struct pybpe_vocab_layout {
     pybpe_strings specials; /* the special tokens in the order of their ids; none if count is 0 */
     int32_t special_ids;    /* a pybpe_special_ids */
-    uint32_t eot;           /* which of the specials ends a text: its index; PYBPE_NO_ID: none */
-    int32_t pattern;        /* as in pybpe_vocab_spec: that of the counter which gave the words */
-    int32_t normalizer;     /* as in pybpe_vocab_spec: what was applied before counting */
+    uint32_t eot;           /* the index of the special that ends a text, or PYBPE_NO_ID */
+    int32_t pattern;        /* as in pybpe_vocab_spec: the pattern that the words were split with */
+    int32_t normalizer;     /* as in pybpe_vocab_spec: the normalizer that was applied before counting */
     const char *custom;     /* as in pybpe_vocab_spec */
 } pybpe_vocab_layout;
 
-/* The vocabulary of what `t` has merged so far, as Python's pybpe.train lays it out. With PYBPE_TIE_HUGGINGFACE the bytes
-   are in Hugging Face's order, else in that of their values. The trainer may go on afterwards. PYBPE_ERR_VALUE (offset
-   = index) for an empty or repeated special, and for what pybpe_vocab_new refuses. */
+/* Makes a vocabulary from the tokens that `t` has so far, laid out as by Python's pybpe.train. With
+   PYBPE_TIE_HUGGINGFACE the bytes are in Hugging Face's order, otherwise in ascending order. The trainer can continue
+   afterward. Returns PYBPE_ERR_VALUE (offset = index) for an empty or repeated special, and refuses whatever
+   pybpe_vocab_new refuses. */
 int pybpe_trainer_vocab(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_vocab_layout *layout,
                         const pybpe_allocator *mem, pybpe_error *err);
 
-/* PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the same bytes, or a merge
-   names other than ordinary tokens, whose concatenation is one. Single bytes, but not all, may have no token; a
-   text that needs one of them cannot be encoded. */
+/* Returns PYBPE_ERR_VALUE (offset = id or index) if two ordinary tokens or two specials have the same bytes, if a merge
+   names anything but two ordinary tokens, or if their concatenation is not an ordinary token. Some single bytes, but
+   not all, may lack a token; encoding a text that needs such a byte is an error. */
 int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_vocab_free(pybpe_vocab *v);
 
-/* Reads a tokenizer.bin, version 1 or 2, of llm.c or ours. Ours carries merges, pattern and specials
-   behind the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). A file without them decodes, and
-   has its merges recovered from the order of its ids, as tiktoken ranks are, with eot as its special. */
+/* Reads a tokenizer.bin, version 1 or 2, written by llm.c or by pybpe. pybpe stores merges, pattern and specials after
+   the tokens, where llm.c ignores them (layout: csrc/tokenizer_bin.h). If a file lacks them, its merges are recovered
+   from the order of its ids, as for tiktoken ranks, and eot is its only special. */
 int pybpe_vocab_load(pybpe_vocab **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
 int pybpe_vocab_load_mem(pybpe_vocab **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err);
 
-/* Writes a tokenizer.bin of `version` 2, or 1, which llm.c only reads if V is 50257 and eot 50256.
-   PYBPE_ERR_LIMIT for an unused id, a token longer than 255 bytes, or a single byte that is no token, which the
-   format cannot hold. */
+/* Writes a tokenizer.bin. `version` is 2 or 1; llm.c reads version 1 only if V is 50257 and eot is 50256. Returns
+   PYBPE_ERR_LIMIT for what the format cannot hold: an unused id, a token longer than 255 bytes, or a vocabulary in
+   which a single byte has no token. */
 int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_error *err);
 
-/* The vocabulary as it was laid out; all pointers belong to v and live as long as it. */
+/* Returns the vocabulary as it was laid out. All pointers belong to v and are valid as long as v is. */
 pybpe_vocab_spec pybpe_vocab_get_spec(const pybpe_vocab *v);
 
-/* The id of an ordinary token (special 0) or a special (1) with these bytes, or PYBPE_NO_ID. */
+/* Returns the id of the ordinary token (special 0) or the special (special 1) with these bytes, or PYBPE_NO_ID. */
 uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, int special);
 
-/* Recovers merges from the order of ids, lowest first, as tiktoken's rank files imply them: the two
-   parts into which BPE with all lower tokens leaves each token. Tokens that stay in more than two parts
-   can't be reached and get no merge. Writes at most spec->tokens.count pairs (2 ids each) to `merges`, and
-   their number to `count`. spec->merges is ignored. */
+/* Recovers merges from the order of ids, lowest first, as tiktoken's rank files imply them. The merge of a token joins
+   the two parts that remain after BPE with all lower tokens. A token with more than two parts left can't be reached and
+   gets no merge. Writes at most spec->tokens.count pairs (2 ids each) to `merges` and the number of pairs to `count`.
+   Ignores spec->merges. */
 int pybpe_vocab_recover_merges(const pybpe_vocab_spec *spec, uint32_t *merges, size_t *count,
                                const pybpe_allocator *mem, pybpe_error *err);
 
-/* Finds in the text of a tokenizer.json its two large parts: the object model.vocab is text[spans[0]..spans[1]), the
-   array model.merges text[spans[2]..spans[3]). Returns 1, or 0 if they are not both there, once, in what seems to
-   be a JSON object; the rest of the text is not checked. */
+/* Finds the two large parts of a tokenizer.json: the object model.vocab at text[spans[0]..spans[1]) and the array
+   model.merges at text[spans[2]..spans[3]). Returns 1, or 0 unless the text looks like a JSON object that has each of
+   them exactly once. The rest of the text is not checked. */
 int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]);
 
-/* The vocabulary of a spec whose tokens and merges are not in it, but in those two texts. The specials, which may be in
-   the vocabulary or not, have special_texts, in the order of spec->specials, all of them tokens that are not empty.
-   PYBPE_ERR_FORMAT for anything unusual, although it may be right: a slower reader must look at it then. */
+/* Makes a vocabulary from a spec whose tokens and merges are in those two texts instead. special_texts has the text of
+   each special, in the order of spec->specials; none may be empty. The vocabulary text need not contain the specials.
+   Returns PYBPE_ERR_FORMAT for anything unusual, even if it is valid: the caller must then use a slower reader. */
 int pybpe_vocab_new_json(pybpe_vocab **out, const uint8_t *vocab, size_t vocab_n, const uint8_t *merges,
                          size_t merges_n, const pybpe_strings *special_texts, const pybpe_vocab_spec *spec,
                          const pybpe_allocator *mem, pybpe_error *err);
 
-/* Decodes n ids (of id_bytes) to bytes. *length is set to the number of bytes; out NULL only sizes. out
-   has room for cap bytes; PYBPE_ERR_LIMIT if that is too few. An id that is not in the vocabulary gives
-   PYBPE_ERR_VALUE, with its position in err->offset. */
+/* Decodes n ids (of id_bytes) to bytes and sets *length to the number of bytes. `out` has room for cap bytes; with out
+   NULL only *length is computed. Returns PYBPE_ERR_LIMIT if cap is too small, and PYBPE_ERR_VALUE (offset = index in
+   ids) for an id that is not in the vocabulary. */
 int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
                  size_t *length, pybpe_error *err);
 
-/* The length of the longest prefix of bytes[0..n) that does not end inside a UTF-8 character: what can be
-   shown now while tokens stream in. n - result is at most 3. */
+/* Returns the length of the longest prefix of bytes[0..n) that does not end inside a UTF-8 character. While tokens
+   stream in, this is the part that can be displayed. n - result is at most 3. */
 size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n);
 
 /* ---------------------------------------------------------------------------------------------------
@@ -396,28 +404,29 @@ const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
 /* The splitter of the encoder's pattern, owned by e; NULL if it is CUSTOM. */
 const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 
-/* What one thread remembers of the words it has seen, and its scratch space. Bounded in size. Of one
-   encoder, which is borrowed. Results never depend on what a cache holds. */
+/* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one
+   encoder, which is borrowed. Results never depend on the contents of a cache. */
 int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_cache_free(pybpe_cache *c);
 
-/* Encodes text[0..n). Specials in `s` become their ids. With s NULL all text is ordinary: right for what a user wrote,
-   who could forge control tokens otherwise. ids (of id_bytes) must have room for cap >= n tokens, or be NULL, which only
-   counts; *count is set. Merges are applied in rank order within each word. PYBPE_ERR_VALUE if cap < n, if the cache is
-   of another encoder, if the pattern is CUSTOM, or if the text has a byte without a token (offset = its place);
-   PYBPE_ERR_LIMIT if an id does not fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, the ids are right only for text in that form, which
-   pybpe_normalize gives (ASCII always is). */
+/* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. With s NULL all text is
+   ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of id_bytes)
+   must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank order
+   within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern is
+   CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does not
+   fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, pass text that
+   pybpe_normalize has normalized (ASCII is always normalized), or the ids are wrong. */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
-/* The same for words that were cut by the caller: word i is ends[i - 1]..ends[i], the first starts at 0,
-   and n is the last end. PYBPE_ERR_VALUE, offset = index, too if the ends descend. */
+/* The same for text that the caller has split into words: word i is ends[i - 1]..ends[i], the first word starts at 0,
+   and n is the last end. Also returns PYBPE_ERR_VALUE (offset = index) if the ends decrease. */
 int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
-/* Encodes each of `texts` as pybpe_encode does. The ids of all go to `ids`, one text after the other; text i ends at
-   ends[i], so `ends` has room for texts->count. `cap` is at least the bytes of all texts. Faster than a call for each,
-   if they are short. After an error `ids` and `ends` are undefined. */
+/* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
+   ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. For
+   short texts this is faster than one call per text. After an error `ids` and `ends` are undefined. */
 int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_strings *texts,
                        void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
 
@@ -425,17 +434,18 @@ int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_speci
 Documents in a stream of tokens
 */
 
-/* Where the mark, the end-of-text id, stands around each document. */
+/* Where the mark (the end-of-text id) goes: nowhere, before each document, or after each document. */
 enum pybpe_marks { PYBPE_MARKS_NONE = 0, PYBPE_MARKS_PREPEND = 1, PYBPE_MARKS_APPEND = 2 };
 
-/* How many of ids[0..n) (of id_bytes) are `id`. */
+/* Returns how many of ids[0..n) (of id_bytes) equal `id`. */
 size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 
-/* Copies a piece of a stream in which marks separate documents, and leaves one mark a document, or none, as `mode`
-   (a pybpe_marks) says. *is_open is whether a document goes on at the start of the piece, and then at its end; one
-   that is open when the stream ends lacks its appended mark. `out` has room for n + 1 ids, and is not `ids`;
-   `starts` for one more than there are marks in ids. starts[0..*documents) is set to where in `out` documents
-   begin, their mark included. Returns the number of ids. */
+/* Copies one piece of a stream in which marks separate documents, and writes one mark per document, or none, according
+   to `mode` (a pybpe_marks). On entry *is_open says whether a document continues from the previous piece; on return,
+   whether one continues into the next. A document that is still open when the stream ends lacks its appended mark.
+   `out` must have room for n + 1 ids and must not overlap `ids`; `starts` must have room for one more entry than there
+   are marks in ids. Sets starts[0..*documents) to the positions in `out` where documents begin, including their marks.
+   Returns the number of ids written. */
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents);
 
@@ -451,14 +461,14 @@ enum pybpe_shard_format {
 };
 
 #define PYBPE_SHARD_HEADER_BYTES 1024
-/* llm.c seeks with a 32-bit int, so a file of 2 GiB or more is out of its reach. */
+/* llm.c seeks with a 32-bit int, so it cannot read files of 2 GiB or more. */
 #define PYBPE_SHARD_MAX_BYTES 2147483647
 
 typedef struct pybpe_shard pybpe_shard; /* immutable */
 
-/* Opens a shard with a header and checks magic, version, count and size against each other. */
+/* Opens a shard with a header and checks that its magic, version, count and size are consistent. */
 int pybpe_shard_open(pybpe_shard **out, const char *path, const pybpe_allocator *mem, pybpe_error *err);
-/* The same for a shard in memory, which is borrowed. */
+/* The same for a shard in memory; `data` is borrowed. */
 int pybpe_shard_open_mem(pybpe_shard **out, const uint8_t *data, size_t n, const pybpe_allocator *mem,
                          pybpe_error *err);
 void pybpe_shard_free(pybpe_shard *s);
@@ -466,45 +476,45 @@ void pybpe_shard_free(pybpe_shard *s);
 uint64_t pybpe_shard_count(const pybpe_shard *s); /* tokens */
 int pybpe_shard_id_bytes(const pybpe_shard *s);   /* 2 or 4 */
 
-/* Reads tokens start .. start + n as uint32_t. PYBPE_ERR_VALUE if they are not all inside. */
+/* Reads tokens [start, start + n) as uint32_t. Returns PYBPE_ERR_VALUE if that range exceeds the shard. */
 int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err);
 
 typedef struct pybpe_shard_writer pybpe_shard_writer;
 
-/* Starts a shard at `path`, which appears, complete, at _finish. */
+/* Starts a shard. The complete file appears at `path` when _finish is called. */
 int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int format, const pybpe_allocator *mem,
                            pybpe_error *err);
 
-/* Appends n tokens (of id_bytes). PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's
-   type cannot hold, or when the file would pass PYBPE_SHARD_MAX_BYTES; nothing of this call is written. */
+/* Appends n tokens (of id_bytes). Returns PYBPE_ERR_LIMIT (offset = index in ids) for an id that the format's type
+   cannot hold, or if the file would exceed PYBPE_SHARD_MAX_BYTES; in both cases it writes nothing. */
 int pybpe_shard_writer_write(pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err);
 
-/* Completes the file and frees w, also on an error, which leaves `path` as it was. */
+/* Completes the file and frees w. On an error it also frees w, and leaves `path` unchanged. */
 int pybpe_shard_writer_finish(pybpe_shard_writer *w, pybpe_error *err);
 void pybpe_shard_writer_discard(pybpe_shard_writer *w);
 
 /* ---------------------------------------------------------------------------------------------------
-DataLoader: batches from shards, in the order of llm.c's llmc/dataloader.h
+DataLoader: batches from shards, in the same order as llm.c's llmc/dataloader.h
 */
 
 typedef struct pybpe_loader pybpe_loader;
 
-/* Serves the shards that match the glob pattern, in glob order, to process `rank` of `world`, in batches
-   of (B, T) tokens. shuffle != 0 permutes shards, and samples within a shard, exactly as llm.c does
-   (mt19937 seeded with 42 + rank). PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
+/* Reads the shards that match the glob pattern, in glob order, and returns batches of (B, T) tokens for process `rank`
+   of `world`. If shuffle is not 0, it permutes the shards, and the samples within each shard, exactly as llm.c does
+   (mt19937 seeded with 42 + rank). Returns PYBPE_ERR_LIMIT if a shard has fewer than world*B*T + 1 tokens. */
 int pybpe_loader_new(pybpe_loader **out, const char *pattern, size_t B, size_t T, int rank, int world, int shuffle,
                      const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_loader_free(pybpe_loader *l);
 
-/* The next batch: inputs (B, T) and targets (B, T), the latter shifted by one token. Never ends: after
-   the last shard the next epoch begins. */
+/* Reads the next batch: inputs (B, T) and targets (B, T), the latter shifted by one token. There is no last batch:
+   after the last shard the next epoch begins. */
 int pybpe_loader_next(pybpe_loader *l, int32_t *inputs, int32_t *targets, pybpe_error *err);
 
-/* Back to the start, as llm.c's dataloader_reset: with shuffle, a new permutation is drawn. */
+/* Goes back to the start, like llm.c's dataloader_reset. With shuffle, it draws a new permutation. */
 int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err);
 
-/* To the state in which a new loader is after `batches` calls of _next, permutations included. With
-   shuffle, PYBPE_ERR_VALUE beyond 10^9 batches, which take some seconds. */
+/* Puts the loader in the state of a new loader after `batches` calls of _next, including permutations. With shuffle,
+   returns PYBPE_ERR_VALUE for more than 10^9 batches; that many take several seconds. */
 int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err);
 
 uint64_t pybpe_loader_tokens(const pybpe_loader *l);  /* in all shards */
