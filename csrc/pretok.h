@@ -91,6 +91,7 @@ typedef struct pretok_kernel {
 /* One file each. NULL if this processor lacks the instructions. */
 const pretok_kernel *pretok_avx512(void);
 const pretok_kernel *pretok_avx2(void);
+const pretok_kernel *pretok_neon(void);
 const pretok_kernel *pretok_swar(void);
 
 /* The seed of all tables of words that this splitter cuts: tables with the same seed are added faster. */

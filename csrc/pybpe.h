@@ -149,12 +149,13 @@ const char *pybpe_pattern_regex(int pattern);
 
 typedef struct pybpe_pretok pybpe_pretok; /* immutable */
 
-/* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports.
-   The environment variable PYBPE_SIMD (avx512, avx2, swar) forces a narrower set; all sets give the same words. */
+/* Creates a splitter for one pattern (not CUSTOM). It uses the widest vector instructions that this machine supports:
+   avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
+   one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
 
-/* The vector instructions in use: "avx512", "avx2" or "swar". Static. */
+/* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
 const char *pybpe_pretok_simd(const pybpe_pretok *p);
 
 /* Splits text[pos..n) into words; `pos` must be 0 or the end of a word. Writes the ends of the next words (offsets from

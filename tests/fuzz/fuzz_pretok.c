@@ -4,16 +4,16 @@ Splitting: every instruction set gives the same words, calls of any size do, and
 */
 #include "fuzz.h"
 
-enum { MOST_TEXT = 1024, PATTERNS = 10 };
+enum { MOST_TEXT = 1024, PATTERNS = 10, SIMD = 4 };
 
-static pybpe_pretok *splitters[PATTERNS][3];
+static pybpe_pretok *splitters[PATTERNS][SIMD];
 
 static void make_splitters(void) {
-    static const char *const simd[] = {"avx512", "avx2", "swar"};
+    static const char *const simd[] = {"avx512", "avx2", "neon", "swar"};
     pybpe_error err;
-    for (int i = 0; i < PATTERNS && splitters[PATTERNS - 1][2] == NULL; i++) {
+    for (int i = 0; i < PATTERNS && splitters[PATTERNS - 1][SIMD - 1] == NULL; i++) {
         int pattern = (1 + i % 5) | (i < 5 ? 0 : PYBPE_PATTERN_DIGITS1);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < SIMD; k++) {
             REQUIRE(setenv("PYBPE_SIMD", simd[k], 1) == 0);
             REQUIRE(pybpe_pretok_new(&splitters[i][k], pattern, NULL, &err) == PYBPE_OK);
         }
@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t cap = 64 + fuzz_byte(&in);
     size_t n;
     uint8_t *text = fuzz_bytes(&in, MOST_TEXT, &n);
-    size_t count = split(kinds[2], text, n, MOST_TEXT + 64, want, 0);
-    for (int k = 0; k < 3; k++) {
+    size_t count = split(kinds[SIMD - 1], text, n, MOST_TEXT + 64, want, 0);
+    for (int k = 0; k < SIMD; k++) {
         REQUIRE(split(kinds[k], text, n, cap, got, 0) == count);
         REQUIRE(memcmp(want, got, count * sizeof *want) == 0);
     }

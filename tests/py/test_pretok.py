@@ -17,7 +17,7 @@ from pybpe._core import ffi, lib
 
 NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2"]
 DIGITS1 = lib.PYBPE_PATTERN_DIGITS1
-SIMD = ["swar", "avx2", "avx512"]
+SIMD = ["swar", "avx2", "avx512", "neon"]
 # `make exhaustive`: every code point in every context, and 100,000 random texts; some minutes.
 EXHAUSTIVE = bool(os.environ.get("PYBPE_EXHAUSTIVE"))
 UNICODE = ffi.string(lib.pybpe_unicode_version()).decode()

@@ -142,7 +142,7 @@ def test_forced_vector_instructions_give_the_same_ids(
     monkeypatch.delenv("PYBPE_SIMD", raising=False)
     texts = [english()[:50_000], chinese()[:20_000], mixed()[:20_000]]
     expected = [everything(with_pattern(pattern, digits), text) for text in texts]
-    for simd in ("swar", "avx2", "avx512", "no such"):
+    for simd in ("swar", "avx2", "avx512", "neon", "no such"):
         monkeypatch.setenv("PYBPE_SIMD", simd)
         assert [everything(with_pattern(pattern, digits), text) for text in texts] == expected
 
