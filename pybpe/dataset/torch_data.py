@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import shown
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
 from ..inputs import has_records, input_files, open_text
 from ..tokenizer import Tokenizer
@@ -200,7 +201,7 @@ def _tokens(source: Any, tokenizer: Tokenizer | None) -> Any:
     if isinstance(source, (str, bytes)) and not _names_files(source):
         if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
             raise FileMissingError(
-                f"{source}: there is no such file; to pass a text that looks like this, encode it first"
+                f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
             )
         return _need(tokenizer).encode_to_numpy(source)
     paths = input_files(source)

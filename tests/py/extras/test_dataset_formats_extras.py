@@ -1,5 +1,6 @@
 """Formats of binarize that need large packages: parquet in and out, and tars read by the webdataset package."""
 
+import importlib.util
 import io
 import json
 from pathlib import Path
@@ -147,9 +148,11 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
     (out / "manifest.json").parent.mkdir()
     manifest = pybpe.binarize(tok, corpora, out, format="parquet", sequence_length=100, name="x")
     assert sum(map(len, dataset.dataset(out).to_table()["input_ids"])) == manifest.tokens
-    pandas = pytest.importorskip("pandas")
-    assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
     assert verify(out, tok) == (pybpe.dataset.Manifest.load(out), [])
+    if importlib.util.find_spec("pandas"):
+        import pandas
+
+        assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
     pybpe.binarize(tok, corpora, out, name="y")  # what an older run left goes, its manifest too
     assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
     (out / "manifest.json").rename(out / "_manifest.json")  # either name is read

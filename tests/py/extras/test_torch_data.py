@@ -192,11 +192,9 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "text"}')
     numpy.array([1, 2, 300], dtype=numpy.uint16).tofile(tmp_path / "a.bin")
     for arguments, message in [
-        (("no/such.txt", BYTES, 100), "11 tokens are too few.* there is no file 'no/such.txt'"),
         (("a text, plainly", BYTES, 100), "15 tokens are too few for one window, which takes 101$"),
         (("", BYTES, 4), "0 tokens are too few"),
         (("a*\0/" * 10_000, BYTES, 10**6), "40000 tokens are too few"),
-        (("*/" * 100, BYTES, 10**6), "200 tokens are too few"),
         (("a text", None, 4), "needs a tokenizer"),
         ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
         (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
@@ -205,8 +203,9 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(pybpe.ArgumentError, match=message):
             TokenDataset(*arguments)
-    with pytest.raises(FileNotFoundError):
-        TokenDataset(tmp_path / "missing.txt", BYTES, 4)
+    for missing in (tmp_path / "missing.txt", "no/such.txt", "*/" * 100):
+        with pytest.raises(FileNotFoundError, match="there is no such file|No such file"):
+            TokenDataset(missing, BYTES, 4)
     with pytest.raises(pybpe.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"):
         loader_of(10, batch_size=4, rank=0, num_replicas=3)
 
