@@ -10,9 +10,11 @@ How a file is compressed shows in its first bytes. Where these say nothing, as i
 
 from __future__ import annotations
 
+import io
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO
 
 from .errors import FormatError, MissingExtraError
@@ -27,6 +29,8 @@ def packing_of_name(path: str) -> str | None:
         return None
     return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
 
+
+_BLOCK = 1 << 17
 
 _MARKS = (
     (b"\x1f\x8b\x08", "gzip"),
@@ -64,13 +68,14 @@ def _open_gzip(path: str, stream: BinaryIO) -> Any:
 def _open_bzip2(path: str, stream: BinaryIO) -> Any:
     import bz2
 
-    return bz2.BZ2File(stream)
+    return io.BufferedReader(_Frames(stream, bz2.BZ2Decompressor, bz2.BZ2Decompressor), _BLOCK)
 
 
 def _open_xz(path: str, stream: BinaryIO) -> Any:
     import lzma
 
-    return lzma.LZMAFile(stream)
+    following = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
+    return io.BufferedReader(_Frames(stream, lzma.LZMADecompressor, following), _BLOCK)
 
 
 def _open_zstd(path: str, stream: BinaryIO) -> Any:
@@ -95,6 +100,75 @@ def zstd_module(path: str) -> Any:
     except ImportError:
         raise MissingExtraError(f"{path}: .zst files need a package: pip install 'pybpe[zstd]'") from None
     return zstd
+
+
+class _Frames(io.RawIOBase):
+    """What the compressed streams of a file hold, one after another. Zeros may lie between them and after the last, as
+    tapes and xz pad files; anything else there is an error.
+
+    bz2.BZ2File and lzma.LZMAFile end quietly where a stream after the first is damaged.
+
+    Args:
+        packed: the file.
+        first, following: make a decompressor, for the first stream and for those after it.
+    """
+
+    def __init__(self, packed: BinaryIO, first: Callable[[], Any], following: Callable[[], Any]) -> None:
+        self._packed, self._first, self._following = packed, first, following
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decompressor = self._first()
+        self._waiting = b""
+        self._given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """To a place in what is unpacked, from its start: what lies before it is unpacked, and perhaps unpacked
+        again."""
+        if offset < self._given:
+            self._packed.seek(0)
+            self._begin()
+        while self._given < offset and self._next(min(_BLOCK, offset - self._given)):
+            pass
+        return self._given
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._next(len(buffer)) if len(buffer) else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _next(self, size: int) -> bytes:
+        """The next bytes, at most `size`, which is not 0; none at the end."""
+        while not self._decompressor.eof or self._follows():
+            block = b""
+            if self._decompressor.needs_input:
+                block, self._waiting = self._waiting or self._packed.read(_BLOCK), b""
+                if not block:
+                    raise EOFError("the file ends before the compressed stream does")
+            data: bytes = self._decompressor.decompress(block, size)
+            if data:
+                self._given += len(data)
+                return data
+        return b""
+
+    def _follows(self) -> bool:
+        """Whether another stream follows the one that has ended; it is begun then."""
+        rest = self._decompressor.unused_data or self._waiting or self._packed.read(_BLOCK)
+        while rest and not (found := rest.lstrip(b"\0")):
+            rest = self._packed.read(_BLOCK)
+        if not rest:
+            return False
+        self._decompressor, self._waiting = self._following(), found
+        return True
 
 
 class Prefixed:
