@@ -125,7 +125,7 @@ def make_workspace(
         data = make_folder(os.path.join(folder, "data"))
         try:
             tok, manifest = pybpe.prepare(
-                [file.path for file in corpus_files(inputs, encoding, [folder])],
+                [file.path for file in corpus_files(inputs, encoding, [folder], documents)],
                 data,
                 vocab_size=vocab_size,
                 special_tokens=special_tokens,

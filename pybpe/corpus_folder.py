@@ -18,37 +18,60 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from .errors import file_error
 from .locking import FOLDER
+from .warning import warn
 
+_LOST = "lost+found"  # of a disk; only the superuser can read it, and no text is there
 _MANIFESTS = ("manifest.json", "_manifest.json")
 _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     + ("vocab.json", "merges.txt", "chat_template.jinja", "meta.pkl")
 )
 _TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar)")
-_UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp|.*\.unfinished")
+_UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """The files of a folder and of those in it, sorted; and those that were left out.
+    """The files of a folder and of those in it, sorted; and those that were left out. Links to folders are not
+    followed, as by grep -r and tar: they may lead anywhere. One that leads out of the folder is said.
 
     Args:
         folder: its path.
         outputs: real paths of what this run writes.
+
+    Raises:
+        FileError: a folder cannot be read.
     """
     kept, left_out = list[str](), list[str]()
     real = os.path.realpath(folder)
-    for place, folders, names in os.walk(folder):
+    links = list[str]()
+    for place, folders, names in os.walk(folder, onerror=_cannot_list):
         inside = os.path.join(real, os.path.relpath(place, folder)) if outputs else place
         own = _own_files(place, folders, names)
         folders[:] = [name for name in folders if not _is_hidden(name) and not _is_output(inside, name, outputs)]
+        links += [path for name in folders if os.path.islink(path := os.path.join(place, name))]
         for name in names:
             if not _is_hidden(name):
                 is_own = name in own or _is_output(inside, name, outputs)
                 (left_out if is_own else kept).append(os.path.join(place, name))
     # A link to a file that is not there stays, so that its reader says so.
     kept = [path for path in kept if os.path.isfile(path) or not os.path.exists(path)]
+    _tell_of_links(sorted(links), real)
     return sorted(kept), sorted(left_out)
+
+
+def _tell_of_links(links: Sequence[str], real: str) -> None:
+    away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
+    if away:
+        more = f" and {len(away) - 1} more" if away[1:] else ""
+        warn(f"{away[0]}{more}: a link to a folder, which is not followed; name the folder itself to read it too")
+
+
+def _cannot_list(error: OSError) -> None:
+    """os.walk leaves out what it cannot list, unless this raises."""
+    if os.path.basename(error.filename) != _LOST:
+        raise file_error(error.errno or 0, f"{error.filename}: cannot be read: {error.strerror}") from None
 
 
 def _is_hidden(name: str) -> bool:

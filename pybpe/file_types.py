@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .unpacking import packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
+JSON_HEAD_BYTES = 1 << 16  # of .json: whether it holds JSON lines shows in its second line
 
 
 class NoText(NamedTuple):
@@ -36,13 +37,15 @@ _EXTRACT = "extract its text first"
 _WEIGHTS = "it holds weights, not text: leave it out"
 _UNKNOWN_PACKING = "decompress it first, or compress it with gzip, bzip2, xz or zstd"
 _ARROW = "convert it, with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
+_PICKLE = NoText("a Python pickle, perhaps of PyTorch", "export its texts as JSON lines")
 _TOKENS = "it holds tokens already; TokenDataset and llm.c read it"
 
 # Marks that no text begins with, and where they are.
 _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"PK\x03\x04", NoText("a zip archive (or a file of an office program)", _UNPACK)),
     (0, b"PK\x05\x06", NoText("an empty zip archive", _UNPACK)),
-    (257, b"ustar", NoText("a tar archive", _UNPACK)),
+    (257, b"ustar\0", NoText("a tar archive", _UNPACK)),
+    (257, b"ustar  \0", NoText("a tar archive", _UNPACK)),
     (0, b"7z\xbc\xaf\x27\x1c", NoText("a 7z archive", _UNPACK)),
     (0, b"Rar!\x1a\x07", NoText("a rar archive", _UNPACK)),
     (0, b"!<arch>\n", NoText("an ar archive", _UNPACK)),
@@ -51,8 +54,6 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"\xff\x06\x00\x00sNaPpY", NoText("compressed with snappy", _UNKNOWN_PACKING)),
     (0, b"\x89PNG\r\n\x1a\n", NoText("a PNG image", _LEAVE_OUT)),
     (0, b"\xff\xd8\xff", NoText("a JPEG image", _LEAVE_OUT)),
-    (0, b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
-    (0, b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
     (0, b"II*\x00", NoText("a TIFF image", _LEAVE_OUT)),
     (0, b"MM\x00*", NoText("a TIFF image", _LEAVE_OUT)),
     (0, b"%PDF-", NoText("a PDF document", f"{_EXTRACT}, for example with pdftotext")),
@@ -63,9 +64,7 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"\x00asm", NoText("a WebAssembly program", _LEAVE_OUT)),
     (0, b"SQLite format 3\x00", NoText("a SQLite database", "export its texts as JSON lines")),
     (0, b"\x89HDF\r\n\x1a\n", NoText("an HDF5 file", "export its texts as JSON lines")),
-    (0, b"PAR1", NoText("a parquet file", "give it a name that ends in .parquet")),
     (0, b"ARROW1\x00\x00", NoText("an Arrow or Feather file", _ARROW)),
-    (0, b"FEA1", NoText("a Feather file", _ARROW)),
     (0, b"\xff\xff\xff\xff", NoText("an Arrow stream", _ARROW)),
     (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
     (0, b"MMIDIDX\x00", NoText("an index of Megatron", _TOKENS, True)),
@@ -85,6 +84,10 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
 
 # Marks that a text could begin with, and endings of names: they count where the first bytes are no text.
 _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
+    (b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
+    (b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
+    (b"PAR1", NoText("a parquet file", "give it a name that ends in .parquet")),
+    (b"FEA1", NoText("a Feather file", _ARROW)),
     (b"MZ", NoText("a program or library", _LEAVE_OUT)),
     (b"BM", NoText("a BMP image", _LEAVE_OUT)),
     (b"RIFF", NoText("an image, sound or video (RIFF)", _LEAVE_OUT)),
@@ -98,7 +101,7 @@ _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
     (b"GGUF", NoText("a GGUF model", _WEIGHTS)),
     (b"\x1f\x9d", NoText("compressed with compress", _UNKNOWN_PACKING)),
     (b"LZIP", NoText("compressed with lzip", _UNKNOWN_PACKING)),
-    (b"\x80", NoText("a Python pickle, perhaps of PyTorch", "export its texts as JSON lines")),
+    *((b"\x80" + bytes((protocol,)), _PICKLE) for protocol in range(2, 6)),
 )
 _ENDINGS: dict[str, NoText] = {
     **dict.fromkeys((".zip", ".tar", ".7z", ".rar", ".jar", ".whl", ".epub"), NoText("an archive", _UNPACK)),
@@ -112,8 +115,15 @@ _ENDINGS: dict[str, NoText] = {
     **dict.fromkeys((".pyc", ".so", ".dll", ".exe", ".o", ".a", ".class"), NoText("a program", _LEAVE_OUT)),
     **dict.fromkeys((".ttf", ".otf", ".woff", ".woff2"), NoText("a font", _LEAVE_OUT)),
 }
+JSON_LINES = NoText(
+    "JSON lines, whose braces and keys would be read as text",
+    "give it a name that ends in .jsonl, or in .txt if that is meant; where there is an argument `documents`"
+    " (--documents), jsonl says it too",
+    is_json=True,
+)
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
+_LINES = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[^\n]*\}[ \t\r]*\n\s*\{\s*"')
 _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
@@ -121,25 +131,32 @@ def no_text(head: bytes, path: str) -> NoText | None:
     """What a file is, by its first HEAD_BYTES, unpacked if it was compressed; None if it seems to be text."""
     found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
     if found is not None:
-        return None if found.what == "a parquet file" and path.endswith(".parquet") else found
+        return found
+    if path.endswith(".parquet") and head.startswith(b"PAR1"):
+        return None
     packing = packing_of_content(head)
     if packing is not None:
         return NoText(f"compressed twice, in it with {packing}", "decompress it once")
-    if path.endswith((".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz")):
+    if _TOKENIZER.match(head):
+        return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
+    if is_json_name(path):
         return _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if _is_binary(head) else None
 
 
+def is_json_name(path: str) -> bool:
+    """Whether a file is one JSON value, by its name."""
+    return without_ending(path).endswith(".json")
+
+
 def _json_kind(head: bytes) -> NoText | None:
-    if _TOKENIZER.match(head):
-        return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
     if _ARRAY.match(head):
         return NoText(
             "a JSON array, whose brackets and keys would be read as text",
             "convert it to JSON lines (jq -c '.[]' x.json > x.jsonl), or give it a name that ends in .txt",
             is_json=True,
         )
-    return None
+    return JSON_LINES if _LINES.match(head) else None
 
 
 def _binary_kind(head: bytes, name: str) -> NoText | None:

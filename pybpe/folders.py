@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import os
@@ -10,7 +11,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from . import _binding
-from .errors import file_errors
+from .errors import file_error, file_errors
 
 _LONGEST_NAME = 255  # bytes; what nearly all file systems take
 
@@ -31,6 +32,18 @@ def unfinished_folder(path: str) -> str:
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
         hidden = f".{hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()}.unfinished"
     return os.path.join(folder, hidden)
+
+
+def output_file(path: str) -> str:
+    """The file to write for a path: where a link leads.
+
+    Raises:
+        FileError: what is there is no regular file, such as a pipe or device: a file would take its place.
+    """
+    target = os.path.realpath(path) if os.path.islink(path) else path
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise file_error(errno.EINVAL, f"{path}: cannot be written: not a regular file")
+    return target
 
 
 def give_name(temporary: str, path: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from .errors import FileChangedError, FileError, FormatError, file_error, file_errors
-from .file_types import HEAD_BYTES, NoText, no_text
+from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
 from .pretokenize import STDIN, InputStream, open_input, open_stdin
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
@@ -63,6 +63,8 @@ class InputFile:
             return cls(path, encoding=encoding), None
         with open_input(path) as stream:
             packing, head = _head_of(path, stream)
+            if head and not os.fstat(stream.fileno()).st_size:  # as in /proc: only reading shows how long it is
+                return cls(path, encoding=encoding), None
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
     def anchored(self) -> InputFile:
@@ -157,12 +159,13 @@ def known_total(files: Iterable[InputFile]) -> int | None:
 
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     """How a file is compressed, and the first bytes of what it holds."""
-    head = stream.read(HEAD_BYTES)
+    size = JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
+    head = stream.read(size)
     packing = packing_of_content(head) or packing_of_name(path)
     if packing is None:
         return None, head
     stream.seek(0)
-    return packing, unpacked(path, packing, stream).read(HEAD_BYTES)
+    return packing, unpacked(path, packing, stream).read(size)
 
 
 def refusal(path: str, what: NoText) -> FormatError:

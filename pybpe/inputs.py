@@ -11,6 +11,7 @@ import glob
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,13 +28,15 @@ from . import _binding
 from .arguments import shown, whole_number
 from .corpus_folder import corpus_of_folder
 from .errors import ArgumentError, FormatError
+from .file_types import JSON_LINES
 from .input_file import InputFile, refusal
 from .pretokenize import STDIN, Cut, Inputs, path_list, stream_pieces, utf8
-from .text_encoding import check_encoding
+from .text_encoding import check_encoding, seems_utf8
 from .unpacking import without_ending
 from .warning import warn
 
 _SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
+_LOOK_BYTES = 1 << 16  # how much is read to see whether an encoding is the right one
 _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
 
 
@@ -55,12 +58,26 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     if path != STDIN and os.path.isdir(path):
         found, left_out = corpus_of_folder(path, outputs)
     elif path != STDIN and _is_glob(path):
-        found = sorted(name for name in _glob(path) if not os.path.isdir(name))
+        found, left_out = _files_of_glob(path, outputs)
     else:
         return [path], [], True
     if not found:
         raise ArgumentError(f"{path}: no file is there" + (" but tokens and tokenizers" if left_out else ""))
     return found, left_out, False
+
+
+def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], list[str]]:
+    """What a glob matches, as if a shell had put it on a command line: folders stand for their files. Where ** matches
+    folders it matches what is in them too."""
+    kept, left_out = list[str](), list[str]()
+    for name in sorted(_glob(pattern)):
+        if not os.path.isdir(name):
+            kept.append(name)
+        elif "**" not in pattern:
+            found, left = corpus_of_folder(name, outputs)
+            kept += found
+            left_out += left
+    return kept, left_out
 
 
 def _glob(pattern: str) -> list[str]:
@@ -74,13 +91,16 @@ def _is_glob(path: str) -> bool:
     return glob.has_magic(path) and not os.path.exists(path)
 
 
-def corpus_files(inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
+def corpus_files(
+    inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = (), documents: str = "auto"
+) -> list[InputFile]:
     """The files of a corpus that paths, globs and folders name, each with what a run has to know of it. Warns of empty
     files, and of files that were left out of a folder since they hold tokens or a tokenizer, as pybpe writes them.
 
     Args:
         encoding: of the files' text; None is UTF-8.
         outputs: what this run writes.
+        documents: "jsonl" says that files hold JSON lines whatever their names are.
 
     Raises:
         ArgumentError: nothing is there, or it is an output. FileError: a file cannot be read. FormatError: a file is
@@ -97,6 +117,8 @@ def corpus_files(inputs: Inputs, encoding: str | None = None, outputs: Sequence[
         left_out += left
         for name in names:
             file, what = InputFile.look(name, encoding)
+            if what is JSON_LINES and documents == "jsonl":
+                what = None
             if what is not None and what.is_own and not is_named:
                 left_out.append(name)
             elif what is not None:
@@ -105,9 +127,20 @@ def corpus_files(inputs: Inputs, encoding: str | None = None, outputs: Sequence[
                 files.append(file)
     _tell("holds tokens or a tokenizer: left out", "hold tokens or a tokenizer: left out", left_out)
     _tell("is empty", "are empty", [file.path for file in files if file.size == 0])
+    if encoding is not None:
+        valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
+        told = f"UTF-8 as far as a look at its start tells, but read as {encoding}, as the encoding says"
+        _tell(f"is {told}", f"are {told}", valid)
     if not files:
         raise ArgumentError(f"{path_list(inputs)[0]}: no file is there but tokens and tokenizers")
     return files
+
+
+def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
+    if file.path.endswith(".parquet"):
+        return False
+    with replace(file, encoding=None).open() as stream:
+        return seems_utf8(stream.read(_LOOK_BYTES), encoding)
 
 
 def _tell(one: str, many: str, paths: Sequence[str]) -> None:

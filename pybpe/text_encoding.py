@@ -93,6 +93,8 @@ class _Decoded:
         self._ended = not data
         try:
             text = self._decoder.decode(data, final=not data)
+            if self._read == 0 and text.startswith("\ufffe"):
+                raise UnicodeError("it begins with the byte order mark of the other byte order: take utf-16")
             self._read += len(data)
             return text.encode("utf-8")
         except UnicodeDecodeError as error:
@@ -111,6 +113,26 @@ class _Decoded:
 
 # ----------------------------------------------------------------------------------------------------
 # Noticing
+
+_UTF8 = ("utf-8", "utf-8-sig")
+_ENOUGH = 8  # so many bytes beyond ASCII in another encoding are hardly ever UTF-8 too
+
+
+def seems_utf8(start: bytes, encoding: str) -> bool:
+    """Whether a text that is to be read in some encoding seems to be UTF-8 instead: then almost any encoding gives
+    another text, without an error."""
+    if encoding in _UTF8:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # may end in the middle of a character
+    except UnicodeDecodeError:
+        return False
+    if encoding.startswith(("utf-16", "utf-32")):
+        return len(start) >= _ENOUGH and 0 not in start
+    return len(start) - len(start.translate(None, _BEYOND_ASCII)) >= _ENOUGH
+
+
+_BEYOND_ASCII = bytes(range(128, 256))
 
 
 class Doubts:

@@ -16,7 +16,7 @@ from ..dataset import planning
 from ..dataset.kinds import Kinds
 from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
-from ..folders import unfinished_folder
+from ..folders import output_file, unfinished_folder
 from ..input_file import InputFile, known_total
 from ..locking import only_writer
 from ..model import END_OF_TEXT
@@ -131,9 +131,9 @@ def clean(
     given = path_list(inputs)
     if not given:
         raise ArgumentError("inputs is empty: name at least one file")
-    folder = unfinished_folder(path)
+    folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, encoding, [path])
+        staged = stage(given, folder, encoding, [path], documents)
         spool = Spool(folder, _identity(work, staged), resume)
         try:
             with Progress("cleaning", _total(work.kinds, staged.files), "B", progress) as bar:

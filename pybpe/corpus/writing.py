@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from ..folders import give_name
+from ..folders import give_name, output_file
 from ..pretokenize import utf8
 from .decisions import EXACT, Decisions
 from .duplicates import DIGEST_BYTES
@@ -26,7 +26,7 @@ def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Dec
     with LineWriter(temporary) as writer:
         for result in spool.results(tasks):
             writer.write(writing.lines(result))
-    give_name(temporary, path)
+    give_name(temporary, output_file(path))
     return writing.tally
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError
-from ..folders import give_name, unfinished_folder
+from ..folders import give_name, output_file, unfinished_folder
 from ..locking import FOLDER, only_writer
 from ..pretokenize import Inputs, path_list
 from ..tokenizer import Tokenizer
@@ -73,9 +73,10 @@ def encode_files(
     )
     settings["eot"] = eot
     given = path_list(inputs)
+    path = output_file(path)
     folder = unfinished_folder(path)
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, encoding, [path])
+        staged = stage(given, folder, encoding, [path], documents)
         manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)

@@ -135,7 +135,7 @@ def binarize(
     check_name(name or "")
     folder = _binding.path_text(out)
     with only_writer(folder):
-        staged = stage(given, folder, encoding, [folder])
+        staged = stage(given, folder, encoding, [folder], documents)
         return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
 
 

@@ -120,7 +120,7 @@ def prepare(
     counting = CountSettings(cut, tuple(specials), normalizer)
     folder = _binding.path_text(out)
     with only_writer(folder):
-        staged = stage(given, folder, encoding, [folder])
+        staged = stage(given, folder, encoding, [folder], documents)
         check_mark(kinds, specials, staged.files)
         cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
         plan = Plan(staged.files, kinds, splits, split_by, cutting)

@@ -32,15 +32,16 @@ class Staged:
     identities: list[tuple[object, ...]] = field(default_factory=list)
 
 
-def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str]) -> Staged:
+def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str], documents: str) -> Staged:
     """The files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
-    depend on their size, and an interrupted run on their content. `encoding` and `outputs` as in corpus_files.
+    depend on their size, and an interrupted run on their content. `encoding`, `outputs`
+    and `documents` as in corpus_files.
 
     Raises:
         ArgumentError, FileError, FormatError: nothing is there, it cannot be read, or it is not text.
     """
     staged = Staged()
-    for file in corpus_files(inputs, encoding, outputs):
+    for file in corpus_files(inputs, encoding, outputs, documents):
         if file.size is None:
             copy, digest = _copy(file.path, folder, len(staged.names))
             staged.names[copy] = file.path

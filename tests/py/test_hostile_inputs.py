@@ -1,19 +1,24 @@
 """Inputs that once gave a result without a part of the text, or with another text, and no error."""
 
 import bz2
-import io
+import errno
+import gzip
 import json
 import lzma
 import os
 import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy
 import pytest
+from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.inputs import open_text
+from pybpe.inputs import corpus_files, input_files, open_text
+from pybpe.warning import PybpeWarning
 
 TEXT = english()[:20_000].encode()
 
@@ -56,3 +61,184 @@ def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:
     path.write_bytes(alone(TEXT) + b"more")
     with pytest.raises(pybpe.FormatError, match="damaged before byte"):
         pybpe.count_words(path)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Encodings
+
+
+def test_a_byte_order_mark_of_the_other_order(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes("\ufeffhello world".encode("utf-16-le"))
+    with pytest.raises(pybpe.FormatError, match="at byte 0: it begins with the byte order mark of the other"):
+        pybpe.count_words(path, encoding="utf-16-be")
+    assert pybpe.count_words(path, encoding="utf-16") == pybpe.count_words(iter(["hello world"]))
+
+
+FRENCH = "Où est la bibliothèque ? Là-bas, à côté de l’école, près du café.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "is_said"),
+    [
+        (FRENCH.encode(), "cp1252", True),
+        (FRENCH.encode(), "iso8859-1", True),
+        ("这是我们第一次来到这个地方".encode(), "gb18030", True),
+        (b"plain ASCII is the same in both", "cp1252", False),
+        (b"plain ASCII is another text so", "utf-16-le", True),
+        ("联通".encode("gbk"), "gbk", False),  # four bytes that happen to be UTF-8
+        (FRENCH.encode("cp1252"), "cp1252", False),
+        (FRENCH.encode("utf-16-le"), "utf-16-le", False),
+        (FRENCH.encode(), "utf-8", False),
+        ("\ufeff".encode() + FRENCH.encode(), "utf-8-sig", False),
+        ((FRENCH * 2000).encode(), "cp1252", True),  # the look ends in the middle of a character, or not
+        ((" " + FRENCH * 2000).encode(), "cp1252", True),
+    ],
+)
+def test_utf8_that_is_read_in_another_encoding(tmp_path: Path, text: bytes, encoding: str, is_said: bool) -> None:
+    """A folder may hold both: the files in UTF-8 would become other texts, as "Ã©" for "é"."""
+    (tmp_path / "x.txt").write_bytes(text)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        corpus_files(tmp_path / "x.txt", encoding)
+    assert [f"UTF-8 as far as a look at its start tells, but read as {encoding}" in str(w.message) for w in told] == (
+        [True] if is_said else []
+    )
+
+
+# ------------------------------------------------------------------------------------------------------
+# Kinds
+
+
+def test_json_lines_in_a_file_that_is_called_json(tmp_path: Path) -> None:
+    """As in C4, whose files are .json.gz: keys and braces would be learned as text."""
+    lines = "".join(json.dumps({"text": text, "url": "u"}) + "\n" for text in ("one " * 300, "two words", "three"))
+    path = tmp_path / "c4.json.gz"
+    path.write_bytes(gzip.compress(lines.encode()))
+    tok = small_tokenizer()
+    for call in (pybpe.count_words, lambda file: pybpe.encode_files(tok, file, tmp_path / "o.npy")):
+        with pytest.raises(
+            pybpe.FormatError, match=r"c4.json.gz: not text, but JSON lines, .*name that ends in .jsonl"
+        ):
+            call(path)
+    other = tmp_path / "c4.jsonl"
+    other.write_text(lines)
+    for file, documents in ((path, "jsonl"), (other, "auto")):
+        pybpe.encode_files(tok, file, tmp_path / f"{documents}.npy", documents=documents)
+    assert (tmp_path / "jsonl.npy").read_bytes() == (tmp_path / "auto.npy").read_bytes()
+    for text in ('{"a": 1}\n', '{\n  "a": 1,\n  "b": {}\n}\n', '{"a": 1}', "{}\n[]\n"):
+        (tmp_path / "one.json").write_text(text)
+        assert pybpe.count_words(tmp_path / "one.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["GIF89a is a format of 1989", "PAR1 and PAR2 files", "FEA1: one", "BM", "PK", "MZ is not", "x" * 257 + "ustar"],
+)
+def test_texts_that_begin_as_binaries_do(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    assert pybpe.count_words(tmp_path / "x.txt") == pybpe.count_words(iter([text]))
+
+
+def test_a_text_in_an_old_encoding_is_no_pickle(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes("Ça va bien".encode("cp850"))
+    assert pybpe.count_words(tmp_path / "x.txt", encoding="cp850") == pybpe.count_words(iter(["Ça va bien"]))
+
+
+def test_a_tokenizer_under_any_name_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    for _ in range(2):  # the second run finds the first one's output in the folder
+        found = pybpe.train(tmp_path, vocab_size=300)
+        found.save(tmp_path / "model")
+    assert found.merges == pybpe.train(tmp_path / "a.txt", vocab_size=300).merges
+
+
+def test_files_that_say_that_they_are_empty(tmp_path: Path) -> None:
+    """As those of /proc do."""
+    path = Path("/proc/version")
+    if not path.exists() or path.stat().st_size:
+        pytest.skip("no such file here")
+    text = path.read_text()
+    assert pybpe.count_words(path) == pybpe.count_words(iter([text]))
+    tok = small_tokenizer()
+    pybpe.encode_files(tok, path, tmp_path / "o.npy")
+    assert tok.decode(numpy.load(tmp_path / "o.npy").tolist()) == text
+
+
+# ------------------------------------------------------------------------------------------------------
+# Folders and links
+
+
+def test_links_to_folders_are_not_followed_and_said(tmp_path: Path) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    for folder in (data / "sub", data / "notes.unfinished", other):
+        folder.mkdir(parents=True)
+        (folder / "x.txt").write_text(f"from {folder.name}")
+    (data / "sub" / "loop").symlink_to("..")
+    names = [str(data / name) for name in ("notes.unfinished/x.txt", "sub/x.txt")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert input_files(data) == names
+    (data / "linked").symlink_to("../other")
+    with pytest.warns(PybpeWarning, match="linked: a link to a folder, which is not followed"):
+        assert input_files(data) == names
+
+
+def test_globs_give_what_a_shell_would(tmp_path: Path) -> None:
+    """'data/*' in quotation marks left out the folders that data/* without them includes."""
+    (tmp_path / "sub").mkdir()
+    names = [str(tmp_path / name) for name in ("a.txt", "sub/b.txt")]
+    for name in names:
+        Path(name).write_text("text")
+    assert input_files(str(tmp_path / "*")) == names
+    assert input_files(str(tmp_path / "**" / "*")) == names  # each once
+    assert input_files(str(tmp_path / "s*")) == names[1:]
+    tok = small_tokenizer()
+    for _ in range(2):
+        pybpe.binarize(tok, str(tmp_path / "*"), tmp_path / "out", splits=(1,), min_shard_tokens=0, name="n")
+        assert [pybpe.Manifest.load(tmp_path / "out").settings["splits"]] == [[1.0]]
+        assert sum(record.documents for record in pybpe.Manifest.load(tmp_path / "out").shards["train"]) == 2
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """os.walk leaves it out without a word. The superuser may read all, so the error is made here."""
+    for name in ("open", "shut", "lost+found"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("text")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.basename(path) in refused:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    refused = ["lost+found"]
+    assert len(input_files(tmp_path)) == 2
+    refused.append("shut")
+    with pytest.raises(pybpe.FileError, match="shut: cannot be read: Permission denied"):
+        pybpe.count_words(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.npy"])
+def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x.txt").write_text("some words\n")
+    tok = small_tokenizer()
+
+    def write(path: Path) -> None:
+        if name.endswith(".npy"):
+            pybpe.encode_files(tok, tmp_path / "x.txt", path)
+        else:
+            pybpe.corpus.clean(tmp_path / "x.txt", path, workers=1)
+
+    write(tmp_path / name)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "blob").write_text("old")
+    (tmp_path / f"link-{name}").symlink_to("real/blob")
+    write(tmp_path / f"link-{name}")
+    assert (tmp_path / f"link-{name}").is_symlink()
+    assert (tmp_path / "real" / "blob").read_bytes() == (tmp_path / name).read_bytes()
+    os.mkfifo(tmp_path / f"pipe-{name}")
+    with pytest.raises(pybpe.FileError, match="not a regular file"):
+        write(tmp_path / f"pipe-{name}")
+    assert (tmp_path / f"pipe-{name}").is_fifo()
