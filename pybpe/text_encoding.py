@@ -173,8 +173,8 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
     if guess is None:
         return f"{line}: damaged, in an unknown encoding, or no text. It is used as it is, byte by byte"
     return (
-        f"{line}: it seems to be {guess}. It is used as it is, byte by byte; read it with encoding={guess!r}"
-        f" (--encoding {guess}), or convert it: iconv -f {guess} -t utf-8"
+        f"{line}: it seems to be {guess}. It is used as it is, byte by byte; read it with encoding={guess!r},"
+        f" or convert it: iconv -f {guess} -t utf-8"
     )
 
 
