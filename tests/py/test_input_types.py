@@ -207,7 +207,7 @@ def test_compressed_files_are_known_by_their_content(tmp_path: Path, pack: objec
 def test_other_encodings_are_said_guessed_and_read(tmp_path: Path, text: str, encoding: str) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(text.encode(encoding))
-    with pytest.warns(PybpeWarning, match=rf"x\.txt: .*seems to be {encoding}.*--encoding {encoding}\)") as found:
+    with pytest.warns(PybpeWarning, match=rf"x\.txt: .*seems to be {encoding}.*encoding='{encoding}',") as found:
         pybpe.count_words([path, path])
     assert len(found) == 1
     assert pybpe.count_words(path, encoding=encoding) == pybpe.count_words(iter([text]))
