@@ -61,8 +61,8 @@ void mem_free(const pybpe_allocator *mem, void *ptr);
 /* A copy of the allocator for a handle to keep, NULL becoming malloc's. */
 pybpe_allocator mem_of(const pybpe_allocator *mem);
 
-/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not
-   zeroed. For large tables that are hit at random. Free with mem_free_table. */
+/* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not zeroed. For
+   large tables that are accessed at random. Free with mem_table_free. */
 typedef struct mem_table {
     void *data;  /* aligned */
     void *block; /* what was allocated */

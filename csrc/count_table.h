@@ -25,7 +25,7 @@ typedef struct count_slot {
 typedef struct count_block {
     struct count_block *next;
     size_t used, cap;
-    uint64_t records[]; /* count_records, each of a multiple of 8 bytes */
+    uint64_t records[]; /* of struct count_record, each a multiple of 8 bytes */
 } count_block;
 
 struct pybpe_counter {

@@ -322,7 +322,7 @@ int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err) {
                          (unsigned long long)batches, (unsigned long long)SEEK_BATCHES_MAX);
     }
     /* The next epoch is not started before a batch of it is wanted: at its end an epoch is still the current one. */
-    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): check_shards saw a batch or more in each of one or more shards */
+    /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): inspect_shards found at least one batch in each shard */
     uint64_t passed = batches == 0 ? 0 : (batches - 1) / epoch;
     rewind_draws(l);
     for (uint64_t i = 0; l->shuffle && i < passed; i++) {

@@ -14,7 +14,7 @@ Characters beyond ASCII are looked up and then fill the bits of all their bytes,
 them; the mask `inner` tells which bytes do not begin a character. A block ends between two characters, so it may be
 some bytes shorter than 64.
 
-pretok_gpt2.h and pretok_others.h find the starts. pretok_kernel.h puts the parts together for one set of instructions.
+pretok_gpt2.h and pretok_cl100k.h find the starts. pretok_kernel.h puts the parts together for one instruction set.
 */
 #ifndef PYBPE_PRETOK_BLOCK_H
 #define PYBPE_PRETOK_BLOCK_H
