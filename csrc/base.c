@@ -1,9 +1,9 @@
 /*
-What every module stands on: errors, the allocator, files.
+The basis of every module: errors, the allocator, files.
 
-Files are read with plain reads, not mapped: a mapped file that somebody truncates kills the process
-with SIGBUS, which no error code can report. Files are written beside their name and renamed at the
-end, so that a reader, a crash or a full disk never meets half a file:
+Files are read with plain reads, not mapped: if someone truncates a mapped file, SIGBUS kills the process, and no error
+code can report that. Files are written under a temporary name and renamed at the end, so that neither a crash nor a
+full disk leaves half a file, and no reader sees one:
 
     open   NAME.pid-n.tmp   (O_EXCL, in the same folder, so that rename stays on one file system)
     write  ...
@@ -11,7 +11,7 @@ end, so that a reader, a crash or a full disk never meets half a file:
     rename to NAME          (atomic: POSIX)
     fsync  the folder       (the new name is on the disk)
 
-NAME may be a link: then all of this happens at the file that it points to, and the link stays.
+If NAME is a symbolic link, all of this happens to the file that it points to, and the link stays.
 */
 #include "base.h"
 
@@ -65,8 +65,8 @@ void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) 
         va_end(args);
         size_t used = n < 0 ? 0 : (size_t)n;
         if (used < sizeof err->msg) {
-            /* strerror is not safe among threads. strerror_r is, in two forms: with _GNU_SOURCE glibc's
-               returns the text, the one of POSIX fills the buffer. */
+            /* strerror is not thread-safe. strerror_r is, but it has two forms: glibc's (with _GNU_SOURCE) returns the
+               text, and the POSIX form fills the buffer. */
             char text[128] = "unknown error";
 #if defined(__GLIBC__)
             const char *reason = strerror_r(sys_errno, text, sizeof text);
@@ -113,7 +113,8 @@ static void *malloc_resize(void *context, void *ptr, size_t size) {
         free(ptr);
         return NULL;
     }
-    return ptr == NULL ? malloc(size) : realloc(ptr, size); /* realloc alone would do; gcc's analyzer doubts NULL */
+    return ptr == NULL ? malloc(size) : realloc(ptr, size); /* realloc would be enough, but gcc's analyzer does not
+    accept NULL */
 }
 
 pybpe_allocator mem_of(const pybpe_allocator *mem) {
@@ -155,8 +156,8 @@ void mem_free(const pybpe_allocator *mem, void *ptr) {
 }
 
 static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size, bool zeroed) {
-    /* A table hit at random costs a TLB miss a look-up on 4 KiB pages. Huge pages are 2 MiB, and must be
-       asked for before the first touch; a table smaller than one gains nothing from them. */
+    /* On 4 KiB pages, every lookup in a large table costs a TLB miss. Huge pages are 2 MiB and must be requested before
+       the first access; a table smaller than one gains nothing from them. */
     const size_t huge = (size_t)2 << 20;
     size_t n;
     size_t padded;
@@ -176,7 +177,8 @@ static bool mem_table_make(mem_table *t, const pybpe_allocator *mem, size_t coun
     t->data = (uint8_t *)t->block + (address - (uintptr_t)t->block);
 #if defined(MADV_HUGEPAGE)
     if (n >= huge) {
-        madvise(t->data, n & ~(huge - 1), MADV_HUGEPAGE); /* a wish: without them it is slower, not wrong */
+        madvise(t->data, n & ~(huge - 1), MADV_HUGEPAGE); /* only a hint: without huge pages the result is slower, not
+        wrong */
     }
 #endif
     return true;
@@ -197,7 +199,8 @@ void mem_table_free(mem_table *t, const pybpe_allocator *mem) {
 
 hash_seed hash_seed_draw(void) {
     hash_seed seed = {0, 0};
-    if (getentropy(&seed, sizeof seed) != 0) { /* no random source: the clock and an address, which are hard to guess */
+    if (getentropy(&seed, sizeof seed) != 0) { /* no random source: use the clock and an address, which are hard to
+    guess */
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         seed.a = (uint64_t)now.tv_nsec * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)now.tv_sec;
@@ -220,7 +223,7 @@ static int retry_open(const char *path, int flags) {
 }
 
 int file_in_open(file_in *f, const char *path, pybpe_error *err) {
-    /* O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. It has no effect on regular files. */
+    /* O_NONBLOCK: opening a FIFO without a writer would block forever. The flag has no effect on regular files. */
     *f = (file_in){-1, 0};
     int fd = retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -308,7 +311,7 @@ struct pybpe_output {
     uint64_t size; /* bytes written so far */
     char *path;    /* as the caller named the file */
     char *target;  /* the name that the file gets: the path, or what it is a link to */
-    char *temp;    /* the name that it has until then */
+    char *temp;    /* its name until then */
 };
 
 static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room) {
@@ -320,14 +323,14 @@ static char *string_copy(const pybpe_allocator *mem, const char *s, size_t room)
     return copy;
 }
 
-/* The name that a file at `path` is to get. A rename to a link would replace the link; /dev/stdout is one, to the
-   stream's own entry below /proc, and no file can take the place of a stream. */
+/* The final name of a file that is written to `path`. Renaming onto a link would replace the link. /dev/stdout is a
+   link to the stream's entry in /proc, and a file cannot replace a stream. */
 static int output_target(const char *path, char resolved[PATH_MAX], const char **target, pybpe_error *err) {
     char link[PATH_MAX];
     ssize_t n = readlink(path, link, sizeof link);
     *target = path;
     if (n < 0) {
-        return PYBPE_OK; /* no link, or nothing is there */
+        return PYBPE_OK; /* not a link, or nothing is there */
     }
     if ((n > 6 && memcmp(link, "/proc/", 6) == 0) || strncmp(path, "/proc/", 6) == 0 ||
         strncmp(path, "/dev/fd/", 8) == 0) {
@@ -339,22 +342,23 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
     return PYBPE_OK;
 }
 
-/* Where the end of a temporary name goes, which takes `room` bytes: after the target's name, or after a part of it, whole
-   characters, if a file system would not take so long a name. */
+/* Where the suffix of a temporary name, of `room` bytes, goes: after the target's name, or after as many whole
+   characters of it as the file system's limit on names allows. */
 static size_t temp_base(const char *target, size_t room) {
     const char *slash = strrchr(target, '/');
     const char *name = slash == NULL ? target : slash + 1;
     size_t length = strlen(name), most = NAME_MAX - room;
-    if (length > most && length <= NAME_MAX) { /* a longer one is refused now, not when the file is complete */
+    if (length > most && length <= NAME_MAX) { /* refuse a longer one now, not when the file is complete */
         for (length = most; length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80; length--) {
         }
     }
     return (size_t)(name - target) + length;
 }
 
-/* Opens a file with a new name beside o->target. Names are tried in turn, since another thread or process
-   may be writing the same path: the last to commit wins, and neither tears the other's file. Its mode is that of the
-   file that it will replace, if there is one: who may not read the old one may not read the new one. */
+/* Opens a file with a new name in the folder of o->target. It tries several names, since another thread or process
+   may be writing the same path: the last to commit wins, and neither damages the other's file. The file gets the
+   mode of the file that it will replace, if there is one, so that users who cannot read the old file cannot read the
+   new one. */
 static int output_open_temp(pybpe_output *o, size_t room, const struct stat *replaced, pybpe_error *err) {
     size_t base = temp_base(o->target, room);
     int sys_errno = 0;
@@ -379,13 +383,13 @@ static int output_open_temp(pybpe_output *o, size_t room, const struct stat *rep
 int pybpe_output_open(pybpe_output **out, const char *path, const pybpe_allocator *mem, pybpe_error *err) {
     const size_t room = 40; /* ".pid-attempt.tmp" */
     *out = NULL;
-    if (path[0] == '\0') { /* a temporary file beside it could be opened, and never be given its name */
+    if (path[0] == '\0') { /* a temporary file next to it could be opened, but never renamed to it */
         return error_set_errno(err, ENOENT, "the name of a file to be written is empty");
     }
     struct stat st;
     const bool replaces = stat(path, &st) == 0;
     if (replaces && !S_ISREG(st.st_mode)) {
-        /* rename would replace a device or a pipe by a file, which nobody wants of /dev/null. */
+        /* rename would replace a device or a pipe, such as /dev/null, with a file. */
         return error_set_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s: cannot be written: not a regular file",
                                path);
     }
@@ -460,7 +464,7 @@ static int retry_fsync(int fd) {
 
 /* Flushes the folder of `path`, so that the rename in it survives a power loss. */
 static int folder_sync(pybpe_output *o, pybpe_error *err) {
-    char *slash = strrchr(o->temp, '/'); /* temp is not needed any more: it becomes the folder's name */
+    char *slash = strrchr(o->temp, '/'); /* temp is no longer needed: it becomes the folder's name */
     if (slash == NULL) {
         memcpy(o->temp, ".", 2);
     } else {
@@ -473,7 +477,7 @@ static int folder_sync(pybpe_output *o, pybpe_error *err) {
     int result = retry_fsync(fd);
     int sync_errno = errno;
     close(fd);
-    /* Some file systems cannot flush a folder and say so; the rename is as durable there as it gets. */
+    /* Some file systems cannot flush a folder and report that; there the rename is as durable as possible. */
     if (result != 0 && sync_errno != EINVAL && sync_errno != ENOTSUP) {
         return error_set_errno(err, sync_errno, "%s: its folder cannot be flushed", o->path);
     }

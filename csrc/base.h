@@ -1,10 +1,10 @@
 /*
-What every module stands on: errors, the allocator, checked sizes, files. Internal.
+The basis of every module: errors, the allocator, checked sizes, files. Internal.
 */
 #ifndef PYBPE_BASE_H
 #define PYBPE_BASE_H
 
-/* getentropy, glob, madvise, O_CLOEXEC, strerror_r. It counts only before the first system header. */
+/* getentropy, glob, madvise, O_CLOEXEC, strerror_r. It takes effect only before the first system header. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
 #endif
@@ -23,13 +23,14 @@ What every module stands on: errors, the allocator, checked sizes, files. Intern
 #error "pybpe needs gcc or clang"
 #endif
 
-/* Fills *err, unless it is NULL. Strings from outside belong in the message through %s only. */
+/* Fills *err, unless err is NULL. Pass strings from outside only through %s. */
 void error_fill(pybpe_error *err, int code, uint64_t offset, const char *format, ...) PYBPE_PRINTF(4, 5);
 void error_fill_errno(pybpe_error *err, int sys_errno, const char *format, ...) PYBPE_PRINTF(3, 4);
 void error_fill_memory(pybpe_error *err, const char *what, size_t n);
 
 /* error_set(err, code, offset, format, ...) fills *err and returns `code`, so that a function can end with it.
-   Macros and inline, so that compilers and static analysers see at every call that the result is an error. */
+   These are macros and inline functions, so that compilers and static analyzers see at every call that the result is an
+   error. */
 #define error_set(err, code, ...) (error_fill((err), (code), __VA_ARGS__), (code))
 
 /* The same for a failed system call, (err, errno, format, ...): PYBPE_ERR_IO, errno kept and appended in words. */
@@ -41,9 +42,9 @@ static inline int error_set_memory(pybpe_error *err, const char *what, size_t n)
     return PYBPE_ERR_MEMORY;
 }
 
-/* Checks a list of strings from outside: its offsets start at 0 and never descend, and the bytes are there. Every public
-   function that takes such a list calls it before it reads one. `what` names the strings in the message. An error's
-   offset is the index of the first wrong string. */
+/* Checks a list of strings from outside: its offsets start at 0 and never decrease, and `bytes` is not NULL if there
+   are any. Every public function that takes such a list calls this before it reads a string. `what` names the strings
+   in the message. An error's offset is the index of the first wrong string. */
 int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *err);
 
 /* The length of all strings together. */
@@ -51,14 +52,14 @@ static inline uint64_t strings_total(const pybpe_strings *strings) {
     return strings->count > 0 ? strings->offsets[strings->count] : 0;
 }
 
-/* Memory from `mem` (NULL: malloc). They return NULL on failure, and for a size of 0. */
+/* Allocate memory from `mem` (NULL: malloc). They return NULL on failure and for a size of 0. */
 void *mem_alloc(const pybpe_allocator *mem, size_t n);
 void *mem_alloc_zeroed(const pybpe_allocator *mem, size_t count, size_t size);
 void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size); /* NULL too if count * size overflows */
 void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size); /* ptr stays valid on NULL */
 void mem_free(const pybpe_allocator *mem, void *ptr);
 
-/* A copy of the allocator for a handle to keep, NULL becoming malloc's. */
+/* A copy of the allocator for a handle to keep; NULL becomes malloc's. */
 pybpe_allocator mem_of(const pybpe_allocator *mem);
 
 /* Like mem_alloc_array, but aligned to 64 bytes and backed by huge pages where the system has them; not zeroed. For
@@ -71,8 +72,7 @@ bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, siz
 bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
 void mem_table_free(mem_table *t, const pybpe_allocator *mem);
 
-/* Secret numbers for hash tables, from the operating system's random source. Nothing that pybpe returns
-   depends on them. */
+/* Secret numbers for hash tables, from the operating system's random source. No result of pybpe depends on them. */
 typedef struct hash_seed {
     uint64_t a, b;
 } hash_seed;
@@ -107,8 +107,8 @@ static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
     return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
 }
 
-/* Reads a whole file with plain reads (a mapping would die of SIGBUS when the file is truncated under
-   it). *data is NULL for an empty file; free it with mem_free. Refuses what is not a regular file. */
+/* Reads a whole file with plain reads (with a mapping, truncating the file would kill the process with SIGBUS). *data
+   is NULL for an empty file; free it with mem_free. Refuses anything but a regular file. */
 int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err);
 
 /* An open regular file for reading at offsets; safe to share between threads. fd is -1 when closed. */
@@ -117,7 +117,7 @@ typedef struct file_in {
     uint64_t size;
 } file_in;
 int file_in_open(file_in *f, const char *path, pybpe_error *err);
-/* Exactly n bytes; PYBPE_ERR_FORMAT if the file ends before that. */
+/* Reads exactly n bytes; returns PYBPE_ERR_FORMAT if the file ends before that. */
 int file_in_read(const file_in *f, const char *path, uint64_t offset, void *data, size_t n, pybpe_error *err);
 void file_in_close(file_in *f);
 

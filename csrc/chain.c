@@ -1,41 +1,42 @@
 /*
 Merging a long word block by block.
 
-Two tokens *go together* if merging their bytes, joined, gives just these two. A row of tokens in which all
-neighbours go together is what merging gives for their bytes: were it not so, some merge would be the first to
-cross from one token into the next, and since until then all happens as in these two alone, it would happen there too.
-So a long word is merged in blocks, each of which starts where the row ends that was found so far:
+Two tokens *go together* if merging their concatenated bytes gives exactly these two tokens. If all neighbors in a row
+of tokens go together, the row is the result of merging their bytes. Otherwise some merge would be the first to cross
+from one token into the next; until then everything happens as in these two alone, so that merge would happen there too.
+So a long word is merged in blocks, each of which starts where the row found so far ends:
 
-    [abab][cc][d ][a..              a block, merged on its own; its last tokens are unsure and left out
-    [abab][cc] [dab][ab][c..        the next one starts behind those that were kept
-              ^ do [cc] and [dab] go together? Then the row goes on. Else some of its last tokens are taken back
+    [abab][cc][d ][a..              a block, merged separately; its last tokens are not certain and left out
+    [abab][cc] [dab][ab][c..        the next one starts after those that were kept
+              ^ do [cc] and [dab] go together? Then the row continues. Otherwise some of its last tokens are dropped
 
-Whether two tokens go together is seen by undoing their merges, the latest first. Each time the two parts that
-touch are a pair that would merge earlier than what was undone last, they do not:
+To see whether two tokens go together, undo their merges, the latest first. They do not if at any step the two parts
+that touch are a pair that would merge earlier than the merge that was undone last:
 
     abab | cc    ab | cc    ab | c    b | c        (of equal ranks the left one merges first)
 
 Within a block, all places of the pair with the lowest rank are merged, then all of the next rank, and so on. A new pair
-has a higher rank than the merge that made one of its tokens. So the ranks are gone through once, in a bit set, and
-the places of each are a list to which others are only added before its turn comes. In a list the order matters for
-pairs of two equal tokens alone, as in aaa: all other pairs cannot overlap. A token's id stands at its first and at its
-last byte, so its neighbours are found without links.
+has a higher rank than the merge that made one of its tokens. So one pass over the ranks, in a bit set, is enough, and
+the places of each rank are a list that is complete before its turn comes. The order in a list matters only for pairs of
+two equal tokens, as in aaa: other pairs cannot overlap. A token's id is stored at its first and its last byte, so its
+neighbors can be found without links.
 
-This needs merges that are in order: no merge makes a token that one before it joins to something. All that trainers
-make are so, but files may say otherwise. Then, or if too many tokens have to be taken back, merge_long.c does the
+This requires merges in order: no merge makes a token that an earlier merge uses. The merges of all trainers are in
+order, but those in a file may not be. In that case, or if too many tokens have to be dropped, merge_long.c does the
 work, several times slower.
 */
 #include "chain.h"
 
-/* CHAIN_UNSURE: the last tokens of a block, which may be others when more bytes follow. CHAIN_TRIES: how often a byte
-   may be merged, before merge_long takes over. */
+/* CHAIN_UNSURE: the number of tokens at the end of a block that may change when more bytes follow. CHAIN_TRIES: how
+   often a byte may be merged before merge_long takes over. */
 enum { CHAIN_UNSURE = 4, CHAIN_TRIES = 4 };
 
 /* ---------------------------------------------------------------------------------------------------
 Which tokens go together
 */
 
-/* Whether a, then b, stay two tokens through all merges of ranks below `limit`. Both must be makeable. */
+/* Whether a followed by b stay two tokens through all merges of ranks below `limit`. Merges must be able to make
+   both. */
 static bool chain_together(const chain_table *c, const merge_table *t, uint32_t a, uint32_t b, uint32_t limit) {
     for (;;) {
         if (merge_rank(t, a, b) < limit) {
@@ -55,7 +56,7 @@ static bool chain_together(const chain_table *c, const merge_table *t, uint32_t 
     }
 }
 
-/* Finds which tokens the merges make, in rank order. False if the merges are not in order. */
+/* Finds the tokens that the merges make, in rank order. Returns false if the merges are not in order. */
 static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_table *t, uint8_t *joined) {
     for (size_t id = 0; id < c->count; id++) {
         c->tokens[id] = (chain_token){.made = CHAIN_NEVER, .length = (uint32_t)vocab_token_length(v, id)};
@@ -135,7 +136,7 @@ void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem) {
     }
 }
 
-/* Room for a token a byte. Pages that stay untouched cost nothing. */
+/* Room for one token per byte. Untouched pages cost nothing. */
 static bool chain_make_room(chain_table *c, size_t n, const pybpe_allocator *mem) {
     if (n > c->room) {
         chain_trim(c, 0, mem);
@@ -148,8 +149,8 @@ static bool chain_make_room(chain_table *c, size_t n, const pybpe_allocator *mem
 /* ---------------------------------------------------------------------------------------------------
 One block
 
-What is found differs from place to place, and a branch on it would often be mispredicted. So a pair that does not merge
-is put on a list too, one that is never read, and what is no place of a pair any more is overwritten by the next.
+The result of a lookup differs from place to place, and a branch on it would often be mispredicted. So a pair that does
+not merge also goes on a list, one that is never read, and an outdated place is overwritten by the next.
 */
 
 /* Puts the place of a pair on the list of its rank. */
@@ -179,7 +180,7 @@ static void block_start(chain_block *block, const merge_table *t, const uint8_t 
     block->places_used = b.places_used;
 }
 
-/* What the pairs of one rank are, and what they become. */
+/* The pair of one rank, and the token that it becomes. */
 typedef struct chain_step {
     uint32_t left, right, merged;
     size_t left_length, length;
@@ -190,14 +191,14 @@ static inline bool block_has(const chain_block *b, const chain_step *s, size_t a
 }
 
 static inline void block_join(chain_block *b, const chain_step *s, size_t at, uint32_t outside) {
-    size_t gone = at + s->left_length; /* no token starts here any more */
+    size_t gone = at + s->left_length; /* no token starts here anymore */
     b->starts[gone / 64] &= ~(UINT64_C(1) << (gone % 64));
     b->ids[gone] = outside;
     b->ids[at] = s->merged;
     b->ids[at + s->length - 1] = s->merged;
 }
 
-/* Merges the places of a list of pairs that cannot overlap: how many, at b->joined. */
+/* Merges the places of a list of pairs that cannot overlap; returns how many it wrote to b->joined. */
 static size_t block_join_list(chain_block *b, const chain_step *s, uint16_t list, uint32_t outside) {
     size_t count = 0;
     for (; list != 0; list = b->places[list].next) {
@@ -278,7 +279,7 @@ static size_t block_read(const chain_block *b, size_t n, uint32_t *to) {
     return count;
 }
 
-/* Shortens the row by the last `tokens` of its tokens, and returns how many bytes these were. */
+/* Drops the last `tokens` tokens of the row and returns how many bytes they had. */
 static size_t row_shorten(const chain_table *c, size_t *count, size_t tokens) {
     size_t bytes = 0;
     for (; tokens > 0 && *count > 0; tokens--) {
@@ -294,7 +295,7 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
     }
     size_t row = 0;
     size_t pos = 0;  /* where the row ends */
-    size_t back = 1; /* how many tokens to take back next */
+    size_t back = 1; /* how many tokens to drop next */
     size_t work = 0;
     const uint8_t *merged = w; /* the block that was merged last, and its size */
     size_t merged_bytes = 0;

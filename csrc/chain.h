@@ -16,7 +16,7 @@ typedef struct chain_token {
 
 #define CHAIN_NEVER UINT32_MAX
 
-/* Bytes of a block, and the most places of pairs in it: one each byte, and two each merge; the first is not used. */
+/* The bytes of a block, and the most places of pairs in it: one per byte and two per merge; the first is not used. */
 enum { CHAIN_BLOCK = 8192, CHAIN_PLACES = 3 * CHAIN_BLOCK + 1 };
 _Static_assert(CHAIN_PLACES <= UINT16_MAX, "a place is numbered with 16 bits");
 
@@ -37,7 +37,7 @@ typedef struct chain_block {
     uint64_t *waiting; /* a bit for each list that has places */
 } chain_block;
 
-/* What is known of a vocabulary's tokens. Zero it to start. */
+/* A table of a vocabulary's tokens. Zero it to start. */
 typedef struct chain_table {
     bool tried;  /* to fill it */
     bool usable; /* and it worked */
@@ -50,15 +50,15 @@ typedef struct chain_table {
     size_t room;        /* bytes of a word for which there is room in it */
 } chain_table;
 
-/* Fills the table, if the merges allow it. Out of memory, it stays unusable. */
+/* Fills the table if the merges allow it. If memory is out, it stays unusable. */
 void chain_fill(chain_table *c, const pybpe_vocab *v, const merge_table *t, const pybpe_allocator *mem);
 void chain_free(chain_table *c, const pybpe_allocator *mem);
 
-/* Frees what only the last words needed, if there was one of `most` bytes or more. */
+/* Frees the memory that only the last words needed, if one of them had `most` bytes or more. */
 void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem);
 
-/* Merges a word: true, with the tokens at c->ids and their number; or false if that would take too long, or memory is
-   out, and the word is left to merge_long. The table must be usable. */
+/* Merges a word. Returns true, with the tokens at c->ids and their number; or false if that would take too long or
+   memory is out: then use merge_long. The table must be usable. */
 bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
                  const pybpe_allocator *mem);
 

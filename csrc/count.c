@@ -1,11 +1,10 @@
 /*
 Counting words: text -> distinct words and how often each occurs.
 
-Words are looked up in batches of 256: the first pass computes keys and asks the processor to fetch the slots,
-the second one compares and counts. By then the slots are there, and the time of a word is that of a few
-instructions, not of a trip to memory.
+Words are looked up in batches of 256. The first pass computes keys and prefetches the slots; the second pass compares
+and counts. By then the slots are in the cache, so a word takes the time of a few instructions, not of a memory access.
 
-count_table.c is the table, count_merge.c adds tables.
+count_table.c has the table; count_merge.c adds tables.
 */
 #include "count_table.h"
 #include "pretok.h"
@@ -62,7 +61,7 @@ static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_er
             if (code != PYBPE_OK) {
                 return code;
             }
-            *word_count += 1; /* one a byte at most: 2^64 is out of reach */
+            *word_count += 1; /* at most one per byte, so 2^64 is out of reach */
         }
         c->total += count;
     }

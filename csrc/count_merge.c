@@ -1,10 +1,10 @@
 /*
 Adding the table of one counter to that of another.
 
-Tables with the same seed, as all counters of one pybpe_pretok have, hold their words in the same order but for
-collisions. So going through one from front to back, also the other is read from front to back, and long words
-are told apart by the hashes in their slots. There must be room for all words before it starts: when half of the slots
-have been gone through, all that they brought is in one half of the other table, which must not overflow.
+All counters of one pybpe_pretok have the same seed, and tables with the same seed hold their words in the same order,
+except for collisions. So reading one table from front to back accesses the other from front to back too, and the hashes
+in the slots distinguish long words. There must be room for all words before the start: after half of the slots, all
+words so far are in one half of the other table, which must not overflow.
 
 Tables with different seeds are read in batches, like text.
 */
@@ -20,14 +20,14 @@ static bool seeds_equal(const pybpe_counter *x, const pybpe_counter *y) {
 Copying
 */
 
-/* Asks the processor to fetch the record of a slot that comes up soon: records lie all over the arena. */
+/* Prefetches the record of a slot that is needed soon: records are scattered over the arena. */
 static void record_prefetch(const pybpe_counter *c, size_t i) {
     if (i <= c->mask && slot_is_long(&c->slots[i])) {
         PYBPE_PREFETCH(slot_record(&c->slots[i]));
     }
 }
 
-/* Adds the occupied ones of MERGE_BATCH slots of another counter. */
+/* Adds the occupied slots among MERGE_BATCH slots of another counter. */
 static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) {
     pending batch[MERGE_BATCH];
     uint8_t inline_words[MERGE_BATCH][16];
@@ -55,7 +55,7 @@ static int slots_merge(pybpe_counter *dst, count_slot *slots, pybpe_error *err) 
 }
 
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err) {
-    size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* of the words: they may be the same in both */
+    size_t known = seeds_equal(dst, src) ? 0 : dst->words; /* words that may be in both tables */
     int code = count_table_reserve(dst, src->words > known ? src->words - known : 0, err);
     for (size_t i = 0; i <= src->mask && code == PYBPE_OK; i += MERGE_BATCH) {
         code = count_table_reserve(dst, MERGE_BATCH, err);
@@ -116,7 +116,7 @@ static int slot_move(pybpe_counter *dst, count_slot *from, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Hangs the blocks of src before those of dst. */
+/* Links the blocks of src before those of dst. */
 static void arena_move(pybpe_counter *dst, pybpe_counter *src) {
     count_block **end = &src->blocks;
     while (*end != NULL) {

@@ -1,8 +1,8 @@
 /*
 The table of a counter: open addressing, with the words held in the slots.
 
-A slot is 24 bytes. A word of up to 15 bytes, as nearly all words of natural text are, lies in it whole
-(wordkey.h); of a longer one the slot holds the hash and a pointer to a record in the arena:
+A slot is 24 bytes. A word of up to 15 bytes, like nearly all words of natural text, is stored in the slot itself
+(wordkey.h). For a longer word the slot holds the hash and a pointer to a record in the arena:
 
     bytes    0 ........ 7    8 ........ 14    15     16 ..... 23
     short    the word, padded with zeros      len    count
@@ -11,8 +11,8 @@ A slot is 24 bytes. A word of up to 15 bytes, as nearly all words of natural tex
 
     arena    blocks of records, never moved:  count (8 bytes), length (8 bytes), the word's bytes
 
-The count of a long word is in its record, whose bytes a look-up has to compare anyway. So all long words can be read
-in the order of the arena, while in the order of slots they lie all over it.
+The count of a long word is in its record, because a lookup has to compare the bytes there anyway. So all long words can
+be read in the order of the arena; in the order of slots, accesses would be scattered over it.
 */
 #include "count_table.h"
 
@@ -43,7 +43,7 @@ void count_table_free(pybpe_counter *c) {
     mem_table_free(&c->table, &c->mem);
 }
 
-/* Three quarters of the slots are the most that are taken. */
+/* At most three quarters of the slots are used. */
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
     size_t slots = c->mask + 1, words, bytes;
     if (!size_add(c->words, more, &words) || !size_mul(words, 4 * sizeof(count_slot), &bytes)) {

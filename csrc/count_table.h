@@ -75,14 +75,14 @@ static inline const uint8_t *slot_word(const count_slot *slot, uint8_t inline_wo
     return inline_word;
 }
 
-/* The bytes of the arena that a long word takes: a sum that fits, since the word itself lies in memory. */
+/* The bytes of the arena that a long word takes. The sum cannot overflow, since the word itself is in memory. */
 static inline size_t count_record_size(size_t length) { return (sizeof(count_record) + length + 7) / 8 * 8; }
 
 static inline int count_overflow(pybpe_error *err) {
     return error_set(err, PYBPE_ERR_LIMIT, 0, "the count of a word passes 2^64 - 1");
 }
 
-/* Prepares a look-up and asks the processor to fetch the slot; `end` is the end of what may be read. */
+/* Prepares a lookup and prefetches the slot; `end` is the end of the readable bytes. */
 static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t *word, size_t length,
                                const uint8_t *end) {
     p->word = word;
@@ -97,7 +97,7 @@ static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t
     PYBPE_PREFETCH(&c->slots[(size_t)p->hash & c->mask]);
 }
 
-/* Makes an empty table, or an error. */
+/* Makes an empty table, or returns an error. */
 int count_table_init(pybpe_counter *c, pybpe_error *err);
 void count_table_free(pybpe_counter *c);
 
@@ -118,7 +118,7 @@ static inline bool slot_equals(const count_slot *slot, const pending *p) {
 /* Puts a new word with count 0 into an empty slot. */
 int count_table_insert(pybpe_counter *c, count_slot *slot, const pending *p, pybpe_error *err);
 
-/* The count of a word, which is added with count 0 if it is new. There must be room for it. */
+/* The count of a word. A new word is added with count 0; there must be room for it. */
 static inline int count_table_add(pybpe_counter *c, const pending *p, uint64_t **count, pybpe_error *err) {
     size_t i = (size_t)p->hash & c->mask;
     while (c->slots[i].key.hi != 0 && !slot_equals(&c->slots[i], p)) {

@@ -1,12 +1,13 @@
 /*
 Decoding: ids -> bytes.
 
-Most tokens are short, and lie in records of 16 bytes with their length. Where the output has room such a record
-is copied whole, and the next token overwrites the excess: one load and one store instead of a call to memcpy.
+Most tokens are short and stored with their length in records of 16 bytes. If the output has room, the whole record is
+copied and the next token overwrites the excess: one load and one store instead of a call to memcpy.
 
-No id is looked at on its own. One more record stands for all ids that there are not. It says that it is longer than a
-row of short tokens can be, as do the records of unused ids and of tokens that do not fit. So one look at the length of
-several tokens together tells whether all are well; if not, they are taken one by one.
+Ids are not checked individually. All ids outside the vocabulary share one extra record. Its length, like that of unused
+ids and of tokens that do not fit in a record, is larger than the total length of several short tokens can be. So
+checking the sum of the lengths of several tokens shows whether all are valid and short; if not, they are decoded one by
+one.
 */
 #include "vocab.h"
 
@@ -21,7 +22,7 @@ static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err)
 /* The length of any token; 0 if there is none. */
 static size_t length_of(const pybpe_vocab *v, uint32_t id) { return id < v->count ? vocab_token_length(v, id) : 0; }
 
-/* The loops take STEP ids at once. The sum of their lengths tells whether all have their tokens in records. */
+/* The loops process STEP ids at once. The sum of their lengths shows whether the tokens of all are in records. */
 enum { STEP = 8, STEP_MAX = 8 * RECORD_MAX };
 _Static_assert(STEP_MAX < (int)RECORD_NONE, "one token that is missing shows in the sum");
 
@@ -40,7 +41,7 @@ INLINE_ALWAYS size_t step_length(const token_record *records, size_t count, cons
     return total;
 }
 
-/* Copies them too, to `out`, unless the sum is more than STEP_MAX: then `out` has any bytes. */
+/* Also copies them to `out`. If the sum is more than STEP_MAX, the contents of `out` are undefined. */
 INLINE_ALWAYS size_t step_copy(const token_record *records, size_t count, const void *ids, int id_bytes, size_t i,
                                uint8_t *out) {
     size_t total = 0;
@@ -122,7 +123,7 @@ int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, 
                          : decode_into(v, ids, 4, n, out, cap, length, err);
 }
 
-/* How many bytes the UTF-8 character that starts with these two may have; 0 if none starts so.
+/* How many bytes the UTF-8 character that starts with these two has; 0 if no character starts so.
    The second byte's range depends on the first (Unicode 16, table 3-7); -1 if there is none yet. */
 static size_t character_length(uint8_t first, int second) {
     if (first >= 0xC2 && first <= 0xDF) {

@@ -1,8 +1,9 @@
 /*
-Documents in a stream of tokens: where they begin, and where the mark between them stands.
+Documents in a stream of tokens: where they begin, and where the marks between them go.
 
-Texts separate documents in every way: a mark between, before, after, twice, at both ends of a file. A document
-is what lies between two marks and is not empty. Each gets one mark before it, or one behind it, or none:
+Texts separate documents in many ways: with a mark between them, before each, after each, twice, at both ends of a file.
+A document is a nonempty sequence of ids between two marks. Each document gets one mark before it, one after it, or
+none:
 
     given      E E 5 6 E 7 E
     prepend    E 5 6 E 7            documents begin at 0 and 3
@@ -11,7 +12,7 @@ is what lies between two marks and is not empty. Each gets one mark before it, o
 */
 #include "base.h"
 
-/* Inlined once for each id_bytes, as all below, so that the loops have no branch on it. */
+/* Like all functions below, inlined once for each id_bytes, so that the loops have no branch on it. */
 static inline __attribute__((always_inline)) size_t count_of(const void *ids, int id_bytes, size_t n, uint32_t id) {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {

@@ -4,18 +4,17 @@ Encoding: text -> ids.
     text --pretok--> words --> units --> slots of the cache --> ids
                                  |            | not there
                                  |            v
-                                 |         merge.c, and into the cache
+                                 |         merge.c, then into the cache
                                  v
-                       words of more than 15 bytes, and words with other than ASCII letters, are cut
+                       words of more than 15 bytes, and words with non-ASCII letters, are cut
                        at hard boundaries (encode_boundary.c) into units that repeat more often
 
-Work is done in batches of a few hundred units. The first stage cuts text into units, makes their keys,
-hashes them, and asks the processor to fetch their slots; the second stage compares and emits. By then the slots
-have arrived, so a table much larger than the near caches costs hardly more than a small one.
+Units are processed in batches of a few hundred. The first stage cuts text into units, makes their keys, hashes them,
+and prefetches their slots; the second stage compares keys and emits ids. By then the slots have arrived, so a table
+much larger than the processor's caches costs hardly more than a small one.
 
-A unit's ids are emitted by storing all that a slot can hold and stepping on by their number: the next unit
-overwrites the excess. Since a byte gives at most one token, there is room for that except at the
-very end.
+To emit a unit's ids, the code stores as many ids as a slot can hold and advances by their actual number; the next unit
+overwrites the excess. Since each byte gives at most one token, there is room for the excess except at the very end.
 */
 #include "encode.h"
 #include "encode_cache.h"
@@ -117,11 +116,11 @@ const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e) { return e->pre
 The output
 */
 
-/* Where ids go, and how many went there. */
+/* Where ids are written, and how many have been written. */
 typedef struct id_sink {
-    void *ids; /* NULL only counts */
+    void *ids; /* NULL: only count */
     int id_bytes;
-    size_t roomy; /* while `count` is below it, there is room for all ids that a slot can hold */
+    size_t roomy; /* while `count` is below this, there is room for all ids that a slot can hold */
     size_t count;
     uint32_t too_large; /* an id that did not fit 16 bits, or 0 */
 } id_sink;
@@ -135,7 +134,7 @@ INLINE_ALWAYS void sink_put_one(id_sink *sink, size_t at, uint32_t id, int id_by
     }
 }
 
-/* Any ids, one at a time. */
+/* Emits any ids, one at a time. */
 static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
     for (size_t i = 0; sink->ids != NULL && i < count; i++) {
         sink_put_one(sink, sink->count + i, ids[i], sink->id_bytes);
@@ -143,7 +142,7 @@ static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
     sink->count += count;
 }
 
-/* The ids of a slot, `count` in number. `narrow` and `id_bytes` are constants where this is inlined. */
+/* Emits the ids of a slot; there are `count`. `narrow` and `id_bytes` are constants where this is inlined. */
 INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
     const bool roomy = PYBPE_LIKELY(sink->count < sink->roomy);
     if (id_bytes == 2 && narrow && roomy) {
@@ -164,28 +163,30 @@ INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t coun
 }
 
 /* ---------------------------------------------------------------------------------------------------
-Units: pieces of words that are encoded on their own
+Units: parts of words that are encoded separately
 */
 
 enum { BATCH_WORDS = 256, BATCH_UNITS = 512, MANY_BYTES = 1 << 18 };
 
-/* A unit of up to 15 bytes is its key. A longer one is {address, length}: its length stays below 2^56, where a
-   key has its own length, so it equals no key. */
+/* A unit of up to 15 bytes is represented by its key. A longer one is {address, length}. It never equals a key, because
+   its length is below 2^56 and a key has its own length in the bits above. */
 typedef struct encode_work {
     const pybpe_encoder *e;
     pybpe_cache *c;
     const uint8_t *text;
     const uint8_t *end; /* of the readable text */
     pybpe_error *err;
-    int code; /* the first error; after it units are dropped */
+    int code; /* the first error; later units are dropped */
     id_sink sink;
     size_t count;                                /* of units */
-    uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; apart, or gcc joins their halves at a loss */
+    uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
+    inefficiently */
     cache_slot *sets[BATCH_UNITS];
 } encode_work;
 
-/* Whether there is a table for n bytes that are merged in units too long for merge_short, and those before. It takes
-   some milliseconds to fill, and makes that several times faster, so it is made when there are many. */
+/* Whether there is a table for merging units too long for merge_short, of which n more bytes are to come. Filling the
+   table takes a few milliseconds and makes merging several times faster, so it is filled when there are many such
+   bytes. */
 static bool work_has_chain(encode_work *work, size_t n) {
     pybpe_cache *c = work->c;
     if (c->long_bytes + n >= MANY_BYTES && !c->chain.tried) {
@@ -234,7 +235,7 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     }
 }
 
-/* Encodes a unit whose ids are not in its slots. */
+/* Encodes a unit that is not in its slots. */
 static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
     size_t n = (size_t)(key.hi >> 56);
     if (n == 0) {
@@ -260,8 +261,8 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
     cache_add(work->c, set, key, ids, count);
 }
 
-/* The second stage for all units of the batch. The sink is a local copy, which can live in registers: through
-   `work` the compiler would have to reload it after every store of ids. */
+/* The second stage for all units of the batch. The sink is a local copy, which can stay in registers: through `work`
+   the compiler would have to reload it after every store of ids. */
 INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
     id_sink sink = work->sink;
     for (size_t i = 0; i < work->count; i++) {
@@ -307,7 +308,7 @@ static __attribute__((noinline)) void units_flush(encode_work *work) {
     work->count = 0;
 }
 
-/* The first stage for one unit: the batch must have room. */
+/* The first stage for one unit. The batch must have room. */
 INLINE_ALWAYS void unit_put(encode_work *work, size_t at, word_key key, const pybpe_cache *c) {
     cache_slot *set = cache_set(c, key);
     PYBPE_PREFETCH(set);
@@ -325,8 +326,8 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
     work->count += 1;
 }
 
-/* Whether every byte has a token; else the error is set. Asked only of vocabularies that lack some: what merging gives
-   for the others would be no ids. */
+/* Whether every byte has a token; otherwise sets the error. Called only for vocabularies in which some byte lacks a
+   token, because merging would give invalid ids for it. */
 static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (work->e->vocab->byte_ids[text[i]] == PYBPE_NO_ID) {
@@ -353,8 +354,8 @@ static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, siz
     return !boundary_is_soft(&e->boundaries, around);
 }
 
-/* Cuts a word into units at its hard boundaries. A word of many bytes is no word of a text, whose pieces might be known,
-   and merging it as a whole costs less than looking them up: so it is cut just so that the memory for it is limited. */
+/* Cuts a word into units at its hard boundaries. A very long word is not natural text, so its pieces are unlikely to be
+   in the cache, and merging it whole costs less than looking them up. Such a word is cut only to limit memory. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
     const size_t least = n >= MANY_BYTES && work_has_chain(work, n) ? MANY_BYTES / 4 : 1;
     size_t start = 0;
@@ -376,8 +377,8 @@ static bool key_is_ascii(word_key key) {
     return ((key.lo | key.hi) & high_bits) == 0; /* the length, up to 15, has no high bit */
 }
 
-/* Adds the words between text + from and the ends; up to BATCH_WORDS of them. `cut` tells that they are cut already
-   at hard boundaries, except at those between ASCII characters. */
+/* Adds up to BATCH_WORDS words, from text + from to the ends. `cut` says that they are already cut at hard boundaries,
+   except at those between ASCII characters. */
 INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words,
                              bool cut) {
     const pybpe_cache c = *work->c; /* copies of what the loop reads, as in units_emit */
@@ -418,8 +419,8 @@ static void words_merge(encode_work *work, const uint8_t *text, size_t from, con
     words_put(work, text, from, ends, words, false);
 }
 
-/* Adds words for a vocabulary with tokens that are only taken whole. Such words are rare, so the units before
-   one may well be flushed: the cache, which holds parts of words too, needs to know nothing of them. */
+/* Adds words for a vocabulary with tokens that only match a whole word. Such words are rare, so the units before each
+   one are simply flushed, and the cache, which also holds parts of words, does not have to handle them. */
 static void words_add_whole(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
     size_t done = 0;
     size_t done_end = from;
@@ -449,7 +450,7 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
     }
 }
 
-/* Encodes ordinary text. Words that may be tokens as a whole are cut at hard boundaries only after they are looked up. */
+/* Encodes ordinary text. Words that may be whole tokens are looked up before they are cut at hard boundaries. */
 static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     const boundary_table *boundaries = work->e->whole.bits == NULL ? &work->e->boundaries : NULL;
     pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
@@ -471,7 +472,7 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     units_flush(work);
 }
 
-static const uint8_t NO_TEXT[1]; /* instead of NULL, to which not even 0 may be added */
+static const uint8_t NO_TEXT[1]; /* instead of NULL: adding even 0 to NULL is undefined */
 
 static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
                       void *ids, int id_bytes, size_t cap, pybpe_error *err) {

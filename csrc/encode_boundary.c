@@ -1,32 +1,32 @@
 /*
 Hard boundaries: places inside a word that no merge can ever cross.
 
-A Chinese "word" is a whole clause, and clauses do not repeat, so a cache of words is of no use for it. But
-hardly any vocabulary has a token for every two characters that stand side by side. Where no token reaches
-across, the word can be cut, and the pieces, single characters and common phrases, repeat all the time.
+A Chinese "word" is a whole clause, and clauses rarely repeat, so a cache of words does not help. But hardly any
+vocabulary has tokens for all pairs of adjacent characters. Where no token reaches across, the word can be cut, and the
+pieces (single characters and common phrases) repeat all the time.
 
-Why a cut is exact. Take a place in a word, and the first merge that crosses it. Before it nothing crossed, so it
-joins a token that ends at the place with one that begins there. If no merge of the vocabulary joins such two tokens,
-with these bytes before and behind the place, there is no first merge, so none ever crosses. The pairs on
-the left and those on the right then never touch: whatever the order in which the merges of both sides
-interleave by rank, each side takes the same steps in the same order as it would alone. So the tokens of the
-word are the tokens of the left part followed by those of the right part. (This needs no property of
-the vocabulary, and no valid UTF-8.)
+Why a cut is exact: consider a place in a word, and the first merge that crosses it. Nothing crossed the place before,
+so this merge joins a token that ends at the place with one that begins there. If no merge of the vocabulary joins two
+such tokens, with these bytes before and after the place, there is no first merge, so no merge ever crosses. The pairs
+on the left and those on the right then never interact: however the merges of both sides interleave by rank, each side
+takes the same steps in the same order as it would alone. So the tokens of the word are the tokens of the left part
+followed by those of the right part. (This does not depend on any property of the vocabulary or on valid UTF-8.)
 
-Finding such places. Between bytes l and r, where r continues a character, we cut nowhere. Elsewhere we look at the
-window: the two characters that meet there, of each at most the three bytes next to the place. A merge whose tokens are
-long enough to cover the window enters it in the set `full`. One that lacks a single byte of it enters the 256
-windows that it may be part of. Any other enters (l, r) in the set `near`, and so does any between two ASCII bytes, for
-which the window is (l, r). If neither set has a place, no merge joins there.
+Finding such places: a place between bytes l and r is never cut if r continues a character. Elsewhere we look at the
+window: the two characters that meet there, at most the three nearest bytes of each. A merge whose tokens are long
+enough to cover the window adds it to the set `full`. A merge that lacks one byte of it adds the 256 windows that it may
+be part of. Any other merge adds (l, r) to the set `near`, and so does any merge between two ASCII bytes, for which the
+window is (l, r). If a place is in neither set, no merge joins there.
 
-`full` is a Bloom filter, each window two bits of one word, so it may say yes for no. That only makes a piece longer.
+`full` is a Bloom filter with two bits of one word per window, so it can give false positives. They only make a piece
+longer.
 */
 #include "encode_boundary.h"
 #include "vocab.h"
 
-/* Which of the bytes around a place are its window: of both characters that meet there, at most the three bytes next
-   to it. `shape`, from its top: three bits of the byte behind the place, two of the one before it, two of the one
-   before that. */
+/* Which of the bytes around a place form its window: at most the three nearest bytes of each of the two characters that
+   meet there. `shape`, from its top bit: three bits of the byte after the place, two of the one before it, two of the
+   one before that. */
 static uint64_t window_of_shape(unsigned shape) {
     const unsigned continuation = 2; /* top bits 10 */
     uint64_t left = UINT64_C(0xFF000000);
@@ -38,7 +38,7 @@ static uint64_t window_of_shape(unsigned shape) {
     return left | right << 32;
 }
 
-/* Which of the bytes around a place i of a token are the token's, if it has n bytes. */
+/* Which of the bytes around place i belong to the token, if it has n bytes. */
 static uint64_t bytes_inside(size_t n, size_t i) {
     uint64_t inside = 0;
     for (size_t k = 0; k < 8; k++) {
@@ -61,7 +61,7 @@ static size_t enter_full(boundary_table *t, uint64_t around) {
     return 1;
 }
 
-/* Enters the place where merge m joins. Returns the number of windows for `full`. */
+/* Adds the place where merge m joins. Returns the number of windows for `full`. */
 static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     const uint8_t *token = vocab_token(v, v->merged[m]);
     size_t n = vocab_token_length(v, v->merged[m]);
@@ -88,10 +88,10 @@ static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     return windows;
 }
 
-/* Characters are not looked into: all pairs with a continuation byte on the right. */
+/* There are no cuts inside characters: adds all pairs with a continuation byte on the right. */
 static void enter_continuations(boundary_table *t) { memset(t->near + 0x80 * 256 / 64, 0xFF, (0xC0 - 0x80) * 256 / 8); }
 
-/* Enters all merges, or only counts the windows. */
+/* Adds all merges, or only counts the windows. */
 static size_t enter_merges(boundary_table *t, const pybpe_vocab *v) {
     size_t windows = 0;
     for (size_t m = 0; m < v->merges_count; m++) {
@@ -101,7 +101,7 @@ static size_t enter_merges(boundary_table *t, const pybpe_vocab *v) {
 }
 
 int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    /* 16 bits a window keep false alarms rare, about one place in 100. More than 2^22 bits would not stay in a
+    /* 16 bits per window keep false positives rare, about one place in 100. More than 2^22 bits would not stay in a
        level 2 cache. */
     const unsigned log2_min = 12;
     const unsigned log2_max = 22;

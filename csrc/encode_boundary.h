@@ -6,10 +6,10 @@ Hard boundaries: places inside a word that no merge can ever cross. Internal.
 
 #include "base.h"
 
-/* Two sets over what lies around a place between two bytes; see encode_boundary.c. */
+/* Two sets of the bytes around a place between two bytes; see encode_boundary.c. */
 typedef struct boundary_table {
     uint64_t near[65536 / 64]; /* a bit for each right byte * 256 + left byte */
-    uint64_t windows[128];     /* boundary_shape -> which of the bytes around a place are its window */
+    uint64_t windows[128];     /* boundary_shape -> which of the bytes around a place form its window */
     uint64_t *full;            /* two bits in one of its words for each window */
     unsigned full_shift;       /* 64 - log2(words of full) - 12 */
 } boundary_table;
@@ -31,8 +31,8 @@ static inline uint64_t boundary_around_careful(const uint8_t *w, size_t n, size_
     return around;
 }
 
-/* Those bits around a place that tell how many bytes the characters on both sides have, gathered: bits 22, 23, 30, 31
-   and 37 to 39 become the top bits of the product. */
+/* Gathers the bits around a place that show how many bytes the characters on both sides have: bits 22, 23, 30, 31 and
+   37 to 39 become the top bits of the product. */
 static inline uint64_t boundary_shape(uint64_t around) {
     const uint64_t bits = UINT64_C(0xE0C0C00000);
     const uint64_t factor = UINT64_C(1) << 35 | UINT64_C(1) << 29 | UINT64_C(1) << 24;
@@ -41,7 +41,7 @@ static inline uint64_t boundary_shape(uint64_t around) {
 
 static inline uint64_t boundary_near_index(uint64_t around) { return around >> 24 & 0xFFFF; }
 
-/* Where in `full` the window is: the number of a word of 64 bits, then 6 bits for each of two bits in it. */
+/* Where the window is in `full`: the index of a 64-bit word, then 6 bits for each of two bits in it. */
 static inline uint64_t boundary_full_index(const boundary_table *t, uint64_t around) {
     uint64_t window = around & t->windows[boundary_shape(around)];
     return window * UINT64_C(0x9E3779B97F4A7C15) >> t->full_shift; /* Knuth's multiplicative hashing */
@@ -58,10 +58,11 @@ static inline bool boundary_is_full(const boundary_table *t, uint64_t around) {
     return bits >> (index & 63) & bits >> (index >> 6 & 63) & 1;
 }
 
-/* Whether some merge may cross a place, so that a word must not be cut there. What is around the word does not matter: it
-   can only make this true. */
+/* Whether some merge may cross a place, so that a word must not be cut there. The bytes outside the word do not matter:
+   they can only make this true. */
 static inline bool boundary_is_soft(const boundary_table *t, uint64_t around) {
-    return ((int)boundary_is_near(t, around) | (int)boundary_is_full(t, around)) != 0; /* no branch: hard to predict */
+    return ((int)boundary_is_near(t, around) | (int)boundary_is_full(t, around)) != 0; /* no branch, since it would be
+    hard to predict */
 }
 
 /* From the merges of v. */

@@ -1,16 +1,16 @@
 /*
 The cache of words and their ids. encode_cache.h has the drawing.
 
-A cache starts small, so that a short text costs little, and grows when a call brings much text or when
-many words have been added, up to a fixed size. A new word takes the first of its two slots, what was there moves
-to the second, and what was there is forgotten: so a word that came once does not last long.
+A cache starts small, so that a short text costs little. It grows, up to a fixed size, when a call passes a lot of text
+or when many words have been added. A new word takes the first of its two slots; the word that was there moves to the
+second, and the word in the second is forgotten. So a word that occurred only once does not stay long.
 */
 #include "encode_cache.h"
 #include "encode.h"
 
 enum {
     CACHE_LOG2_SETS_MIN = 9,
-    CACHE_LOG2_SETS_MAX = 18, /* 16 MiB: half of it loses 4 % on English and 11 % on code */
+    CACHE_LOG2_SETS_MAX = 18, /* 16 MiB: half of this loses 4 % on English and 11 % on code */
     CACHE_LONG_SHARE = 4,     /* long slots per 4 sets: 1 */
     CACHE_ARENA_MIN = 1 << 14,
     CACHE_ARENA_MAX = 1 << 22,
@@ -21,7 +21,7 @@ enum {
 The tables
 */
 
-/* Replaces the tables by larger ones. Short words move along, long ones are forgotten. */
+/* Replaces the tables with larger ones. Short words are moved; long ones are forgotten. */
 static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
     size_t sets = (size_t)1 << log2_sets;
     mem_table table;
@@ -89,7 +89,7 @@ void pybpe_cache_free(pybpe_cache *c) {
 }
 
 void cache_fit(pybpe_cache *c, size_t n) {
-    const size_t bytes_per_set = 32; /* of text: natural text has fewer new words than that at any length */
+    const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
     size_t want = n / bytes_per_set;
     if (c->added > c->sets) {
         want = want > 4 * c->sets ? want : 4 * c->sets;
@@ -114,7 +114,7 @@ void cache_trim(pybpe_cache *c) {
 The arena
 */
 
-/* Room for one entry. Doubles the arena up to its limit, and starts over when that is full. */
+/* Makes room for one entry. Doubles the arena up to its limit and starts over when it is full. */
 static cache_entry *arena_take(pybpe_cache *c, size_t bytes, size_t count, uint32_t *offset) {
     size_t need = sizeof(cache_entry) + count * sizeof(uint32_t) + ((bytes + 3) & ~(size_t)3);
     if (need > c->arena_size - c->arena_used && c->arena_size < CACHE_ARENA_MAX) {
@@ -185,7 +185,7 @@ void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *id
         slot.ids.far.offset = arena_add_ids(c, NULL, 0, ids, count);
         slot.ids.far.generation = c->generation;
     }
-    if (!cache_slot_holds(&set[0], key)) { /* it does if its ids were gone from the arena */
+    if (!cache_slot_holds(&set[0], key)) { /* it does if its ids are gone from the arena */
         set[1] = set[0];
     }
     set[0] = slot;

@@ -1,8 +1,8 @@
 /*
-What a thread remembers of words: the cache behind pybpe_cache. Internal.
+The words that a thread remembers: the cache behind pybpe_cache. Internal.
 
-Words of up to 15 bytes live in a table of 32-byte slots, two to a cache line, which are the two places where
-a word may be:
+Words of up to 15 bytes are in a table of 32-byte slots. The two slots of a cache line are the two places where a word
+may be:
 
     byte  0        8              15 16                          31
           | bytes of the word, zeros |n| up to 8 ids of 16 bits    |   vocabularies of up to 65,536 ids
@@ -11,8 +11,8 @@ a word may be:
 
     n: the length in the low 4 bits, the number of ids in the high 4; a length of 0 marks an empty slot
 
-Longer words live in the arena, with their bytes, and are found through a second table by their hash. When the
-arena is full it starts over, and with it its generation: what refers to an older one is not found any more.
+Longer words are in the arena, with their bytes, and are found through a second table by their hash. When the arena is
+full, it starts over with a new generation: references to an older generation are no longer valid.
 */
 #ifndef PYBPE_ENCODE_CACHE_H
 #define PYBPE_ENCODE_CACHE_H
@@ -58,24 +58,24 @@ struct pybpe_cache {
     mem_table table; /* of cache_slot */
     size_t sets;     /* pairs of slots: a power of two */
     unsigned shift;  /* 64 - log2(sets) */
-    size_t added;    /* words since the table has its size */
+    size_t added;    /* words since the table got its size */
     cache_long_slot *long_slots;
     size_t long_mask;
     uint8_t *arena;
     size_t arena_size, arena_used;
     uint32_t generation; /* from 1 */
     merge_scratch scratch;
-    size_t long_bytes; /* of words that had to be merged, of more than MERGE_SHORT_MAX bytes */
-    chain_table chain; /* filled when these are many */
+    size_t long_bytes; /* total length of the words of more than MERGE_SHORT_MAX bytes that had to be merged */
+    chain_table chain; /* filled when that is large */
 };
 
-/* Gives the tables a size that suits n more bytes of text. Never fails: they may stay as they are. */
+/* Resizes the tables for n more bytes of text. Never fails: the tables may stay as they are. */
 void cache_fit(pybpe_cache *c, size_t n);
 
 /* Frees scratch space that only an exceptionally long word needed. */
 void cache_trim(pybpe_cache *c);
 
-/* The set of a key. Only the top bits of the hash are used, so a sum of products will do. */
+/* The set of a key. Only the top bits of the hash are used, so a sum of products is good enough. */
 static inline cache_slot *cache_set(const pybpe_cache *c, word_key key) {
     uint64_t hash = key.lo * c->seed.a + key.hi * c->seed.b;
     return (cache_slot *)c->table.data + CACHE_WAYS * (size_t)(hash >> c->shift);

@@ -3,10 +3,10 @@ JSON, as far as a tokenizer.json needs it. Every function returns false for what
 */
 #include "json.h"
 
-/* The loops keep their place in a variable: through `j` it would be stored and loaded again for every character, since
+/* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
 
-/* The quote that ends the string that starts at `at`, behind its first quote; NULL if none does. */
+/* The closing quote of the string whose first character, after the opening quote, is at `at`; NULL if there is none. */
 static const uint8_t *string_end(const uint8_t *at, const uint8_t *end, bool *escaped) {
     *escaped = false;
     while (at < end && *at != '"') {
@@ -28,7 +28,7 @@ static bool is_plain(uint8_t c) {
            c == '.';
 }
 
-/* Passes over a value, whose brackets are counted, not checked. */
+/* Skips a value. Its brackets are counted, not checked. */
 static bool json_skip_value(json *j) {
     json_peek(j);
     const uint8_t *at = j->at;
@@ -88,7 +88,7 @@ static json_member *member_named(json_member *members, size_t count, const uint8
     return NULL;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the members that the caller asks for are nested */
+/* NOLINTNEXTLINE(misc-no-recursion): only as deep as the nesting of the members that the caller asks for */
 bool json_find(json *j, json_member *members, size_t count) {
     if (!json_take(j, '{')) {
         return false;
@@ -124,7 +124,7 @@ static int hex_digit(uint8_t c) {
                                   : -1;
 }
 
-/* Reads what stands behind a backslash. A surrogate is refused. */
+/* Reads the escape after a backslash. Refuses surrogates. */
 static bool json_escape(json *j, uint32_t *c) {
     static const char names[] = "\"\\/bfnrt";
     static const char values[] = "\"\\/\b\f\n\r\t";

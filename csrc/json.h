@@ -6,7 +6,7 @@ JSON, as far as a tokenizer.json needs it: finding members of an object, strings
 
 #include "base.h"
 
-/* What is left of a text. */
+/* The rest of a text. */
 typedef struct json {
     const uint8_t *at;
     const uint8_t *end;
@@ -28,23 +28,23 @@ static inline bool json_take(json *j, uint8_t wanted) {
     return true;
 }
 
-/* A member of an object: where its value stands in the text. */
+/* A member of an object: where its value is in the text. */
 typedef struct json_member {
     const char *name;
     const uint8_t *begin; /* NULL if it is not there */
     const uint8_t *end;
-    struct json_member *inner; /* what to find in it, which must be an object then */
+    struct json_member *inner; /* what to find in the value, which must then be an object */
     size_t inner_count;
 } json_member;
 
-/* Finds members of an object that has some, each of which may be there once; passes over the object. What else is in it
-   is passed over too: brackets are counted, not checked. */
+/* Finds members of a nonempty object, each of which may occur only once, and moves past the object. Other members are
+   skipped: their brackets are counted, not checked. */
 bool json_find(json *j, json_member *members, size_t count);
 
-/* Reads a string as UTF-8, which is never longer than it is in the text. */
+/* Reads a string as UTF-8. The result is never longer than the string in the text. */
 bool json_string(json *j, uint8_t *out, size_t *n);
 
-/* Reads an integer from 0 to limit - 1, behind which the value ends. */
+/* Reads an integer from 0 to limit - 1 that is the whole value. */
 bool json_id(json *j, uint32_t limit, uint32_t *id);
 
 #endif

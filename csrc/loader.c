@@ -1,18 +1,18 @@
 /*
-The DataLoader: the batches that llm.c's llmc/dataloader.h serves, in the same order.
+The DataLoader: the same batches as llm.c's llmc/dataloader.h, in the same order.
 
-A shard is cut into samples of world * B * T tokens; process `rank` takes its B * T of each, and one token
-more for the last target. Samples overlap by that token only:
+A shard is divided into samples of world * B * T tokens. Process `rank` reads its B * T tokens of each, and one more
+token for the last target. Samples overlap only by that token:
 
     tokens    0 ........ BT ........ 2BT ........ 3BT ........ 4BT ...
     sample 0  [rank 0     ][rank 1     ]                                   world = 2
     sample 1                            [rank 0     ][rank 1     ]
 
-With shuffling llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at every
-start of an epoch, and one of the samples whenever a shard is entered. The permutations are shuffled on from
-what they were: the shards' one is never reset, the samples' one always is. This order of draws is all that
-makes the sequence, so _seek repeats the draws without reading any token; a shuffle whose result nobody will
-see is passed over by dropping as many numbers as it would draw.
+With shuffling, llm.c draws from one generator, seeded with 42 + rank: a permutation of the shards at the start of each
+epoch, and one of the samples whenever it opens a shard. The permutation of the shards is shuffled further each time;
+that of the samples starts from the identity each time. The order of draws determines the whole sequence, so _seek
+repeats the draws without reading any tokens. If the result of a shuffle is not needed, _seek drops as many numbers as
+the shuffle would draw.
 */
 #include "base.h"
 #include "random.h"
@@ -23,7 +23,7 @@ see is passed over by dropping as many numbers as it would draw.
 
 static const uint32_t SEED = 42;
 
-/* Seeking draws about a number a batch, some 10^9 a second: a mistaken argument must not hang. */
+/* Seeking draws about one number per batch, some 10^9 per second: a wrong argument must not hang. */
 static const uint64_t SEEK_BATCHES_MAX = 1000000000;
 
 struct pybpe_loader {
@@ -31,16 +31,16 @@ struct pybpe_loader {
     glob_t found;     /* the names of the shards, in ascending order of bytes */
     uint64_t *counts; /* tokens in each */
     size_t shards_count;
-    pybpe_shard *open; /* the only one that is: there may be more shards than a process may have open files */
+    pybpe_shard *open; /* the only open one: there may be more shards than a process may open files */
     size_t open_index;
     size_t B, T;
     uint64_t rank, world;
     bool shuffle;
     mt19937 rng;
-    uint32_t *shard_order;  /* with shuffle: which shard is the i-th of this epoch */
-    uint32_t *sample_order; /* with shuffle: which sample of the current shard is the i-th */
-    size_t shard_at;        /* the current shard, as a place in the order */
-    uint64_t sample_at;     /* the next sample, as a place in the order */
+    uint32_t *shard_order;  /* with shuffle: the index of the i-th shard of this epoch */
+    uint32_t *sample_order; /* with shuffle: the index of the i-th sample of the current shard */
+    size_t shard_at;        /* the current shard, as a position in the order */
+    uint64_t sample_at;     /* the next sample, as a position in the order */
     uint32_t *buffer;       /* B * T + 1 tokens */
 };
 
@@ -81,7 +81,7 @@ static void start_epoch(pybpe_loader *l) {
     enter_shard(l, 0);
 }
 
-/* Moves on to the next shard or epoch if the current shard is used up. */
+/* Moves to the next shard or epoch if the current shard is finished. */
 static void advance(pybpe_loader *l) {
     if (l->sample_at < shard_samples(l, current_shard(l))) {
         return;
@@ -93,7 +93,7 @@ static void advance(pybpe_loader *l) {
     }
 }
 
-/* To where nothing has been drawn. An epoch must be started next. */
+/* Goes back to the state before the first draw. The next step must be to start an epoch. */
 static void rewind_draws(pybpe_loader *l) {
     mt19937_seed(&l->rng, SEED + (uint32_t)l->rank);
     if (l->shuffle) {
@@ -143,7 +143,7 @@ static int inspect_shards(pybpe_loader *l, pybpe_error *err) {
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* glob sorts as the locale of the process says, which llm.c leaves at "C": the order of bytes. */
+/* glob sorts according to the locale of the process, which llm.c leaves at "C": the order of bytes. */
 static int find_shards(pybpe_loader *l, const char *pattern, pybpe_error *err) {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): glob is safe while no thread changes the environment or the locale */
     int status = glob(pattern, GLOB_NOSORT, NULL, &l->found);
@@ -303,7 +303,7 @@ int pybpe_loader_reset(pybpe_loader *l, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Starts an epoch and goes `batches` into it, at most to its end. */
+/* Starts an epoch and skips `batches` batches, at most to its end. */
 static void seek_in_epoch(pybpe_loader *l, uint64_t batches) {
     shuffle_shards(l);
     l->shard_at = 0;
@@ -321,13 +321,13 @@ int pybpe_loader_seek(pybpe_loader *l, uint64_t batches, pybpe_error *err) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "cannot seek to batch %llu: with shuffling, %llu is the last",
                          (unsigned long long)batches, (unsigned long long)SEEK_BATCHES_MAX);
     }
-    /* The next epoch is not started before a batch of it is wanted: at its end an epoch is still the current one. */
+    /* An epoch starts only when its first batch is requested: at its end, an epoch is still the current one. */
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): inspect_shards found at least one batch in each shard */
     uint64_t passed = batches == 0 ? 0 : (batches - 1) / epoch;
     rewind_draws(l);
     for (uint64_t i = 0; l->shuffle && i < passed; i++) {
         shuffle_shards(l);
-        mt19937_skip(&l->rng, epoch - l->shards_count); /* a shuffle draws one number less than it has items */
+        mt19937_skip(&l->rng, epoch - l->shards_count); /* a shuffle draws one number fewer than it has items */
     }
     seek_in_epoch(l, batches - passed * epoch);
     return PYBPE_OK;
