@@ -1,9 +1,9 @@
 /*
 The merge table, and the merging of short words.
 
-A word starts as its bytes. As long as some adjacent pair of tokens is in the table, the pair with the
-lowest rank, and of several the leftmost, becomes one token. merge_short keeps the tokens, and for each the
-rank of the pair with its next, in small arrays, and which positions still start a token in a bit mask:
+A word starts as its bytes. As long as some adjacent pair of tokens is in the table, the pair with the lowest rank (the
+leftmost, if there are several) becomes one token. merge_short keeps the tokens in a small array, the rank of the pair
+of each with the next one in another, and the positions that still start a token in a bit mask:
 
     position   0  1  2  3  4  5  6            0  1  2  3  4  5  6
     id         #  h  e  l  l  o  #            #  h  e  ll .  o  #
@@ -11,9 +11,9 @@ rank of the pair with its next, in small arrays, and which positions still start
     alive      1  1  1  1  1  1  1            1  1  1  1  0  1  1
                         ^ lowest: merge             ^  ^ only these two are looked up again
 
-The #s at both ends belong to no pair, so the first and the last token are no special cases. Words differ, so
-any branch on what is in them is mispredicted often, and costs as much as looking at all positions: the
-loop has none but its end. Long words go to merge_long.c.
+The #s at both ends belong to no pair, so the first and the last token are not special cases. Words differ, so any
+branch on their contents is mispredicted often and costs as much as checking all positions. So the loop has no branch
+except its end condition. Long words go to merge_long.c.
 */
 #include "merge.h"
 
@@ -116,7 +116,7 @@ uint32_t merge_rank_search(const merge_table *t, uint64_t key) {
 Short words
 */
 
-/* Positions run from 1 to n; 0 and n + 1 are outside. The masks have a bit a position. */
+/* Positions run from 1 to n; 0 and n + 1 are outside. The masks have one bit per position. */
 enum { POSITIONS = 64, GROUP = 4 };
 _Static_assert(MERGE_SHORT_MAX + 2 <= POSITIONS, "a position of a short word is a bit of 64");
 
@@ -133,7 +133,7 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): merge_short fills whole groups, which the analyzer cannot follow */
 static inline uint64_t least_of_group(const uint64_t *x) { return min_u64(min_u64(x[0], x[1]), min_u64(x[2], x[3])); }
 
-/* The least of the group that a position is in. */
+/* The minimum of the group that a position is in. */
 static inline uint64_t least_beside(const uint64_t *pairs, size_t position) {
     return least_of_group(&pairs[position / GROUP * GROUP]);
 }
@@ -142,12 +142,12 @@ static inline uint64_t pair_of(uint32_t rank, unsigned position) { return (uint6
 
 size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *out) {
     uint32_t ids[POSITIONS];
-    uint64_t pairs[POSITIONS];         /* rank << 32 | position, so that the least is the one to merge */
+    uint64_t pairs[POSITIONS];         /* rank << 32 | position, so that the minimum is the pair to merge */
     uint64_t least[POSITIONS / GROUP]; /* of each group of pairs */
     ids[0] = t->outside;
     ids[n + 1] = t->outside;
     pairs[0] = UINT64_MAX;
-    unsigned two = w[0]; /* bytes, kept between rounds: of a loop that loads both, gcc makes slow vector code */
+    unsigned two = w[0]; /* bytes, kept between rounds: for a loop that loads both, gcc generates slow vector code */
     ids[1] = t->byte_ids[two];
     for (unsigned i = 1; i < n; i++) {
         two = (two & 0xFF) << 8 | w[i];

@@ -14,15 +14,16 @@ The merges of a vocabulary as a table, and the merging of one word. Internal.
            | left id | right id |          rank           |
              id_bits   id_bits           rank_bits          (2 * id_bits + rank_bits <= 63)
 
-   Slots come in buckets of seven (and one that stays empty), filled from the front. The tags of a bucket are one number:
-   byte i is 0 if slot i is empty, else seven bits of its pair's hash and the top bit; byte 7 is 1 if the bucket was full
-   when one more pair came, which then is in the next that was not. Most pairs that are looked up do not merge, and the
-   tags alone say so. For 50,000 merges these are 128 KiB, which stay in a level 2 cache. */
+   Slots are in buckets of seven (and one that stays empty), filled from the front. The tags of a bucket are one number:
+   byte i is 0 if slot i is empty, otherwise seven bits of its pair's hash and the top bit. Byte 7 is 1 if the bucket
+   was full when another pair was added; that pair is then in the next bucket that was not full. Most pairs that are
+   looked up do not merge, and the tags alone show that. For 50,000 merges the tags take 128 KiB, which fit in a level 2
+   cache. */
 enum { MERGE_BUCKET = 8, MERGE_BUCKET_USED = 7 };
 
 typedef struct merge_table {
     uint64_t *slots; /* block.data */
-    uint64_t *tags;  /* behind the slots */
+    uint64_t *tags;  /* after the slots */
     mem_table block;
     unsigned shift; /* 64 - log2(number of buckets) */
     unsigned id_bits;
@@ -32,27 +33,28 @@ typedef struct merge_table {
     uint64_t factor;        /* secret and odd: hashes by multiplication */
     uint32_t *merged;       /* rank -> the id that the merge makes */
     size_t added;           /* merges */
-    bool consecutive;       /* all so far were added in rank order, and merged[rank] is merged[0] + rank */
+    bool consecutive;       /* all merges so far were added in rank order, and merged[rank] is merged[0] + rank */
     uint32_t first_merged;  /* merged[0] */
     uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
     uint32_t byte_ids[256]; /* byte -> id; `outside` for a byte without a token */
-    size_t capacity;        /* merges that there is room for */
+    size_t capacity;        /* the number of merges that fit */
 } merge_table;
 
-/* Room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. PYBPE_ERR_LIMIT if they do not fit the slots. */
+/* Makes room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. PYBPE_ERR_LIMIT if they do not fit
+   the slots. */
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err);
 void merge_table_free(merge_table *t, const pybpe_allocator *mem);
 
-/* Adds left + right -> merged with the given rank < capacity. A pair that is there keeps its rank. */
+/* Adds left + right -> merged with the given rank < capacity. A pair that is already there keeps its rank. */
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
 
-/* The id that a merge makes. Mostly it needs no look-up, for which the next step of merging would have to wait. */
+/* The id that a merge makes. In most cases it needs no lookup, which the next merge would have to wait for. */
 static inline uint32_t merge_result(const merge_table *t, uint32_t rank) {
     return PYBPE_LIKELY(t->consecutive) ? t->first_merged + rank : t->merged[rank];
 }
 
-/* To be called for merges of two single bytes, after merge_table_add. */
+/* Call this for merges of two single bytes, after merge_table_add. */
 static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t right, uint32_t rank) {
     uint32_t *known = &t->byte_ranks[left << 8 | right];
     *known = rank < *known ? rank : *known;
@@ -62,10 +64,10 @@ static inline size_t merge_bucket(const merge_table *t, uint64_t hash) { return 
 
 static inline uint64_t merge_tag(const merge_table *t, uint64_t hash) { return (hash >> (t->shift - 7) & 0x7F) | 0x80; }
 
-/* The rank of a pair, wherever it is; for the few that merge_rank does not find at once. */
+/* The rank of a pair in any bucket; for the few that merge_rank does not find at once. */
 uint32_t merge_rank_search(const merge_table *t, uint64_t key);
 
-/* The rank of a pair of ids, or MERGE_NONE. There is no branch on what is found, which could be mispredicted. */
+/* The rank of a pair of ids, or MERGE_NONE. There is no branch on the result, because it could be mispredicted. */
 static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t right) {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t key = (uint64_t)left << t->id_bits | right;
@@ -84,12 +86,12 @@ static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t 
 /* Words up to this length are merged by merge_short. */
 enum { MERGE_SHORT_MAX = 62 };
 
-/* Merges w[0..n), 1 <= n <= MERGE_SHORT_MAX; writes the tokens to ids (room for n), returns their number. */
+/* Merges w[0..n), 1 <= n <= MERGE_SHORT_MAX. Writes the tokens to ids (room for n) and returns their number. */
 size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
 
-/* What merge_long works in; grown on demand, kept between calls. Zero it to start. */
+/* The scratch space of merge_long. It grows on demand and is kept between calls. Zero it to start. */
 typedef struct merge_scratch {
-    mem_table symbols; /* of struct merge_symbol; large, and not kept when it grows */
+    mem_table symbols; /* of struct merge_symbol; large; its contents are not kept when it grows */
     size_t symbols_cap;
     struct merge_block *blocks;
     size_t blocks_cap;
@@ -104,7 +106,7 @@ typedef struct merge_scratch {
 } merge_scratch;
 void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem);
 
-/* Bytes held. */
+/* The bytes allocated. */
 size_t merge_scratch_memory(const merge_scratch *s);
 
 /* Merges a word of any length up to 2^32 - 2 bytes in O(n log n). The tokens are at s->ids. */

@@ -1,11 +1,11 @@
 /*
 The merging of long words, in O(n log n) for every text and every vocabulary.
 
-Merging needs a queue of (rank, position) that gives the lowest rank first and, within a rank, the
-leftmost position. A binary heap over millions of pairs does that with a cache miss at every level. But
-pairs enter in long ascending sequences: the first scan goes from left to right, and so does the
-merging of each rank, which creates the next ones. So the queue holds *runs*, ascending lists of
-positions of one rank, and the heap only the head of each run:
+Merging needs a queue of (rank, position) that returns the lowest rank first and, within a rank, the leftmost position.
+A binary heap over millions of pairs would have a cache miss at every level. But pairs are added in long ascending
+sequences: the first scan goes from left to right, and so does the merging of each rank, which creates the next pairs.
+So the queue holds *runs*, which are ascending lists of positions of one rank, and the heap holds only the head of each
+run:
 
     heap of heads:  (7, 0)  (7, 12)  (31, 4) ...        smallest (rank, position) first
                       |        |        |
@@ -13,13 +13,12 @@ positions of one rank, and the heap only the head of each run:
                       2        19       44
                       6                                 in blocks of 15 positions
 
-A new pair is appended to the last run of its rank if its position is behind the run's end, else it
-starts a new run. Of ten million `a` all pairs are in one run, and the heap has one entry. In the worst
-case every run has one position, and this is a plain heap.
+A new pair is appended to the last run of its rank if its position is after the run's end; otherwise it starts a new
+run. For ten million `a` all pairs are in one run, and the heap has one entry. In the worst case every run has one
+position, and this is a plain heap.
 
-An entry whose pair has changed meanwhile stays in its run, and is recognised when it comes out: the
-symbol at its position no longer has its rank. (No pair of ids returns to a position, since the left
-token only grows.)
+An entry whose pair has changed stays in its run and is recognized when it is removed: the symbol at its position no
+longer has its rank. (No pair of ids returns to a position, since the left token only grows.)
 */
 #include "merge.h"
 
@@ -28,7 +27,7 @@ token only grows.)
 /* A token of the word, at the position of its first byte. */
 typedef struct merge_symbol {
     uint32_t id;
-    uint32_t rank; /* of the pair with the next symbol; MERGE_NONE too if merged into its left neighbour */
+    uint32_t rank; /* of the pair with the next symbol; also MERGE_NONE if merged into its left neighbor */
     uint32_t prev; /* position, or NOWHERE */
     uint32_t next;
 } merge_symbol;
@@ -52,7 +51,7 @@ typedef struct merge_head {
     uint32_t run;
 } merge_head;
 
-/* The work on one word: the scratch space and how much of it is used. */
+/* The state of merging one word: the scratch space and how much of it is used. */
 typedef struct merge_work {
     const merge_table *table;
     merge_scratch *s;
@@ -80,8 +79,8 @@ size_t merge_scratch_memory(const merge_scratch *s) {
            s->heap_cap * sizeof *s->heap + (s->open_runs_cap + s->ids_cap) * sizeof *s->ids;
 }
 
-/* Gives an array room for `need` elements: the array, moved if need be, or NULL, and then it is as it was.
-   Growth by half keeps appending linear. */
+/* Makes room in an array for `need` elements. Returns the array, which may have moved; or NULL, in which case it is
+   unchanged. Growing by half keeps appending linear. */
 static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, size_t size) {
     if (PYBPE_LIKELY(need <= *cap)) {
         return data;
@@ -98,7 +97,7 @@ static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, 
     return more;
 }
 
-/* Grows work->s->array; false if memory is out. */
+/* Grows work->s->array; returns false if memory is out. */
 #define GROW(work, array, need)                                                                                        \
     (((work)->grown =                                                                                                  \
           array_grow((work), (work)->s->array, &(work)->s->array##_cap, (need), sizeof *(work)->s->array)) != NULL &&  \
@@ -142,7 +141,7 @@ static bool merge_heap_push(merge_work *work, merge_head x) {
 Runs
 */
 
-/* Takes a block from the free list or from the end of the array; NOWHERE if memory is out. */
+/* Takes a block from the free list or from the end of the array; returns NOWHERE if memory is out. */
 static uint32_t block_take(merge_work *work) {
     uint32_t b = work->free_block;
     if (b != NOWHERE) {
@@ -191,8 +190,8 @@ static bool run_start(merge_work *work, uint32_t rank, uint32_t position) {
     return merge_heap_push(work, (merge_head){(uint64_t)rank << 32 | position, r});
 }
 
-/* Queues the pair at `position`. open_runs needs no clearing between words: an old entry names a run
-   that is not in use, or has another rank, or happens to be right. */
+/* Queues the pair at `position`. open_runs does not have to be cleared between words: an old entry names a run that is
+   not in use, or has another rank, or happens to be right. */
 static bool queue_push(merge_work *work, uint32_t rank, uint32_t position) {
     uint32_t r = work->s->open_runs[rank];
     if (r < work->runs_used && work->s->runs[r].rank == rank && work->s->runs[r].last < position) {
@@ -240,7 +239,7 @@ static uint64_t queue_pop(merge_work *work) {
 The word
 */
 
-/* Sets the rank of the pair of symbols a and its next, b, and queues it if it merges. */
+/* Sets the rank of the pair of symbol a and the next one, b, and queues it if it merges. */
 static bool pair_update(merge_work *work, uint32_t a, uint32_t b) {
     merge_symbol *symbols = work->symbols;
     symbols[a].rank = merge_rank(work->table, symbols[a].id, symbols[b].id);
@@ -277,7 +276,7 @@ static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
     return true;
 }
 
-/* Merges the symbol at position a with its next. */
+/* Merges the symbol at position a with the next one. */
 static bool symbols_merge(merge_work *work, uint32_t a) {
     merge_symbol *symbols = work->symbols;
     merge_symbol *left = &symbols[a];

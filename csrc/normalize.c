@@ -1,37 +1,37 @@
 /*
 Normalization forms NFC and NFKC of Unicode (UAX #15), with the tables of Hugging Face's `tokenizers`.
 
-A text is in a form already unless one of its characters changes under it, or may join what is before it, or a mark
-comes after a mark of a higher class. Nearly all text is, so that is looked for first, without writing anything
-(quick_scan). What is between two characters that are themselves the start of something new is worked on:
+A text is already normalized unless one of its characters changes, or may compose with what precedes it, or a mark
+follows a mark of a higher class. Nearly all text is normalized, so that is checked first, without writing anything
+(quick_scan). Otherwise the text between two characters that start something new is processed:
 
     text         ... x  e  U+0301  U+0323  y ...
                         |               |
-                        from            until: y changes nothing, is no mark, and joins nothing before it
+                        from            until: y does not change, is not a mark, and does not compose
 
-    decompose    e  U+0301  U+0323                  marks are gathered until a character comes that is none
-    order        e  U+0323  U+0301                  by class; stable, so that equal classes stay in their order
-    compose      U+1EB9  U+0301                     each mark with the character that they follow, unless a kept mark
-                                                    of its class is between them
+    decompose    e  U+0301  U+0323                  marks are collected up to the next character that is not one
+    order        e  U+0323  U+0301                  by class; stable, so that equal classes keep their order
+    compose      U+1EB9  U+0301                     each mark with the character before them all, unless a kept mark
+                                                    of its class is between
 
-Hangul is composed by arithmetic and never decomposed: a syllable with a final consonant after it, which is the only
-case in which it matters, composes as it would after decomposing.
+Hangul is composed by arithmetic and never decomposed. It would matter only for a syllable followed by a final
+consonant, and that composes with the same result as after decomposing.
 
-Marks are ordered by insertion if they are few, else by counting, so that a run of any length costs O(1) a mark. Memory
-grows with the longest run of marks, and the output.
+A few marks are sorted by insertion, more by counting, so that a run of any length costs O(1) per mark. Memory grows
+with the longest run of marks and with the output.
 
-The tables (normalize_data.h) are searched in two stages, as those of unicode.h:
+The tables (normalize_data.h) have two stages, like those of unicode.h:
 
     code point -> normal_index: block -> normal_blocks: number of a record -> normal_records -> places in the two others
 
     normal_sequences     number of characters, then each of them with its class in the top byte
     normal_compositions  number of pairs, then pairs: the second character, and what it makes of the first
 
-A byte that is not UTF-8 stays as it is. It begins something new, and nothing joins it.
+A byte that is not UTF-8 is unchanged. It starts something new, and nothing composes with it.
 */
 #include "unicode.h"
 
-/* One kind of character. Places are 0 where there is nothing. */
+/* One kind of character. A place is 0 if there is no entry. */
 typedef struct normal_record {
     uint8_t class; /* of a mark: higher ones come later; 0: no mark */
     uint8_t flags;
@@ -62,10 +62,10 @@ static const normal_record *record_of(uint32_t code_point) {
 }
 
 /* ---------------------------------------------------------------------------------------------------
-What is normalized already
+Text that is already normalized
 */
 
-/* Skips ASCII, which never changes: the place of the first other byte. */
+/* Skips ASCII, which never changes. Returns the position of the first other byte. */
 static size_t ascii_skip(const uint8_t *text, size_t n, size_t at) {
     while (n - at >= 8 && (load_u64(text + at) & UINT64_C(0x8080808080808080)) == 0) {
         at += 8;
@@ -76,9 +76,9 @@ static size_t ascii_skip(const uint8_t *text, size_t n, size_t at) {
     return at;
 }
 
-/* Where work must begin, looking from `at`, the start of something new: n if nowhere. */
+/* The position at or after `at` (the start of something new) where processing must begin; n if there is none. */
 static size_t quick_scan(const uint8_t *text, size_t n, size_t at, uint8_t not_flags) {
-    size_t start = at; /* of the last character that begins something new */
+    size_t start = at; /* of the last character that starts something new */
     uint8_t class = 0;
     while (at < n) {
         if (text[at] < 0x80) {
@@ -107,11 +107,13 @@ Work
 typedef struct normal_work {
     const pybpe_allocator *mem;
     bool compatible;
-    uint8_t not_flags; /* of characters that do not begin something new, or change */
+    uint8_t not_flags; /* of characters that do not start something new, or change */
     uint8_t *out;
     size_t length, room;
-    uint32_t starter; /* what marks compose with; NO_CHARACTER at the start and after a byte that is not UTF-8 */
-    uint32_t *marks;  /* after the starter, each with its class in the top byte; as much room again is for ordering */
+    uint32_t starter; /* the character that marks compose with; NO_CHARACTER at the start and after a byte that is not
+    UTF-8 */
+    uint32_t *marks;  /* the marks after it, each with its class in the top byte; as much room again is used for
+    sorting */
     size_t marks_count, marks_room;
 } normal_work;
 
@@ -159,7 +161,7 @@ static bool out_character(normal_work *w, uint32_t c) {
     return true;
 }
 
-/* What two characters compose to, or NO_CHARACTER. */
+/* The composition of two characters, or NO_CHARACTER. */
 static uint32_t compose(uint32_t first, uint32_t second) {
     if (first - HANGUL_L < HANGUL_LS && second - HANGUL_V < HANGUL_VS) {
         return HANGUL_S + ((first - HANGUL_L) * HANGUL_VS + second - HANGUL_V) * HANGUL_TS;
@@ -204,7 +206,7 @@ static void marks_count_sort(uint32_t *marks, size_t count, uint32_t *sorted) {
     memcpy(marks, sorted, count * sizeof *marks);
 }
 
-/* Orders the marks and composes the starter with those that it takes. */
+/* Sorts the marks and composes the starter with those that it combines with. */
 static void marks_compose(normal_work *w) {
     if (w->marks_count <= FEW_MARKS) {
         marks_insert(w->marks, w->marks_count);
@@ -225,7 +227,7 @@ static void marks_compose(normal_work *w) {
     w->marks_count = kept;
 }
 
-/* Writes the starter and the marks that it did not take. */
+/* Writes the starter and the marks that it did not combine with. */
 static bool gathered_write(normal_work *w) {
     bool written = w->starter == NO_CHARACTER || out_character(w, w->starter);
     for (size_t i = 0; i < w->marks_count && written; i++) {
@@ -282,7 +284,7 @@ static bool decomposed_add(normal_work *w, uint32_t code_point, const normal_rec
     return added;
 }
 
-/* Works from `at` to the next character that begins something new; *end is where that is. */
+/* Processes the text from `at` to the next character that starts something new, and sets *end to its position. */
 static bool stretch_work(normal_work *w, const uint8_t *text, size_t n, size_t at, size_t *end) {
     size_t start = at;
     bool done = true;

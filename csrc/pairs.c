@@ -1,9 +1,9 @@
 /*
 The pairs that a trainer may merge: a hash table (left, right) -> pair, and a lazy heap over it.
 
-A pair's count only falls while it waits, so a heap entry holds the count at which it was pushed, an upper
-bound. An entry that comes up with a count that is no longer true goes down again with the true one; the
-first that comes up true is the most frequent of all. Changing a count therefore costs nothing here.
+A pair's count only falls while it is in the heap, so the count that a heap entry was pushed with is an upper bound. An
+entry that reaches the top with an outdated count is pushed down again with the current count; the first entry with a
+current count is the most frequent pair. So changing a count costs nothing here.
 */
 #include "pairs.h"
 
@@ -65,7 +65,7 @@ static int slots_grow(pair_table *t, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Makes room for one more item of an array that doubles. */
+/* Makes room for one more item in an array, which doubles when it is full. */
 static void *array_room(pair_table *t, void *items, size_t count, size_t *cap, size_t size, pybpe_error *err) {
     if (count < *cap) {
         return items;

@@ -1,5 +1,5 @@
 /*
-The pairs that a trainer may merge: how often each occurs, where, and which is the next. Internal.
+The pairs that a trainer may merge: how often each occurs, where, and which one is next. Internal.
 */
 #ifndef PYBPE_PAIRS_H
 #define PYBPE_PAIRS_H
@@ -22,10 +22,10 @@ typedef struct pair_entry {
     uint32_t index;
 } pair_entry;
 
-/* Whether pair x is to be merged before pair y if both are equally frequent. */
+/* Whether pair x is merged before pair y if both are equally frequent. */
 typedef bool pair_order(const void *context, const pair *x, const pair *y);
 
-/* pairs[] with a hash table of indices over it, and a heap of those that wait to be merged. */
+/* pairs[] with a hash table of indices into it, and a heap of those that may be merged. */
 typedef struct pair_table {
     pybpe_allocator mem;
     hash_seed seed;
@@ -46,7 +46,7 @@ void pair_table_free(pair_table *t);
 /* Forgets all pairs and keeps the memory. */
 void pair_table_clear(pair_table *t);
 
-/* Asks the processor to fetch what finding a pair will need first. */
+/* Prefetches the first memory that finding a pair needs. */
 static inline size_t pair_table_slot(const pair_table *t, uint32_t left, uint32_t right) {
     uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
     return (size_t)(product >> 32 ^ product >> 15) & t->mask;
@@ -55,7 +55,7 @@ static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint3
     PYBPE_PREFETCH(&t->slots[pair_table_slot(t, left, right)]);
 }
 
-/* Next, when that has arrived. */
+/* Prefetches the second, when the first has arrived. */
 static inline void pair_table_prefetch_pair(const pair_table *t, uint32_t left, uint32_t right) {
     uint32_t slot = t->slots[pair_table_slot(t, left, right)];
     PYBPE_PREFETCH(slot > 0 ? &t->pairs[slot - 1] : NULL);
@@ -75,14 +75,14 @@ static inline uint32_t pair_table_find(const pair_table *t, uint32_t left, uint3
 /* The index of a pair, added with count 0 and no places if it is new. */
 int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err);
 
-/* Memory for the places of a pair: exactly n of them. */
+/* Allocates memory for exactly n places of a pair. */
 int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err);
 void pair_places_free(pair_table *t, uint32_t index);
 
 /* Puts a pair into the heap with its current count. */
 int pair_heap_push(pair_table *t, uint32_t index, pybpe_error *err);
 
-/* Takes the most frequent pair whose count is at least `threshold`; PAIR_NONE if there is none. */
+/* Removes the most frequent pair and returns it if its count is at least `threshold`; otherwise returns PAIR_NONE. */
 uint32_t pair_heap_pop(pair_table *t, uint64_t threshold);
 
 #endif

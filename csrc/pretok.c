@@ -1,5 +1,5 @@
 /*
-The patterns: their names, their regular expressions, and which splitter cuts with them.
+The patterns: their names, their regular expressions, and the splitter for each.
 
 The splitters give exactly the words that the regular expression finds. They work on blocks of 64 bytes
 (pretok_block.h), with rules for gpt2 (pretok_gpt2.h) and for the others (pretok_cl100k.h), and there is a copy for
@@ -89,7 +89,7 @@ static const pretok_kernel *kernel_choose(void) {
     return widest;
 }
 
-/* Which of a kernel's cutters is the one for a pattern that has a regular expression. */
+/* The index of a kernel's cutter for a pattern that has a regular expression. */
 static int cutter_of(int pattern) {
     bool digits1 = (pattern & PYBPE_PATTERN_DIGITS1) != 0;
     switch (pattern & ~PYBPE_PATTERN_DIGITS1) {

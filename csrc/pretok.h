@@ -6,17 +6,17 @@ Splitters: what pretok.c chooses from. Internal.
 
 #include "encode_boundary.h"
 
-/* What differs between the patterns other than gpt2. */
+/* The differences between the patterns other than gpt2. */
 typedef struct pretok_rules {
     unsigned numbers; /* how many numbers a word may have: 3 or 1 */
     bool cased;       /* o200k */
     bool end_is_one;  /* cl100k's \s++$: whitespace up to the end of the text is one word */
 } pretok_rules;
 
-/* What a block of text leaves to the next one: bit 0 says something of the last character. */
+/* What the next block needs to know about a block of text. In each mask, bit 0 concerns the last character. */
 typedef struct pretok_carry {
     uint64_t letter, number, space, blank; /* its class; `blank` is U+0020 */
-    uint64_t joined;                       /* bits of the next block that are in a contraction: no word starts */
+    uint64_t joined;                       /* bits of the next block that are in a contraction: no word starts there */
     uint64_t forced;                       /* bits of the next block where a word starts: a contraction ended */
     /* For the patterns other than gpt2: */
     uint64_t newline, other;
@@ -45,16 +45,16 @@ static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t 
     return found ? 3 : 0;
 }
 
-/* How far a text is cut: before `base`, and what the next call needs to know. */
+/* How far a text has been split (up to `base`), and what the next call needs to know. */
 typedef struct pretok_place {
     size_t base;
-    uint64_t ends_none; /* 1 until the first word starts, whose start ends none */
-    bool ended;         /* the end of the last word was given */
+    uint64_t ends_none; /* 1 until the first word starts, because that start does not end a word */
+    bool ended;         /* the end of the last word has been written */
     pretok_carry carry;
     /* For the patterns other than gpt2: */
     size_t word;                   /* the start of the last word that starts before `base` */
-    size_t resume;                 /* no word starts between base and here; here one does */
-    size_t space_end, newline_end; /* a run of whitespace that was looked ahead, and its last newline */
+    size_t resume;                 /* no word starts between base and here; one starts here */
+    size_t space_end, newline_end; /* the end of a run of whitespace that lookahead has read, and of its last newline */
 } pretok_place;
 
 /* At the start of the word at text[pos]. */
@@ -63,9 +63,9 @@ static inline pretok_place pretok_place_at(size_t pos, size_t n) {
         .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
 }
 
-/* Cuts text[0..n) from `place` on, where the last call with the same text stopped. The ends of words go to `ends`, which
-   has room for `cap`, at least 64; returns their number, 0 only after the end of the text. With a table, not NULL,
-   words are also cut at those hard boundaries that are next to characters beyond ASCII. */
+/* Splits text[0..n) from `place` on, where the last call with the same text stopped. Writes the ends of words to
+   `ends`, which has room for `cap`, at least 64, and returns their number: 0 only after the end of the text. If the
+   table is not NULL, words are also cut at those hard boundaries that are next to non-ASCII characters. */
 typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
                              size_t cap);
 
@@ -82,7 +82,7 @@ enum {
     CUT_COUNT
 };
 
-/* The cutters for one set of instructions. */
+/* The cutters for one instruction set. */
 typedef struct pretok_kernel {
     const char *name;
     pretok_cut_fn *cut[CUT_COUNT];
@@ -94,12 +94,12 @@ const pretok_kernel *pretok_avx2(void);
 const pretok_kernel *pretok_neon(void);
 const pretok_kernel *pretok_swar(void);
 
-/* The seed of all tables of words that this splitter cuts: tables with the same seed are added faster. */
+/* The seed for all tables of words from this splitter: tables with the same seed are added faster. */
 hash_seed pretok_seed(const pybpe_pretok *p);
 
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p);
 
-/* pretok_scan.c: one word after the other, for the rare blocks that masks cannot cut. */
+/* pretok_scan.c: one word at a time, for the rare blocks that masks cannot split. */
 
 /* The starts of words in the block text[base..base + length), as bits; place->resume gets the first start after it. */
 uint64_t pretok_scan_starts(pretok_place *place, const uint8_t *text, size_t n, size_t base, unsigned length,

@@ -8,7 +8,7 @@ The splitters with AVX2: 32 bytes at a time.
 
 #define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 
-/* 0xFF in each byte of x that lies in low..high; a byte's distance from `low` wraps around below it. */
+/* 0xFF in each byte of x that is in low..high; the distance of a smaller byte from `low` wraps around. */
 AVX2 static inline __m256i avx2_in(__m256i x, int low, int high) {
     __m256i distance = _mm256_sub_epi8(x, _mm256_set1_epi8((char)low));
     return _mm256_cmpeq_epi8(_mm256_min_epu8(distance, _mm256_set1_epi8((char)(high - low))), distance);

@@ -39,7 +39,7 @@ AVX512 static common_chars avx512_common(const uint8_t *p) {
                           common_others3(p, avx512_range)};
 }
 
-/* The numbers of the set bits are moved together, then widened eight by eight. */
+/* The indices of the set bits are compressed, then widened eight at a time. */
 AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
     static const uint8_t numbers[BLOCK] = {
         0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,

@@ -1,18 +1,18 @@
 /*
 Blocks: 64 bytes of text as bit masks, one bit per byte. Internal to the splitters.
 
-A scanner that looks for the end of one word after the other pays for a mispredicted branch at almost every end. Here
-a block of text becomes bit masks, and the starts of all its words come out of a few operations on whole masks (the
-idea is that of simdjson: Langdale and Lemire 2019):
+A scanner that looks for word ends one at a time mispredicts a branch at almost every end. Here a block of text becomes
+bit masks, and a few operations on whole masks give the starts of all its words (the idea is from simdjson: Langdale and
+Lemire 2019):
 
     text       I t ' s   1 9 9 9 . _ _ O h !      _ is a blank
     letter     1 1 . 1 . . . . . . . . 1 1 .
     number     . . . . . 1 1 1 1 . . . . . .
     space      . . . . 1 . . . . . 1 1 . . .      all the others are "other": ' . !
 
-Characters beyond ASCII are looked up and then fill the bits of all their bytes, so that the same operations serve
-them; the mask `inner` tells which bytes do not begin a character. A block ends between two characters, so it may be
-some bytes shorter than 64.
+Non-ASCII characters are looked up and then set the bits of all their bytes, so that the same operations work for them.
+The mask `inner` marks the bytes that do not begin a character. A block ends between two characters, so it may be a few
+bytes shorter than 64.
 
 pretok_gpt2.h and pretok_cl100k.h find the starts. pretok_kernel.h puts the parts together for one instruction set.
 */
@@ -33,11 +33,11 @@ typedef struct block {
     uint64_t newline;               /* CR and LF */
     uint64_t apostrophe;            /* U+0027 */
     uint64_t slash;                 /* U+002F */
-    uint64_t upper, lower;          /* letters; those that are neither have no case */
+    uint64_t upper, lower;          /* letters; those in neither mask have no case */
     uint64_t mark;
     uint64_t high;   /* bytes >= 0x80 */
     uint64_t inner;  /* bytes of a character except its first */
-    uint64_t known;  /* bytes >= 0x80 whose class is found */
+    uint64_t known;  /* bytes >= 0x80 whose class is known */
     unsigned length; /* in bytes, 1 to 64 */
 } block;
 
@@ -48,19 +48,19 @@ typedef struct common_chars {
     uint64_t others3;  /* punctuation */
 } common_chars;
 
-/* What differs between the sets of instructions. */
+/* The differences between the instruction sets. */
 typedef struct block_ops {
     /* The masks of p[0..64) of ASCII, and `high`. */
     void (*classify)(block *b, const uint8_t *p);
-    /* Those characters that lie in p[0..64). */
+    /* Classifies the common non-ASCII characters in p[0..64). */
     common_chars (*common)(const uint8_t *p);
-    /* Those of the places of a block where no merge can cross. */
+    /* Those of the places in a block that no merge can cross. */
     uint64_t (*hard)(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
-    /* Writes the set bits as offsets from the text, and returns how many; may overwrite ends[0..64). */
+    /* Writes the set bits as offsets from the text and returns how many there are; may overwrite ends[0..64). */
     size_t (*emit)(size_t *ends, size_t base, uint64_t starts);
 } block_ops;
 
-/* The bytes of p[0..64) that lie in low..high. */
+/* The bytes of p[0..64) that are in low..high. */
 typedef uint64_t range_fn(const uint8_t *p, int low, int high);
 
 /* The bits below `count`, which is 1 to 64. */
@@ -77,8 +77,8 @@ PRETOK_INLINE uint64_t common_han(const uint8_t *p, range_fn *in) {
     return lead & continuation >> 1 & continuation >> 2;
 }
 
-/* Latin letters with accents, U+00C0 to U+00FF but for two signs (C3 97, C3 B7) and U+0100 to U+027F; Greek ones,
-   U+03A3 to U+03FF but for a sign (CF B6); Cyrillic ones, U+0400 to U+047F. */
+/* Latin letters with accents: U+00C0 to U+00FF, except for two signs (C3 97, C3 B7), and U+0100 to U+027F; Greek ones:
+   U+03A3 to U+03FF, except for a sign (CF B6); Cyrillic ones: U+0400 to U+047F. */
 PRETOK_INLINE uint64_t common_letters2(const uint8_t *p, range_fn *in) {
     uint64_t continuation = in(p, 0x80, 0xBF) >> 1;
     uint64_t signs = (in(p, 0x97, 0x97) | in(p, 0xB7, 0xB7)) >> 1;
@@ -100,7 +100,7 @@ PRETOK_INLINE uint64_t common_others3(const uint8_t *p, range_fn *in) {
            (in(p, 0xEF, 0xEF) & second_bc & third_ef);
 }
 
-/* Common characters beyond ASCII, all at once. Where case matters, the letters that have one are not known yet. */
+/* Common non-ASCII characters, all at once. If case matters, letters that have a case are left for later. */
 PRETOK_INLINE void block_add_common(block *b, common_chars c, bool cased) {
     uint64_t letters2 = cased ? 0 : c.letters2;
     uint64_t inner2 = letters2 << 1;
@@ -116,7 +116,7 @@ static inline void block_fit(block *b, const uint8_t *p) {
     b->length -= p[BLOCK - 1] >= 0xC0 ? 1 : p[BLOCK - 2] >= 0xE0 ? 2 : p[BLOCK - 3] >= 0xF0 ? 3 : 0;
 }
 
-/* Then the other characters beyond ASCII, one by one. */
+/* The other non-ASCII characters, one by one. */
 PRETOK_INLINE void block_add_multibyte(block *b, const uint8_t *text, size_t n, size_t base, bool cased) {
     uint64_t rest = b->high & ~b->known & bits_below(b->length);
     while (rest != 0) {
@@ -140,8 +140,8 @@ PRETOK_INLINE void block_add_multibyte(block *b, const uint8_t *text, size_t n, 
 A block, and the character after it
 */
 
-/* The masks of the block at text[base]. After the end of the text it sees zeros. `cased` asks for `upper`, `lower` and
-   `mark`. */
+/* The masks of the block at text[base]. Bytes after the end of the text count as zeros. With `cased` it also computes
+   `upper`, `lower` and `mark`. */
 PRETOK_INLINE block block_load(const uint8_t *text, size_t n, size_t base, block_ops ops, bool cased) {
     uint8_t rest[BLOCK] = {0};
     const uint8_t *p = text + base;
@@ -170,7 +170,7 @@ static inline uint64_t first_bytes(uint64_t last, uint64_t inner) {
 }
 
 /* Whether whitespace, or the end, is at text[pos], after the block. That matters only if the block ends with
-   whitespace, so a character that takes long to look up is not looked up without need. */
+   whitespace; otherwise a character that is expensive to look up is not looked up. */
 static inline bool whitespace_follows(const block *b, const uint8_t *text, size_t n, size_t pos) {
     if (pos < n && !byte_is_ascii(text[pos]) && (b->space >> (b->length - 1) & 1) == 0) {
         return false;
@@ -182,18 +182,19 @@ static inline bool whitespace_follows(const block *b, const uint8_t *text, size_
 /* ---------------------------------------------------------------------------------------------------
 Hard boundaries
 
-The encoder wants long words cut further, where no merge can cross (encode_boundary.c). Between ASCII characters that is
-rare. Elsewhere it is most places, and the masks tell which places to ask about, so they are found here too.
+The encoder needs long words cut further, where no merge can cross (encode_boundary.c). Between ASCII characters there
+are few such places. Elsewhere most places are such, and the masks show which places to check, so they are found here
+too.
 */
 
-/* The places of a block, other than starts of words, that are asked about: those between characters of which at least
-   one is beyond ASCII. */
+/* The places in a block to check, other than starts of words: those between two characters of which at least one is not
+   ASCII. */
 static inline uint64_t block_places(const block *b, const uint8_t *text, size_t base, uint64_t starts) {
     uint64_t high_before = base > 0 && !byte_is_ascii(text[base - 1]);
     return (b->high | b->high << 1 | high_before) & ~b->inner & ~starts & bits_below(b->length);
 }
 
-/* Of the `places` of the block at text[base], those where no merge can cross. */
+/* Those of the `places` in the block at text[base] that no merge can cross. */
 PRETOK_INLINE uint64_t places_hard(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n,
                                    size_t base) {
     bool at_edge = base < 4 || n - base < BLOCK + 4;

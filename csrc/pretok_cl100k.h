@@ -2,7 +2,7 @@
 The starts of the words of cl100k, llama3, qwen2 and o200k in a block. Internal to the splitters.
 
     (?i:'s|'t|'re|'ve|'m|'ll|'d)             contractions; in o200k they end a word of letters instead
-    [^\r\n\p{L}\p{N}]?\p{L}+                 letters, after one character that is no newline, letter or number
+    [^\r\n\p{L}\p{N}]?\p{L}+                 letters, after one character that is not a newline, letter or number
     \p{N}{1,3}                               numbers; qwen2 takes them one by one
      ?[^\s\p{L}\p{N}]+[\r\n]*                others; in o200k slashes may be among the newlines
     \s++$ (cl100k only) | \s*[\r\n]+ | \s+(?!\S) | \s+
@@ -11,30 +11,30 @@ The starts of the words of cl100k, llama3, qwen2 and o200k in a block. Internal 
     starts     1 . 1 . 1 1 . . 1 . . 1 . 1 . . 1 . .
     absorbed   . . . . . . . 1 . . . . . . . . . . .
 
- 1. Others absorb the newlines after them. What follows is as if these were no whitespace.
- 2. Whitespace starts a word where its run starts, after the last newline of the run, and at its last character if
-    that is no newline and something follows.
+ 1. Others absorb the newlines after them. The other rules do not count these as whitespace.
+ 2. Whitespace starts a word where its run starts, after the last newline of the run, and at its last character if that
+    is not a newline and something follows.
  3. Others start a word where their run starts, except after a blank, which starts it.
- 4. Letters start a word where their run starts, except after whitespace that is no newline, and after a run of one
-    other without a blank before it: these start it. In o200k they also do so at a capital after a lower case letter.
+ 4. Letters start a word where their run starts, except after whitespace that is not a newline, and after a run of one
+    other without a blank before it: these start the word. In o200k a capital after a lowercase letter also starts a word.
  5. Numbers start a word where their run starts, and at every third number.
  6. A word starts after a contraction.
 
-What is rare goes to pretok_scan.c, a block at a time: numbers of several bytes, to be counted; and in o200k marks, which
-are both letters and others, and letters without case beside those with one.
+Rare blocks go to pretok_scan.c: those with numbers of several bytes, which have to be counted, and in o200k those with
+marks, which are both letters and others, or with letters without case next to letters with case.
 
-A block depends on the text before it through one character, a contraction, and how many numbers are in a group. Rule 2
-looks ahead, as far as the whitespace reaches, once. A word that is scanned is scanned once, to its end. So all texts
-cost linear time.
+A block depends on the text before it only through one character, a contraction, and how many numbers are in a group.
+Rule 2 looks ahead to the end of the whitespace, once. A word that is scanned is scanned once, to its end. So every text
+takes linear time.
 */
 #ifndef PYBPE_PRETOK_CL100K_H
 #define PYBPE_PRETOK_CL100K_H
 
 #include "pretok_block.h"
 
-/* The masks of a block as the rules need them, and what comes out. */
+/* The masks of a block as the rules need them, and the result. */
 typedef struct split_state {
-    uint64_t valid;          /* the bytes that are looked at */
+    uint64_t valid;          /* the bytes to process */
     uint64_t space, newline; /* but for absorbed ones */
     uint64_t plain;          /* whitespace, but for newlines */
     uint64_t other;          /* but for absorbed ones */
@@ -58,8 +58,8 @@ static inline uint64_t absorbed_by_others(uint64_t newline, uint64_t slash, uint
     return absorbed;
 }
 
-/* Whether whitespace, or the end, is at text[pos], after a block that ends with whitespace. *hides: and whether it
-   has a newline, or is cl100k's end, so that no word starts after an earlier newline. */
+/* Whether whitespace, or the end, is at text[pos], after a block that ends with whitespace. Sets *hides if that
+   whitespace has a newline, or is cl100k's end, so that no word starts after an earlier newline. */
 static inline bool space_follows(pretok_place *place, const uint8_t *text, size_t n, size_t pos, bool end_is_one,
                                  bool *hides) {
     *hides = false;
@@ -108,7 +108,7 @@ static inline uint64_t starts_of_spaces(pretok_place *place, const block *b, con
     return starts | after | first_bytes(s->plain & ~before_space, b->inner);
 }
 
-/* Rule 3, and which others letters belong to. */
+/* Rule 3, and which others the letters after them belong to. */
 static inline uint64_t starts_of_others(const block *b, split_state *s, const pretok_carry *c) {
     uint64_t not_alone = s->other << 1 | c->other | b->blank << 1 | c->blank;
     uint64_t apart = s->other & not_alone & ~b->inner; /* first bytes of those that letters do not belong to */
@@ -137,7 +137,7 @@ static inline uint64_t starts_of_numbers(const block *b, split_state *s, const p
     }
     uint64_t starts = number & ~(number << 1 | c->number);
     if ((number & c->number) != 0) {
-        uint64_t rest = bits_below(4 - c->group); /* of the group that the block before began, and one more */
+        uint64_t rest = bits_below(4 - c->group); /* of the group that the previous block began, and one more */
         starts |= (number & rest) == rest ? UINT64_C(1) << (3 - c->group) : 0;
     }
     uint64_t of_four = number & number << 1 & number << 2 & number << 3;
@@ -177,7 +177,7 @@ static inline uint64_t with_contractions(uint64_t starts, split_state *s, const 
     return (starts & ~joined) | forced;
 }
 
-/* What the last character of the block tells the next block. */
+/* What the next block needs to know about the last character of this one. */
 static inline void carry_last(const block *b, split_state *s, uint64_t absorbed) {
     unsigned last = b->length - 1;
     uint64_t cased = b->upper | b->lower;
@@ -194,7 +194,7 @@ static inline void carry_last(const block *b, split_state *s, uint64_t absorbed)
     s->next.caseless = bit_at(b->letter & ~cased, last);
 }
 
-/* Whether the masks do not tell where words start. */
+/* Whether the masks are not enough to find the starts of words. */
 static inline bool block_is_rare(const block *b, const pretok_carry *c, pretok_rules r) {
     uint64_t rare = r.numbers == 3 ? b->number & b->high : 0;
     if (r.cased) {

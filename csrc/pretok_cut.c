@@ -1,23 +1,24 @@
 /*
-Safe cuts: where a text may be divided so that its parts have exactly the words of the whole.
+Safe cuts: positions where dividing a text leaves its words unchanged.
 
-A cut is safe if a word starts there whatever surrounds it, and if the words before it do not change when the
-text ends there. For all patterns alike that is so between two characters a and b when
+A cut is safe if a word starts there regardless of the surrounding text, and if the words before it do not change when
+the text ends there. For all patterns that is the case between two characters a and b when
 
     a is a letter or number,     b is of another class, but neither a mark nor an apostrophe: in o200k both
                                  may continue the word;
-    a is of class "other",       b is whitespace but no newline: in cl100k and its kin a word of others
-                                 takes the newlines behind it.
+    a is of class "other",       b is whitespace other than a newline: in cl100k and its relatives a word of others
+                                 absorbs the newlines after it.
 
-Nothing else joins characters of two classes: the one blank, or other character, that begins a word comes
-before letters, and a is none. What a pattern looks ahead for is whitespace, or in o200k a lower case letter
-behind capitals, and neither can hang over such a cut. Digits may be grouped, but not across it.
+Nothing else joins characters of two classes: the one blank, or other character, that begins a word precedes letters, so
+it cannot be a. Patterns look ahead only for whitespace, or in o200k for a lowercase letter after capitals, and neither
+crosses such a cut. Digits may be grouped, but not across it.
 
-So the rule asks only what a and b are, and b must be well-formed, because bytes of a character that the end
-of the text has cut may become any class. a may be invalid: a well-formed b keeps it so.
+So the rule depends only on a and b. b must be well-formed, because the bytes of a character that the end of the text
+truncates may become any class. a may be invalid: a well-formed b keeps it invalid.
 
-A special token must not lie across a cut, chosen or not: which one is chosen may depend on what is far
-before it. Nor may one, if it is not UTF-8 itself, divide a or b, as then they would not be these characters.
+No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text
+far before it. Nor may a special token that is not UTF-8 itself divide a or b, because then they would not be these
+characters.
 */
 #include "pretok.h"
 #include "special.h"
@@ -40,8 +41,8 @@ static inline bool starts_word(unicode_char a, unicode_char b, uint8_t b_lead) {
     return class_of(a) != class_of(b) && (b.class & UNICODE_MARK) == 0 && b_lead != '\'';
 }
 
-/* A character's start from which decoding finds all that end at or behind pos, pos > 0. A byte that follows
-   three continuation bytes and is one itself belongs to no character. */
+/* The start of a character from which decoding finds all characters that end at or after pos, pos > 0. A continuation
+   byte that follows three others belongs to no character. */
 static size_t start_before(const uint8_t *text, size_t pos) {
     size_t start = pos - 1;
     while (start > 0 && pos - start < 4 && unicode_is_continuation(text[start])) {
@@ -50,13 +51,13 @@ static size_t start_before(const uint8_t *text, size_t pos) {
     return start;
 }
 
-/* A place between two words, if no special says otherwise. */
+/* A place between two words, unless a special is there. */
 typedef struct cut_candidate {
     size_t at;
     unicode_char before, after; /* the characters on its sides */
 } cut_candidate;
 
-/* Moves to the next candidate at `from` or later; false if there is none. */
+/* Moves to the next candidate at `from` or later; returns false if there is none. */
 static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size_t from) {
     while (c->at < n) {
         c->at += c->after.length;
@@ -69,8 +70,8 @@ static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size
     return false;
 }
 
-/* What a special must not touch: the place, and the character on each side that has several bytes, since only those
-   can be divided. */
+/* What a special must not touch: the place, and the characters on each side if they have several bytes, since only
+   those can be divided. */
 static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *until) {
     size_t low = c->before.length > 1 ? c->at - c->before.length : c->at;
     size_t high = c->after.length > 1 ? c->at + c->after.length : c->at;
@@ -82,7 +83,7 @@ size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint
     if (from == 0 || from >= n) {
         return from < n ? 0 : n;
     }
-    /* Nothing is cut before the first character that is looked at, hence the white space before it. */
+    /* Assume whitespace before the first character, so that there is no cut before that character. */
     cut_candidate c = {.at = start_before(text, from), .after = {.class = UNICODE_SPACE}};
     special_reader reader = {0};
     if (s != NULL) {

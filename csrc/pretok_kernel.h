@@ -1,8 +1,9 @@
 /*
-The cutters for one set of instructions. Internal to the splitters.
+The cutters for one instruction set. Internal to the splitters.
 
-A file such as pretok_avx2.c defines what differs between machines (block_ops), each function with the name of its
-instructions in front, and PRETOK_KERNEL makes a copy of everything else, so that the compiler uses them there too.
+A file such as pretok_avx2.c defines the functions that differ between machines (block_ops), each prefixed with the name
+of its instruction set. PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these instructions
+there too.
 */
 #ifndef PYBPE_PRETOK_KERNEL_H
 #define PYBPE_PRETOK_KERNEL_H
@@ -10,13 +11,14 @@ instructions in front, and PRETOK_KERNEL makes a copy of everything else, so tha
 #include "pretok_cl100k.h"
 #include "pretok_gpt2.h"
 
-/* What one cutter is for: gpt2, or the others, which `rules` tells apart. */
+/* The pattern of a cutter: gpt2, or another one, which `rules` describes. */
 typedef struct cut_kind {
     bool gpt2;
     pretok_rules rules;
 } cut_kind;
 
-/* Cuts into words, or if t is not NULL, further. `ops` and `kind` are constants where this is inlined. */
+/* Splits into words, and if t is not NULL, also at hard boundaries. `ops` and `kind` are constants where this is
+   inlined. */
 PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n,
                                 size_t *ends, size_t cap, block_ops ops, cut_kind kind) {
     size_t count = 0;
@@ -46,7 +48,7 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
         return cut_masked(place, t, text, n, ends, cap, ops, (cut_kind){__VA_ARGS__});                                 \
     }
 
-/* Defines simd##_kernel. simd##_hard is no part of a larger function: there its loop would have to keep values in
+/* Defines simd##_kernel. simd##_hard is not inlined into a larger function: there its loop would have to keep values in
    memory. */
 #define PRETOK_KERNEL(simd, attribute)                                                                                 \
     attribute __attribute__((noinline)) static uint64_t simd##_hard(uint64_t places, const boundary_table *t,          \

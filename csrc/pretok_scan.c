@@ -1,21 +1,21 @@
 /*
-The words of cl100k, llama3, qwen2 and o200k, one after the other: for the rare blocks that the masks of
-pretok_cl100k.h cannot cut.
+The words of cl100k, llama3, qwen2 and o200k, one at a time: for the rare blocks that the masks of pretok_cl100k.h
+cannot split.
 
 Of the alternatives in the regular expressions (pretok.c), the first that matches wins, so the first
 characters of a word decide which one it is, and each has a function below that finds its end:
 
     '(s|t|re|ve|m|ll|d)          contraction_length
-    [^\r\n\p{L}\p{N}]?\p{L}+     letters, behind one character that is neither newline, letter nor number
+    [^\r\n\p{L}\p{N}]?\p{L}+     letters, after one character that is not a newline, letter or number
     \p{N}{1,3}                   numbers_end
      ?[^\s\p{L}\p{N}]+[\r\n]*    others_end
     \s++$|\s*[\r\n]+|\s+(?!\S)|\s+    spaces_end
 
-o200k differs in the letters, where the upper case comes first and a contraction may follow (cased_end),
-and lets slashes, too, follow others.
+o200k differs in its letters, where uppercase comes first and a contraction may follow (cased_end), and in that slashes
+may also follow others.
 
-No character is looked at by more than three words: what spaces_end and cased_end look at and leave over
-is so uniform that the next word or two take all of it. So any text costs linear time.
+No character is read for more than three words: the text that spaces_end and cased_end read without including it in the
+word is so uniform that the next one or two words take all of it. So every text takes linear time.
 */
 #include "pretok.h"
 #include "unicode.h"
@@ -24,7 +24,7 @@ enum { NOT_OTHER = UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE };
 
 static inline bool is_other(unicode_char c) { return c.length != 0 && (c.class & NOT_OTHER) == 0; }
 
-/* The end of the characters from pos on that have any of these bits. */
+/* The end of the run of characters from pos on that have any of these bits. */
 static inline size_t skip(const uint8_t *text, size_t n, size_t pos, unsigned bits) {
     for (;;) {
         unicode_char c = unicode_decode(text, n, pos);
@@ -56,8 +56,8 @@ static inline size_t others_end(const uint8_t *text, size_t n, size_t pos, bool 
     return pos;
 }
 
-/* The whitespace from pos on goes up to its last newline; or else it leaves over the last character, for
-   the word that follows, unless it has only one or the text ends. */
+/* The end of a word of whitespace at pos. It includes everything up to the last newline. Without a newline it leaves
+   the last character to the next word, unless there is only one or the text ends. */
 static inline size_t spaces_end(const uint8_t *text, size_t n, size_t pos, bool end_is_one) {
     size_t newline_end = pos;
     size_t last = pos;
@@ -77,9 +77,9 @@ static inline size_t spaces_end(const uint8_t *text, size_t n, size_t pos, bool 
     return end == n || last == pos ? end : last;
 }
 
-/* The end of o200k's [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ at pos. If the first part
-   leaves nothing to the second, it gives back what follows the last character that fits both. If there is
-   none, all are capitals: *capitals is set, and o200k's second alternative takes all of them. */
+/* The end of o200k's [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ at pos. If the first part leaves
+   nothing for the second, it gives back everything after the last character that fits both. If there is none, all are
+   capitals: *capitals is set, and o200k's second alternative takes all of them. */
 static inline size_t cased_end(const uint8_t *text, size_t n, size_t pos, bool *capitals) {
     enum { BOTH = UNICODE_CASELESS | UNICODE_MARK };
     size_t both_end = pos;
@@ -100,9 +100,8 @@ static inline size_t cased_end(const uint8_t *text, size_t n, size_t pos, bool *
     return end;
 }
 
-/* The end of a word of letters for o200k, where c is the character at pos and d the next one; pos if
-   there is none. A mark may be the character before the letters, but if only capitals follow it is the
-   word itself. */
+/* The end of a word of letters for o200k, where c is the character at pos and d the next one; pos if there is no such
+   word. A mark may be the character before the letters, but if only capitals follow, the mark is itself the word. */
 static inline size_t cased_word_end(const uint8_t *text, size_t n, size_t pos, unicode_char c, unicode_char d) {
     bool capitals;
     size_t end;

@@ -5,7 +5,7 @@ The splitters on any machine: 8 bytes at a time in a 64-bit integer ("SIMD withi
 
 #define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
 
-/* The top bit of every byte that lies in low..high; all bytes of x are below 0x80, and 1 <= low. */
+/* The top bit of every byte that is in low..high; all bytes of x are below 0x80, and 1 <= low. */
 static inline uint64_t bytes_in(uint64_t x, unsigned low, unsigned high) {
     return (x + EACH_BYTE(0x80 - low)) & ~(x + EACH_BYTE(0x7F - high)) & EACH_BYTE(0x80);
 }

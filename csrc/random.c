@@ -1,6 +1,6 @@
 /*
-The Mersenne Twister mt19937 of Matsumoto and Nishimura (1998), seeded and read as PyTorch and llm.c
-(llmc/rand.h) do, so that a shuffle gives the same order as theirs.
+The Mersenne Twister mt19937 of Matsumoto and Nishimura (1998), seeded and read as in PyTorch and llm.c (llmc/rand.h),
+so that a shuffle gives the same order.
 */
 #include "random.h"
 

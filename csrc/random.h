@@ -17,10 +17,10 @@ typedef struct mt19937 {
 void mt19937_seed(mt19937 *rng, uint32_t seed);
 uint32_t mt19937_next(mt19937 *rng);
 
-/* As n calls of mt19937_next whose numbers nobody wants. */
+/* Skips n numbers, like n calls of mt19937_next. */
 void mt19937_skip(mt19937 *rng, uint64_t n);
 
-/* Shuffles data[0..n) as llm.c's random_permutation does: one number an item, from the last to the second. */
+/* Shuffles data[0..n) like llm.c's random_permutation: one number per item, from the last to the second. */
 void mt19937_shuffle(mt19937 *rng, uint32_t *data, size_t n);
 
 #endif

@@ -8,8 +8,8 @@ Token shards: the .bin files that llm.c trains on.
     GPT-2   20240520   1                                uint16
     Llama 3 20240801   7                                uint32
 
-Source: llm.c, llmc/dataloader.h and dev/data/data_common.py (write_datafile). llm.c wants the file's size to be
-exactly what the count says, so nothing can follow the tokens. nanoGPT's files are the tokens alone.
+Source: llm.c, llmc/dataloader.h and dev/data/data_common.py (write_datafile). llm.c requires the file's size to match
+the count exactly, so nothing can follow the tokens. nanoGPT's files contain only the tokens.
 */
 #include "base.h"
 
@@ -37,7 +37,7 @@ static char *path_copy(const char *path, const pybpe_allocator *mem) {
 Reading
 */
 
-/* Sets count and id_bytes from the header, which must agree with the size of the file. */
+/* Sets count and id_bytes from the header, which must match the size of the file. */
 static int header_parse(pybpe_shard *s, const uint8_t *header, uint64_t size, pybpe_error *err) {
     uint32_t magic = load_u32(header), version = load_u32(header + 4), count = load_u32(header + 8);
     if (magic != MAGIC_UINT16 && magic != MAGIC_UINT32) {
@@ -188,7 +188,7 @@ struct pybpe_shard_writer {
     pybpe_output *output;
     char *path; /* what errors call it */
     uint64_t count;
-    bool failed; /* tokens were lost: the file must not be completed */
+    bool failed; /* a write failed and tokens were lost: the file must not be completed */
     int format;
     int id_bytes;
     size_t buffered;
@@ -226,7 +226,7 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
     int code = w->path == NULL ? error_set_memory(err, "a file name", strlen(path) + 1)
                                : pybpe_output_open(&w->output, path, mem, err);
     if (code == PYBPE_OK && format_has_header(format)) {
-        header_fill(w, w->buffer); /* for its place; the count follows at the end */
+        header_fill(w, w->buffer); /* reserves its place; the count is filled in at the end */
         code = pybpe_output_write(w->output, w->buffer, PYBPE_SHARD_HEADER_BYTES, err);
     }
     if (code != PYBPE_OK) {
@@ -237,7 +237,7 @@ int pybpe_shard_writer_new(pybpe_shard_writer **out, const char *path, int forma
     return PYBPE_OK;
 }
 
-/* Nothing of a call is written unless all of it can be. */
+/* A call writes either all of its tokens or none. */
 static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_bytes, size_t n, pybpe_error *err) {
     if (id_bytes != 2 && id_bytes != 4) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "%s: id_bytes must be 2 or 4, not %d", w->path, id_bytes);

@@ -1,35 +1,36 @@
 /*
 Special tokens: finding many strings in a text at once, with the automaton of special_automaton.h.
 
-The leftmost longest match is wanted, as in Hugging Face's added tokens. So a match is kept while the state
-still begins no later than it does, since a longer string may yet end from there, and is returned as soon as
-the state begins after it. Nearly all of a text is passed at the root, where only the first two bytes of each
-string matter: with one first byte, usually "<", by memchr.
+It finds the leftmost longest match, as Hugging Face does for added tokens. So it keeps a match while the state begins
+no later than the match, since a longer string from there is still possible, and returns the match as soon as the state
+begins after it. For nearly all of a text the automaton is at the root, where only the first two bytes of each string
+matter. If all strings have the same first byte, usually "<", memchr skips to it.
 
-What was read after the match is then read again, and again after the next match, which may begin just there:
+The bytes that were read after the match are then read again, and again after the next match, which may begin right
+after it:
 
     strings  "x" and "xaxa...xab"            xaxaxaxaxaxaxaxa...xaxac
                                              |------ read ---------->|  "x" at 0
                                                |---- read again ---->|  "x" at 2, and so on
 
-With strings of some kilobytes that takes quadratic time. So once more than a few bytes were read in vain, a scan reads
-the following text backward, with an automaton of the reversed strings. Its state at a place knows the longest string
-that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest string, so that
-each byte is read at most twice.
+With strings of several kilobytes that takes quadratic time. So once more than a few bytes were read in vain, a scan
+reads the following text backward, with an automaton of the reversed strings. Its state at a place gives the longest
+string that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest string, so
+that each byte is read at most twice.
 */
 #include "special.h"
 
 #include "special_automaton.h"
 
-enum { SHORT_LOOK = 32 }; /* reading so much again after each match costs less than anything against it */
+enum { SHORT_LOOK = 32 }; /* rereading this many bytes after each match costs less than avoiding it */
 
 struct pybpe_specials {
     pybpe_allocator mem;
     special_automaton forward;
-    special_automaton backward; /* of the reversed strings; without states where `forward` never looks far ahead */
+    special_automaton backward; /* of the reversed strings; has no states if `forward` never looks far ahead */
     int only_first;             /* the byte that all strings begin with, or -1 */
     bool first[256];            /* whether a string begins with this byte */
-    bool second[256];           /* whether a string has this second byte; all true if one has none */
+    bool second[256];           /* whether a string has this second byte; all true if some string has only one byte */
 };
 
 /* ---------------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ void pybpe_specials_free(pybpe_specials *s) {
 Finding
 */
 
-/* The first place at or after `at` where a special can begin, judged by two bytes; n if there is none. */
+/* The first place at or after `at` where a special can begin according to its first two bytes; n if there is none. */
 static size_t candidate_find(const pybpe_specials *s, const uint8_t *text, size_t n, size_t at) {
     for (; at < n; at++) {
         if (s->only_first >= 0) {
@@ -166,7 +167,7 @@ void special_scan_end(special_scan *scan) {
     }
 }
 
-/* Fills a window that begins at scan->at. Without memory for it there is none: then the scan is right, but slower. */
+/* Fills a window that begins at scan->at. If memory is out there is no window: then the scan is correct, but slower. */
 static void window_fill(special_scan *scan) {
     const special_automaton *a = &scan->s->backward;
     const size_t most = a->max_length;
@@ -233,10 +234,10 @@ size_t pybpe_specials_find_all(const pybpe_specials *s, const uint8_t *text, siz
 }
 
 /* ---------------------------------------------------------------------------------------------------
-Places that specials leave alone
+Places that no special touches
 */
 
-/* Skips what no special that touches `low` can begin in. */
+/* Skips text in which no special that touches `low` can begin. */
 static void reader_skip(special_reader *r, size_t low) {
     size_t reach = r->s->forward.max_length;
     if (low > reach && r->at < low - reach) {

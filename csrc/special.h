@@ -12,14 +12,14 @@ typedef struct special_match {
     uint32_t id;
 } special_match;
 
-/* A walk over all specials of a text, in O(1) a byte whatever they are. Start it, call _next until it returns false, and
-   always end it. */
+/* A walk over all specials in a text, in O(1) per byte for any set of specials. Start it, call _next until it returns
+   false, and always end it. */
 typedef struct special_scan {
     const pybpe_specials *s;
     const uint8_t *text;
     size_t n;
     size_t at;         /* the next special begins here or later */
-    uint32_t *longest; /* for each place of a window, the state that knows the longest special that begins there */
+    uint32_t *longest; /* for each place of a window, the state that gives the longest special that begins there */
     size_t window;     /* where the window begins */
     size_t window_end; /* where it ends; at most `at` if there is none */
 } special_scan;
@@ -29,26 +29,26 @@ special_scan special_scan_start(const pybpe_specials *s, const uint8_t *text, si
 bool special_scan_next(special_scan *scan, special_match *match);
 void special_scan_end(special_scan *scan);
 
-/* Reads a text once, from left to right, to find out which places specials leave alone. */
+/* Reads a text once, from left to right, to find the places that no special touches. */
 typedef struct special_reader {
     const pybpe_specials *s;
     const uint8_t *text;
     size_t n;
-    size_t at; /* what was read ends here */
+    size_t at; /* the end of the text read so far */
     uint32_t state;
 } special_reader;
 
 enum special_answer {
     SPECIAL_NONE,     /* no special touches the place */
     SPECIAL_TOUCHES,  /* one does */
-    SPECIAL_UNDECIDED /* one that begins in the text and ends after it might */
+    SPECIAL_UNDECIDED /* one that begins in the text and ends after it might touch it */
 };
 
 /* For places at `from` and later. */
 special_reader special_reader_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 
-/* Whether any special, chosen by _find or not, occurs at text[a..b) with a < high and low < b; low <= high. If one
-   touches it, *until is b. Then the next question may only be about a low of at least *until. */
+/* Whether any special, matched by _find or not, occurs at text[a..b) with a < high and low < b; low <= high. If one
+   does, sets *until to b; the next call must then have a low of at least *until. */
 int special_reader_ask(special_reader *r, size_t low, size_t high, size_t *until);
 
 #endif

@@ -1,9 +1,9 @@
 /*
-Building the automaton: the trie, then, shallow states first, what each state takes over from its fail.
+Building the automaton: first the trie, then, shallow states first, what each state inherits from its fail state.
 */
 #include "special_automaton.h"
 
-/* What only building needs: how each state was reached. */
+/* Data that only building needs: how each state was reached. */
 typedef struct trie_step {
     uint32_t parent;
     uint8_t byte;
@@ -71,7 +71,7 @@ static void fails_set(special_automaton *a, const trie_step *steps, const uint32
     }
 }
 
-/* How far below a state with a match the trie goes. `deepest` has room for all states. */
+/* How far below a state with a match the trie extends. `deepest` has room for all states. */
 static void look_ahead_set(special_automaton *a, const trie_step *steps, const uint32_t *by_depth, uint32_t *deepest) {
     for (size_t i = a->states_count - 1; i > 0; i--) { /* deep states first */
         uint32_t index = by_depth[i];
@@ -106,7 +106,7 @@ int automaton_init(special_automaton *a, const pybpe_strings *strings, const uin
     uint64_t total = strings_total(strings);
     *a = (special_automaton){.states_count = 1, .seed = hash_seed_draw()};
     size_t slots = 16;
-    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* as many more fit no memory of 32 bits */
+    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* so many more do not fit in 32-bit memory */
         slots *= 2;
     }
     a->edges_mask = slots - 1;

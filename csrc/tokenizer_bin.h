@@ -1,9 +1,8 @@
 /*
-tokenizer.bin, the file that llm.c reads a vocabulary from. Internal.
+tokenizer.bin, the file from which llm.c reads a vocabulary. Internal.
 
-llm.c reads a header and the tokens, and ignores spare header fields and whatever follows the last
-token. There we keep what llm.c has no place for: merges, pattern, specials. All integers are
-little-endian.
+llm.c reads a header and the tokens, and ignores unused header fields and everything after the last token. pybpe stores
+what llm.c has no field for there: merges, pattern, specials. All integers are little-endian.
 
     0     int32 x 256   header: [0] 20240328  [1] version 1 or 2  [2] V  [3] eot id (version 2)
                                 [4] "PYBP" if a trailer follows the tokens  [5], [6] its length, low, high
@@ -17,14 +16,14 @@ little-endian.
       24  u32           number of merges      M
       28  u32           number of specials    S
       32  u32           length of the custom regular expression   C
-      36  u32           1 if a word that is a token is taken whole, else 0
+      36  u32           1 if a word that is a token becomes that token, else 0
       40  M x (u32, u32)  left id, right id, in rank order
           S x u32       ids of the specials, ascending
           C bytes       the custom regular expression
           u64           checksum of everything before it
 
-The trailer ends the file, so a cut or a glued-on tail is noticed. The checksum is FNV-1a over 8-byte words
-(the last one filled up with zeros): every step is a bijection, so damage to any one word is always
+The trailer is at the end of the file, so a truncated file or an appended tail is detected. The checksum is FNV-1a over
+8-byte words (the last one padded with zeros): every step is a bijection, so damage to any single word is always
 detected.
 http://www.isthe.com/chongo/tech/comp/fnv/
 

@@ -1,16 +1,16 @@
 /*
 Reading tokenizer.bin. tokenizer_bin.h has the layout.
 
-The file is checked from front to back before anything is allocated for what it claims.
+The whole file is checked before any memory is allocated according to its contents.
 */
 #include "vocab_make.h"
 
 enum {
-    GPT2_TOKENS = 50257, /* the only vocabulary that version 1 of the file is for */
+    GPT2_TOKENS = 50257, /* the only vocabulary size for version 1 of the file */
     GPT2_EOT = 50256
 };
 
-/* A file in memory, and what its header and trailer say. */
+/* A file in memory, and the contents of its header and trailer. */
 typedef struct vocab_file {
     const uint8_t *data;
     size_t n;
@@ -36,7 +36,7 @@ static int file_check_header(vocab_file *f, pybpe_error *err) {
                          f->version);
     }
     f->count = load_u32(f->data + 8);
-    if (f->count == 0 || f->count > (f->n - FILE_HEADER) / 2) { /* a token takes two bytes at least */
+    if (f->count == 0 || f->count > (f->n - FILE_HEADER) / 2) { /* a token takes at least two bytes */
         return error_set(err, PYBPE_ERR_FORMAT, 8,
                          "tokenizer.bin claims %u tokens at offset 8; its %zu bytes hold 1 to %zu", f->count, f->n,
                          (f->n - FILE_HEADER) / 2);
@@ -44,7 +44,7 @@ static int file_check_header(vocab_file *f, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Walks over the tokens to find where they end, and the sum of their lengths. */
+/* Finds the end of the tokens and the sum of their lengths. */
 static int file_check_tokens(vocab_file *f, size_t *bytes, pybpe_error *err) {
     size_t at = FILE_HEADER;
     for (uint32_t id = 0; id < f->count; id++) {
@@ -69,7 +69,7 @@ static bool file_find_trailer(const vocab_file *f) {
             memcmp(f->data + f->trailer, TRAILER_MAGIC, sizeof TRAILER_MAGIC) == 0);
 }
 
-/* Checks that the trailer is one, complete and undamaged. */
+/* Checks that the trailer is complete and undamaged. */
 static int file_check_trailer(const vocab_file *f, pybpe_error *err) {
     const uint8_t *t = f->data + f->trailer;
     uint64_t length = load_u64(f->data + 20);
@@ -92,7 +92,7 @@ static int file_check_trailer(const vocab_file *f, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Takes the sizes of the trailer's parts, and checks that they fill it. */
+/* Reads the sizes of the trailer's parts and checks that they fill it. */
 static int file_measure_trailer(const vocab_file *f, vocab_sizes *sizes, pybpe_error *err) {
     const uint8_t *t = f->data + f->trailer;
     uint64_t length = f->n - f->trailer;
@@ -116,7 +116,7 @@ static int file_measure_trailer(const vocab_file *f, vocab_sizes *sizes, pybpe_e
     return PYBPE_OK;
 }
 
-/* Checks the form of the file, and takes the sizes of its parts. */
+/* Checks the structure of the file and reads the sizes of its parts. */
 static int file_measure(vocab_file *f, vocab_sizes *sizes, pybpe_error *err) {
     int code = file_check_header(f, err);
     if (code == PYBPE_OK) {
@@ -127,7 +127,7 @@ static int file_measure(vocab_file *f, vocab_sizes *sizes, pybpe_error *err) {
         return code;
     }
     f->has_trailer = file_find_trailer(f);
-    if (!f->has_trailer) { /* room for what will be recovered */
+    if (!f->has_trailer) { /* room for the merges that will be recovered */
         sizes->merges = f->count;
         sizes->specials = 1;
         return PYBPE_OK;
@@ -175,7 +175,7 @@ static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {
     }
 }
 
-/* What a file without a trailer does not say. */
+/* Fills in what a file without a trailer lacks. */
 static void vocab_assume_defaults(pybpe_vocab *v, const vocab_file *f) {
     v->pattern = PYBPE_PATTERN_GPT2;
     v->normalizer = PYBPE_NORMALIZER_NONE;

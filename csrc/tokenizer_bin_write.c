@@ -78,7 +78,7 @@ int pybpe_vocab_save(const pybpe_vocab *v, const char *path, int version, pybpe_
     if (code != PYBPE_OK) {
         return code;
     }
-    /* No sum here can overflow: each part is in memory already, several times larger. */
+    /* No sum here can overflow: each part is already in memory, several times larger. */
     size_t trailer = FILE_HEADER + (size_t)v->offsets[v->count] + v->count;
     size_t custom = v->custom != NULL ? strlen(v->custom) : 0;
     size_t n = trailer + TRAILER_FIXED + 8 * v->merges_count + 4 * v->specials_count + custom + TRAILER_CHECKSUM;

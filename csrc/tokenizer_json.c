@@ -1,13 +1,13 @@
 /*
-The large parts of a tokenizer.json, the vocabulary and the merges, read at once: a hundred times faster than
-through a general JSON reader and dictionaries.
+Reading the large parts of a tokenizer.json, the vocabulary and the merges: a hundred times faster than with a general
+JSON reader and dictionaries.
 
     "vocab": {"!": 0, "\"": 1, "Ġt": 256}        spelled with a printable character for each byte (byte_level)
-    "merges": ["Ġ t", ["h", "e"]]                older files have the strings, newer ones the pairs
+    "merges": ["Ġ t", ["h", "e"]]                older files have strings, newer ones have pairs
 
-This reader takes what such files look like, and refuses everything else without saying much: whoever calls it reads the
-file then by other means, which explain what is wrong with it, or manage to read it. So it may be strict, but where it
-does not refuse, it must find exactly what a general reader finds.
+This reader accepts typical files and refuses everything else with a short error: the caller then uses a general reader,
+which either explains what is wrong or can read the file. So this reader may be strict, but if it accepts a file, it
+must find exactly what a general reader finds.
 */
 #include "json.h"
 #include "vocab_make.h"
@@ -15,7 +15,7 @@ does not refuse, it must find exactly what a general reader finds.
 int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
     json_member parts[2] = {{.name = "vocab"}, {.name = "merges"}};
     json_member model = {.name = "model", .inner = parts, .inner_count = 2};
-    json whole = {text, n > 0 ? text + n : text}; /* not even 0 may be added to NULL */
+    json whole = {text, n > 0 ? text + n : text}; /* adding even 0 to NULL is undefined */
     if (!json_find(&whole, &model, 1) || json_peek(&whole) != 0 || whole.at < whole.end || model.begin == NULL ||
         parts[0].begin == NULL || parts[1].begin == NULL) {
         return 0;
@@ -31,10 +31,10 @@ int pybpe_tokenizer_json_find(const uint8_t *text, size_t n, size_t spans[4]) {
 Tokens as printable characters
 */
 
-enum { BYTE_LEVEL_END = 0x144 }; /* behind the last code point that stands for a byte */
+enum { BYTE_LEVEL_END = 0x144 }; /* one more than the last code point that represents a byte */
 
-/* code point -> byte, or -1: the printable characters of Latin-1 stand for themselves, the other bytes for
-   U+0100 and so on in ascending order. Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py. */
+/* code point -> byte, or -1: the printable characters of Latin-1 represent themselves, and U+0100 and so on represent
+   the other bytes in ascending order. Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py. */
 static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
     int next = 0x100;
     memset(byte_of, 0xFF, BYTE_LEVEL_END * sizeof *byte_of);
@@ -44,14 +44,15 @@ static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
     }
 }
 
-/* Turns printable UTF-8 into the bytes that it stands for, in place; false if a character stands for none. */
+/* Converts printable UTF-8 to the bytes that it represents, in place; returns false if a character represents no
+   byte. */
 static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *text, size_t *n) {
     size_t length = 0;
     for (size_t i = 0; i < *n;) {
         uint32_t c = text[i++];
         if (c >= 0xC0 && c < 0xE0 && i < *n && (text[i] & 0xC0) == 0x80) {
             c = (c & 0x1F) << 6 | (text[i++] & 0x3F);
-            if (c < 0x80) { /* longer than it need be: not UTF-8 */
+            if (c < 0x80) { /* overlong: not UTF-8 */
                 return false;
             }
         } else if (c >= 0x80) {
@@ -80,14 +81,14 @@ typedef struct json_reader {
     const pybpe_vocab_spec *spec;
     const pybpe_strings *special_texts; /* in the order of spec->specials */
     int16_t byte_of[BYTE_LEVEL_END];
-    uint8_t *bytes; /* of the tokens, as they come; room for all */
+    uint8_t *bytes; /* of the tokens, in file order; room for all */
     size_t bytes_count;
-    json_token *tokens; /* the ordinary ones, as they come; room for all */
+    json_token *tokens; /* of the ordinary tokens, in file order; room for all */
     size_t tokens_count;
     uint8_t *found; /* for each special, whether the vocabulary has it */
 } json_reader;
 
-/* The index of the special with an id, or specials_count. */
+/* The index of the special with this id, or specials_count. */
 static size_t special_of(const pybpe_vocab_spec *spec, uint32_t id) {
     size_t low = 0;
     size_t high = spec->specials_count;
@@ -107,7 +108,7 @@ static const uint8_t *special_text(const json_reader *r, size_t i, size_t *n) {
     return r->special_texts->bytes + r->special_texts->offsets[i];
 }
 
-/* Reads `"text": id`. A special, which is known already, must have its own text. */
+/* Reads `"text": id`. The id of a special, which is already known, must have the text of that special. */
 static bool read_token(json_reader *r, json *j, uint32_t limit) {
     uint8_t *text = r->bytes + r->bytes_count;
     size_t n;
@@ -142,8 +143,8 @@ static bool read_tokens(json_reader *r, json *j, uint32_t limit) {
     return json_take(j, '}') && j->at == j->end;
 }
 
-/* Whether the specials that the vocabulary lacks have the ids that Hugging Face gives them: those after it, counted from
-   the number of its tokens. */
+/* Whether the specials that the vocabulary lacks have the ids that Hugging Face would give them: consecutive ids,
+   starting at the number of tokens in the vocabulary. */
 static bool specials_follow(const json_reader *r) {
     size_t next = r->tokens_count;
     for (size_t i = 0; i < r->spec->specials_count; i++) {
@@ -157,23 +158,23 @@ static bool specials_follow(const json_reader *r) {
     return true;
 }
 
-/* How many tokens a text may hold: each takes six characters at least, as in `"a":1,`. */
+/* The most tokens that a text can contain: each takes at least six characters, as in `"a":1,`. */
 static size_t most_tokens(size_t n) { return n / 6 + 1; }
 
-/* The ids that there are, unused ones included; 0 if an id stands behind too many unused ones for a sound file. */
+/* The number of ids, including unused ones; 0 if there are more unused ids than in any sound file. */
 static size_t count_ids(const json_reader *r) {
     size_t count = 0;
     size_t specials = r->spec->specials_count;
     for (size_t i = 0; i < r->tokens_count; i++) {
         count = r->tokens[i].id >= count ? (size_t)r->tokens[i].id + 1 : count;
     }
-    for (size_t i = 0; i < specials; i++) { /* whether they ascend is checked when there is room for them */
+    for (size_t i = 0; i < specials; i++) { /* checked for ascending order after allocation */
         count = r->spec->specials[i] >= count ? (size_t)r->spec->specials[i] + 1 : count;
     }
     return count <= 2 * (r->tokens_count + specials) ? count : 0;
 }
 
-/* Puts lengths at offsets[id + 1], then adds them up; false if an id is given twice. */
+/* Stores lengths at offsets[id + 1], then adds them up; returns false if an id occurs twice. */
 static bool lay_offsets(const json_reader *r, pybpe_vocab *v) {
     memset(v->offsets, 0, (v->count + 1) * sizeof *v->offsets);
     for (size_t i = 0; i < r->spec->specials_count; i++) {
@@ -206,12 +207,12 @@ static void copy_tokens(const json_reader *r, pybpe_vocab *v) {
     }
 }
 
-/* No ordinary token may be spelled as a special is: a vocabulary has only one id for each spelling. */
+/* No ordinary token may have the same text as a special: a vocabulary has only one id for each text. */
 static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
     for (size_t i = 0; i < r->spec->specials_count; i++) {
         size_t n;
         const uint8_t *text = special_text(r, i, &n);
-        memcpy(r->bytes, text, n); /* the tokens that were there are copied */
+        memcpy(r->bytes, text, n); /* the tokens of the spec are copied */
         if (byte_level_bytes(r->byte_of, r->bytes, &n) && pybpe_vocab_find(v, r->bytes, n, 0) != PYBPE_NO_ID) {
             return false;
         }
@@ -223,7 +224,7 @@ static bool spellings_differ(json_reader *r, const pybpe_vocab *v) {
 Merges
 */
 
-/* The id of an ordinary token that is spelled in text[0..n), which is overwritten. */
+/* The id of the ordinary token spelled in text[0..n), which is overwritten. */
 static bool find_spelled(const json_reader *r, const pybpe_vocab *v, uint8_t *text, size_t n, uint32_t *id) {
     if (!byte_level_bytes(r->byte_of, text, &n)) {
         return false;
@@ -238,7 +239,7 @@ static bool read_joined(const json_reader *r, json *j, const pybpe_vocab *v, uin
     if (!json_string(j, r->bytes, &n)) {
         return false;
     }
-    uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled with a space, so a second one is refused */
+    uint8_t *space = memchr(r->bytes, ' ', n); /* no byte is spelled as a space, so a second space is refused */
     if (space == NULL) {
         return false;
     }
@@ -275,14 +276,16 @@ static bool read_merges(const json_reader *r, json *j, pybpe_vocab *v) {
     return json_take(j, ']') && j->at == j->end;
 }
 
-/* How many merges a text may hold: each takes six characters at least, as in `"a b",`. */
+/* The most merges that a text can contain: each takes at least six characters, as in `"a b",`. */
 static size_t most_merges(size_t n) { return n / 6 + 1; }
 
-/* Whether no pair is merged twice. Those that make the same token are compared with each other: there are few, for a
-   token of n bytes is made in n - 1 ways at most, and for many of them all its beginnings must be tokens. */
+/* Whether no pair is merged twice. Merges that make the same token are compared with each other. There are few: a token
+   of n bytes can be made in at most n - 1 ways, and many of them only if all its prefixes are tokens. */
 static int merges_differ(const pybpe_vocab *v, bool *differ, pybpe_error *err) {
-    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);               /* merge + 1 that made an id */
-    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before); /* the one before it */
+    uint32_t *last = mem_alloc_zeroed(&v->mem, v->count, sizeof *last);               /* the last merge + 1 that made an
+    id */
+    uint32_t *before = mem_alloc_array(&v->mem, v->merges_count + 1, sizeof *before); /* the previous one that made the
+    same id */
     *differ = true;
     for (size_t i = 0; last != NULL && before != NULL && *differ && i < v->merges_count; i++) {
         before[i] = last[v->merged[i]];
@@ -306,7 +309,7 @@ static int refuse(pybpe_error *err, const char *what) {
     return error_set(err, PYBPE_ERR_FORMAT, 0, "the %s of this tokenizer.json must be read by other means", what);
 }
 
-/* Makes the vocabulary of the tokens that were read, without merges, but with room for them. */
+/* Makes a vocabulary of the tokens that were read, without merges but with room for them. */
 static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const pybpe_allocator *mem, pybpe_error *err) {
     const size_t specials = r->spec->specials_count;
     const size_t special_bytes = (size_t)strings_total(r->special_texts);

@@ -1,14 +1,14 @@
 /*
 Training: words and counts -> merges.
 
-The textbook loop recounts all pairs for every merge. Here each pair has its count and a list of the places
-where it occurs, and a merge touches only those places and their neighbours. The parts, in the order of work:
+The textbook loop recounts all pairs for every merge. Here each pair has its count and a list of the places where it
+occurs, and a merge touches only those places and their neighbors. The parts, in the order in which they work:
 
     train_tokens.c   tokens and their bytes
     train_ties.c     the order of equally frequent pairs
-    train_base.c     the merges of a tokenizer that is continued
+    train_base.c     the merges of the tokenizer that training continues
     train_words.c    words -> symbols
-    train_compact.c  symbols moved together, before each scan
+    train_compact.c  compacts the symbols before each scan
     train_scan*.c    symbols -> frequent pairs with their places
     pairs.c          the pairs: a hash table, and the heap that gives the most frequent one
     train_merge.c    one merge, everywhere
@@ -95,7 +95,7 @@ void pybpe_trainer_free(pybpe_trainer *t) {
     mem_free(&mem, t);
 }
 
-/* Merges the best pair, or lowers the threshold, or finds that nothing is left to do. */
+/* Merges the best pair, or lowers the threshold, or detects that nothing is left to do. */
 static int merge_step(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     uint32_t index = pair_heap_pop(&t->pairs, t->threshold);
     if (index != PAIR_NONE) {

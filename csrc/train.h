@@ -10,35 +10,35 @@ The inside of a trainer, for the modules train*.c. Internal. train.c explains ho
 #define TRAIN_SEP UINT32_C(0xFFFFFFFF)  /* a slot between words */
 #define TRAIN_HOLE UINT32_C(0xFFFFFFFE) /* a slot inside a token */
 
-/* What is known of one token. `order` is its place in the order of ties by id. */
+/* One token. `order` is its position in the order that breaks ties by id. */
 typedef struct token {
-    uint64_t prefix; /* its first 8 bytes, the first in the high bits: compares like the bytes do */
+    uint64_t prefix; /* its first 8 bytes, the first one in the high bits, so that it compares as the bytes do */
     size_t offset;   /* in token_bytes */
     uint32_t length;
     uint32_t order;
 } token;
 
-/* The neighbours of one side in the merge under way, by token. */
+/* The neighbors on one side in the current merge, by token. */
 typedef struct neighbour {
     uint64_t weight;
     uint32_t places_count;
-    uint32_t *places; /* where the list of the new pair is being written; NULL if it is not kept */
+    uint32_t *places; /* where the list of the new pair is written; NULL if it is not kept */
 } neighbour;
 
 typedef struct side {
     neighbour *by_token; /* all zero between merges */
-    uint32_t *touched;   /* the tokens that are not zero */
+    uint32_t *touched;   /* the tokens whose entries are not zero */
     size_t touched_count;
 } side;
 
-/* The words of one count lie from `start` up to the next run's start. */
+/* The words of one count are from `start` up to the next run's start. */
 typedef struct run {
     uint32_t start;
     uint64_t weight;
 } run;
 
-/* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, interruptible anywhere; then pairs are
-   merged. */
+/* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, and can be interrupted anywhere; then
+   pairs are merged. */
 typedef enum train_stage {
     STAGE_COMPACT,
     STAGE_EXACT_COUNT,
@@ -49,15 +49,15 @@ typedef enum train_stage {
     STAGE_MERGE
 } train_stage;
 
-/* Where a scan is, and what it has found. */
+/* The position of a scan, and its results. */
 typedef struct train_scan {
-    uint32_t at;             /* the slot where it goes on */
+    uint32_t at;             /* the slot where it continues */
     uint32_t to;             /* where STAGE_COMPACT writes */
     size_t run;              /* of `at` */
-    bool lower;              /* it chooses a lower threshold */
+    bool lower;              /* whether it chooses a lower threshold */
     union exact_cell *cells; /* see train_scan_exact.c */
-    uint32_t nowhere;        /* where places are written that nobody wants */
-    uint32_t *filter;        /* hash of a pair -> its weight, with those of all pairs of that hash, or UINT32_MAX */
+    uint32_t nowhere;        /* where unneeded places are written */
+    uint32_t *filter;        /* hash of a pair -> the weight of all pairs with that hash, or UINT32_MAX */
     size_t filter_mask;
 } train_scan;
 
@@ -74,7 +74,7 @@ struct pybpe_trainer {
     size_t runs_count;
 
     token *tokens;
-    uint32_t *spans; /* of tokens in slots; apart, because every step from token to token reads one */
+    uint32_t *spans; /* of tokens in slots; a separate array, because every step from token to token reads one */
     uint32_t tokens_count, tokens_cap;
     uint8_t *token_bytes;
     size_t token_bytes_count, token_bytes_cap;
@@ -96,35 +96,37 @@ static inline bool pair_is_short(const pybpe_trainer *t, uint32_t left, uint32_t
     return (uint64_t)t->tokens[left].length + t->tokens[right].length <= t->max_token_length;
 }
 
-/* train_tokens.c: the 256 bytes as tokens; the token of left + right, a new one or one that has the same bytes. */
+/* train_tokens.c: adds the 256 bytes as tokens; finds the token of left + right, a new one or one with the same
+   bytes. */
 int train_tokens_init(pybpe_trainer *t, pybpe_error *err);
 int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err);
 void train_tokens_free(pybpe_trainer *t);
 
-/* train_ties.c: which of two pairs that are equally frequent comes first. `context` is the trainer. */
+/* train_ties.c: which of two equally frequent pairs comes first. `context` is the trainer. */
 bool order_lexicographic(const void *context, const pair *x, const pair *y);
 bool order_huggingface(const void *context, const pair *x, const pair *y);
 
-/* The places of the 256 bytes in Hugging Face's order. */
+/* The positions of the 256 bytes in Hugging Face's order. */
 void huggingface_byte_order(uint32_t order[256]);
 
-/* train_base.c: makes the merges of a base anew, and a table of them for words to be laid out with. */
+/* train_base.c: repeats the merges of a base, and makes a table of them for laying out words. */
 int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_table *base, pybpe_error *err);
 
-/* train_words.c: lays the words out as symbols, with the merges of `base` made unless it is NULL. */
+/* train_words.c: lays out the words as symbols, after the merges of `base` unless it is NULL. */
 int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
                         pybpe_error *err);
 
-/* train_compact.c: moves all symbols together, a slot a token, about `*budget` of them. True when that is done. */
+/* train_compact.c: compacts the symbols to one slot per token, about `*budget` of them per call. Returns true when that
+   is done. */
 bool train_compact(pybpe_trainer *t, size_t *budget);
 
-/* train_scan.c: starts a scan for all pairs above the threshold, or, with `lower`, above a new one; goes on with it,
-   about `*budget` symbols far. */
+/* train_scan.c: starts a scan for all pairs above the threshold, or, with `lower`, above a new one; continues it for
+   about `*budget` symbols. */
 int train_scan_start(pybpe_trainer *t, bool lower, pybpe_error *err);
 int train_scan_step(pybpe_trainer *t, size_t *budget, pybpe_error *err);
 void train_scan_free(pybpe_trainer *t);
 
-/* train_merge.c: merges one pair everywhere; adds a merge to the list of what was made. */
+/* train_merge.c: merges one pair everywhere; adds a merge to the list of merges. */
 int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err);
 int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err);
 

@@ -1,6 +1,6 @@
 /*
-Continuing a tokenizer: its merges are made again, as if they had been learned here, and words start as they
-leave them.
+Continuing the training of a tokenizer: its merges are repeated as if they had been learned here, and words start as
+these merges leave them.
 */
 #include "train.h"
 

@@ -1,10 +1,10 @@
 /*
-Moving the symbols together before a scan, so that each token has one slot again.
+Compacting the symbols before a scan, so that each token has one slot again.
 
-A token that was merged since the last scan spans the slots of its parts. Now the walk from token to token copies
-each to the next free slot; what is one token takes one slot, however many bytes it has. Words that have become a
-single token have no pairs any more, and are left out. Of the slots of a large Chinese corpus two thirds remain after
-127 merges, of an English one half, and a third after 2,000 more: all later work touches less memory.
+A token that was merged since the last scan spans the slots of its parts. A walk from token to token copies each to the
+next free slot, so that a token takes one slot regardless of its length. Words that have become a single token have no
+pairs anymore and are left out. For a large Chinese corpus, two thirds of the slots remain after 127 merges; for an
+English one, half, and a third after 2,000 more. All later work touches less memory.
 */
 #include "train.h"
 
@@ -31,7 +31,7 @@ bool train_compact(pybpe_trainer *t, size_t *budget) {
     const uint32_t alias = t->alias;
     uint32_t at = t->scan.at, to = t->scan.to;
     size_t left = *budget;
-    runs_move(t, at, to); /* at the start, runs that are empty already */
+    runs_move(t, at, to); /* at the start, there may be empty runs */
     for (; at < t->slots && left > 0; left--) {
         uint32_t id = ids[at];
         if (id == TRAIN_SEP) {

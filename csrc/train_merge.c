@@ -1,14 +1,14 @@
 /*
 Merging one pair everywhere.
 
-A merge (a, b) -> c goes through its places from left to right, rewrites the slots of the live ones, and sums
-up the weights of the left and the right neighbours by token. Then, once for each neighbour and not for each
-place, the counts of (l, a) and (b, r) fall, and the frequent ones of (l, c) and (c, r) get lists of their
-exact size. In runs, c may become its own left neighbour:
+A merge (a, b) -> c goes through its places from left to right, rewrites the slots of the live ones, and sums the
+weights of the left and right neighbors by token. Then, once per neighbor instead of once per place, the counts of (l,
+a) and (b, r) fall, and the frequent ones of (l, c) and (c, r) get lists of their exact size. In repetitions, c may
+become its own left neighbor:
 
     a b a b          (b, a) falls once, seen from the left place
-    c . a b          the right neighbour of the first place is a: (c, a) rises
-    c . c .          the left neighbour of the second place is c: (c, a) falls again and (c, c) rises
+    c . a b          the right neighbor of the first place is a: (c, a) rises
+    c . c .          the left neighbor of the second place is c: (c, a) falls again and (c, c) rises
 */
 #include "train.h"
 
@@ -30,7 +30,7 @@ static void side_clear(side *s) {
     s->touched_count = 0;
 }
 
-/* The run of a position, at or after run `from`: the same one mostly, else found by halving. */
+/* The run of a position, at or after run `from`: usually the same one, otherwise found by binary search. */
 static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
     if (at < t->runs[from + 1].start) {
         return from;
@@ -47,8 +47,7 @@ static size_t run_seek(const pybpe_trainer *t, size_t from, uint32_t at) {
     return low;
 }
 
-/* Rewrites the live places of a pair and sums up their neighbours. Outdated places are dropped from the
-   list. */
+/* Rewrites the live places of a pair and sums up their neighbors. Drops outdated places from the list. */
 static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
     uint32_t *ids = t->ids;
     const uint32_t left_span = t->spans[p->left], right_span = t->spans[p->right];
@@ -107,10 +106,10 @@ static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour
     return code;
 }
 
-/* Changes the counts of the pairs around a merge (a, b) -> c, and makes those of c. */
+/* Updates the counts of the pairs around a merge (a, b) -> c, and adds the pairs of c. */
 static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, uint32_t *kept, pybpe_error *err) {
     int code = PYBPE_OK;
-    /* Where c follows c, the right neighbour of the first was still a. */
+    /* Where c follows c, the right neighbor of the first was still a. */
     neighbour *twice = &t->left.by_token[c];
     for (size_t i = 0; i < t->right.touched_count && code == PYBPE_OK; i++) {
         uint32_t r = t->right.touched[i];
@@ -134,7 +133,7 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
     return code;
 }
 
-/* Writes the lists of the new pairs: the neighbours are read again, now that all places are rewritten. */
+/* Writes the lists of the new pairs: reads the neighbors again, now that all places are rewritten. */
 static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t count, uint32_t c) {
     const uint32_t *ids = t->ids;
     const uint32_t span = t->spans[c];
@@ -146,7 +145,8 @@ static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t
         if (l != TRAIN_SEP && t->left.by_token[l].places != NULL) {
             *t->left.by_token[l].places++ = at - t->spans[l];
         }
-        if (r != TRAIN_SEP && r != c && t->right.by_token[r].places != NULL) { /* (c, c) is noted from its right */
+        if (r != TRAIN_SEP && r != c && t->right.by_token[r].places != NULL) { /* (c, c) is written from its right
+        token */
             *t->right.by_token[r].places++ = at;
         }
     }
@@ -169,9 +169,9 @@ int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_
     return PYBPE_OK;
 }
 
-/* A merge that spells the existing token c. Its pairs may have risen, which only a new scan can tell. Other places of
-   c may span more slots or fewer; until the scan has moved the symbols together, these are written as a token of a
-   number that is still free. */
+/* A merge that spells the existing token c. The counts of its pairs may have risen, which only a new scan can
+   determine. Other places of c may span more slots or fewer; until the scan has compacted the symbols, the merged
+   places are written as a token with an unused number. */
 static int merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, uint32_t span, pybpe_error *err) {
     t->alias = t->tokens_count;
     t->alias_of = c;

@@ -1,13 +1,13 @@
 /*
 Scanning: finds all pairs that occur at least `threshold` times, with their places.
 
-Only such pairs are kept. After it is made the count of a pair only falls (what is new contains the newest
-token), so a rarer one cannot be the best before the best kept one has fallen below the threshold too. Then the
-threshold is lowered and the array is scanned anew. Of the millions of pairs of a large corpus most never come
-near being merged, and cost nothing but a part in these scans. The exception is a merge that spells an existing
-token, whose pairs may rise; it is followed by a scan.
+Only such pairs are kept. The count of an existing pair only falls (new pairs contain the newest token), so a rarer pair
+cannot be the best before the best kept one has also fallen below the threshold. Then the threshold is lowered and the
+array is scanned again. Most of the millions of pairs in a large corpus are never close to being merged, and cost
+nothing except in these scans. The exception is a merge that spells an existing token, whose pairs may rise; a scan
+follows it.
 
-Places do not outlive a scan, so before it the symbols may be moved: that makes it a walk from slot to slot.
+Places do not outlive a scan, so the symbols may be moved before it: then the scan goes from slot to slot.
 */
 #include "train_scan.h"
 
@@ -37,13 +37,13 @@ void train_scan_free(pybpe_trainer *t) {
     t->scan.filter = NULL;
 }
 
-/* The next symbols of one weight, `most` or fewer. */
+/* The next symbols of one weight, at most `most`. */
 static stretch scan_next(pybpe_trainer *t, size_t most) {
     while (t->scan.at >= t->runs[t->scan.run + 1].start) {
         t->scan.run += 1;
     }
     stretch s = {t->scan.at, t->runs[t->scan.run + 1].start, t->runs[t->scan.run].weight};
-    s.to = s.to < t->slots ? s.to : t->slots - 1; /* the last separator has no right neighbour */
+    s.to = s.to < t->slots ? s.to : t->slots - 1; /* the last separator has no right neighbor */
     if (s.to - s.from > most) {
         s.to = s.from + (uint32_t)most;
     }
@@ -51,7 +51,7 @@ static stretch scan_next(pybpe_trainer *t, size_t most) {
     return s;
 }
 
-/* Goes on with the current stage, about `*budget` symbols far. */
+/* Continues the current stage for about `*budget` symbols. */
 static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     int code = PYBPE_OK;
     while (t->scan.at + 1 < t->slots && *budget > 0 && code == PYBPE_OK) {
@@ -81,7 +81,7 @@ static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     return code;
 }
 
-/* The next threshold: a fraction of what the most frequent pair has at most. */
+/* The next threshold: a fraction of the upper bound for the most frequent pair. */
 static void threshold_lower(pybpe_trainer *t, uint64_t largest) {
     uint64_t lower = largest / THRESHOLD_STEP;
     if (t->threshold > 0 && t->threshold / THRESHOLD_STEP < lower) {

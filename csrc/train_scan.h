@@ -1,8 +1,8 @@
 /*
 The two ways to scan, for train_scan.c. Internal.
 
-Both look at stretches of symbols: the pairs (ids[at], ids[at + 1]) for from <= at < to, all of one weight. A pair
-of which one is a separator is none.
+Both process sequences of symbols: the pairs (ids[at], ids[at + 1]) for from <= at < to, all of one weight. A pair with
+a separator does not count.
 */
 #ifndef PYBPE_TRAIN_SCAN_H
 #define PYBPE_TRAIN_SCAN_H
@@ -22,7 +22,7 @@ uint64_t exact_largest(const pybpe_trainer *t);
 int exact_keep(pybpe_trainer *t, pybpe_error *err); /* the frequent pairs: lists for exact_note */
 void exact_note(pybpe_trainer *t, stretch s);
 
-/* train_scan_filter.c: cells that many pairs share, then a table of those that may be frequent. */
+/* train_scan_filter.c: cells that many pairs share, then a table of the pairs that may be frequent. */
 int filter_alloc(pybpe_trainer *t, pybpe_error *err);
 void filter_add(pybpe_trainer *t, stretch s);
 uint64_t filter_largest(const pybpe_trainer *t); /* at least the count of the most frequent pair */

@@ -1,17 +1,17 @@
 /*
-Scanning while tokens are few: a table has a cell for each two tokens, so that counts are exact at once.
+Scanning while tokens are few: a table has a cell for each pair of tokens, so that counts are exact at once.
 
     count    cell of (left, right): its weight, the number of its places
-    keep     cells of frequent pairs get lists; all others point to one place where nobody looks
-    note     each place is written to where its cell points, and the cell goes on by one, or by none
+    keep     cells of frequent pairs get lists; all others point to one place that is never read
+    note     each place is written to where its cell points, and the cell advances by one, or by zero
 
 Neither walk has a branch. Which pairs are frequent is as hard to predict as text, so a branch would cost more than
-all the rest. A separator is a token of its own here, of number 0, the token i is i + 1.
+everything else. Here the separator is a token with the number 0, and token i has the number i + 1.
 */
 #include "train_scan.h"
 
-/* Above these the filter is faster: the table must fit the near caches, and clearing it must not take longer than
-   the walks. */
+/* Above these limits the filter is faster: the table must fit in the processor's caches, and clearing it must not take
+   longer than the walks. */
 enum { EXACT_TOKENS_MAX = 1024, EXACT_CELLS_A_SLOT = 4 };
 
 typedef union exact_cell {

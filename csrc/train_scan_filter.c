@@ -1,12 +1,12 @@
 /*
-Scanning when tokens are many: few of their pairs are frequent, so a filter sorts out most.
+Scanning when there are many tokens: few of their pairs are frequent, so a filter eliminates most.
 
-    filter   cells, found by a hash of the pair: the weights of all pairs of that hash
+    filter   cells, found by a hash of the pair, hold the total weight of all pairs with that hash
     count    pairs whose cells reach the threshold are counted in the pair table
-    note     those that do reach it have lists, and their places are written there
+    note     pairs that reach it have lists, and their places are written there
 
-Cells and pairs lie all over memory. So each walk goes in batches: first it finds the cells of a batch, and asks
-the processor to fetch them, then it works on them.
+Cells and pairs are scattered over memory. So each walk goes in batches: it first finds and prefetches the cells of a
+batch, and then processes them.
 */
 #include "train_scan.h"
 
@@ -26,7 +26,7 @@ int filter_alloc(pybpe_trainer *t, pybpe_error *err) {
                                   : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.filter);
 }
 
-/* Some pairs of a stretch. */
+/* Some pairs of a sequence. */
 typedef struct filter_batch {
     uint32_t at[FILTER_BATCH];
     uint32_t *cells[FILTER_BATCH];
@@ -70,7 +70,7 @@ uint64_t filter_largest(const pybpe_trainer *t) {
     return largest;
 }
 
-/* The next pairs whose cells reach the threshold. What finding them needs is fetched. */
+/* The next pairs whose cells reach the threshold. Prefetches what finding them needs. */
 static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
     const uint32_t threshold = saturate(t->threshold);
     filter_gather(t, batch, at, end);

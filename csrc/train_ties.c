@@ -1,8 +1,8 @@
 /*
 Ties: which of two equally frequent pairs is merged first.
 
-Lexicographic: the pair whose (left bytes, right bytes) is the greatest. Hugging Face: the pair of lowest ids,
-where bytes are numbered by the characters that stand for them, and merged tokens as they are made.
+Lexicographic: the pair whose (left bytes, right bytes) is the greatest. Hugging Face: the pair with the lowest ids,
+where bytes are numbered by the characters that represent them, and merged tokens in the order of their creation.
 */
 #include "train.h"
 
@@ -28,8 +28,8 @@ bool order_huggingface(const void *context, const pair *x, const pair *y) {
                               : t->tokens[x->right].order < t->tokens[y->right].order;
 }
 
-/* Hugging Face numbers the bytes by the character that stands for each: those that are printable in Latin-1
-   come first, in their order, then the other 68 (GPT-2's bytes_to_unicode). */
+/* Hugging Face numbers the bytes by the character that represents each: those that are printable in Latin-1 come first,
+   in order, then the other 68 (GPT-2's bytes_to_unicode). */
 static bool byte_is_printable(unsigned byte) {
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }

@@ -1,8 +1,8 @@
 /*
-The tokens of a training: their bytes, lengths, and an index that finds a token by its bytes.
+The trainer's tokens: their bytes, their lengths, and an index that finds a token by its bytes.
 
-The index is there because two merges may spell the same bytes, as (ab, c) and (a, bc) do. The second one makes
-no new token, it gives the first one's, as with Hugging Face.
+The index is needed because two merges may spell the same bytes, as (ab, c) and (a, bc) do. The second merge does not
+make a new token; it gives the token of the first, as in Hugging Face.
 */
 #include "train.h"
 #include "wordkey.h"
@@ -45,7 +45,7 @@ static int items_room(pybpe_trainer *t, size_t cap) {
     return PYBPE_OK;
 }
 
-/* A larger side. All its counts are zero now, so none are copied. */
+/* Enlarges a side. All its counts are zero now, so none are copied. */
 static int side_room(pybpe_trainer *t, side *s, size_t cap) {
     neighbour *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token);
     uint32_t *touched = mem_alloc_array(&t->mem, cap, sizeof *touched);
@@ -75,7 +75,7 @@ static int index_room(pybpe_trainer *t, size_t cap) {
     return PYBPE_OK;
 }
 
-/* Room for one more token in everything that is indexed by tokens. */
+/* Makes room for one more token in all arrays that are indexed by tokens. */
 static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
     if (t->tokens_count < t->tokens_cap) {
         return PYBPE_OK;
@@ -104,8 +104,8 @@ static int token_bytes_room(pybpe_trainer *t, size_t n, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* The token whose n bytes stand, not yet counted, at the end of token_bytes: an existing one with the same
-   bytes, or a new one. There must be room for it. */
+/* The token whose n bytes are at the end of token_bytes, not yet counted: an existing one with the same bytes, or a new
+   one. There must be room for it. */
 static uint32_t token_intern(pybpe_trainer *t, size_t n) {
     const uint8_t *bytes = t->token_bytes + t->token_bytes_count;
     size_t slot = index_find(t, bytes, n);

@@ -1,21 +1,21 @@
 /*
-From a training to a vocabulary: final ids for the trainer's tokens and for special tokens.
+From a trainer to a vocabulary: final ids for the trainer's tokens and for special tokens.
 
     trainer              0 ... 255         256 ...
     first           S S  0 ... 255         256 ...         S: the special tokens
     after bytes          0 ... 255   S S   256 ...
     last                 0 ... 255         256 ...   S S
 
-The bytes are in the order of their values, or after a training with Hugging Face's ties in Hugging Face's order.
+The bytes are in ascending order, or in Hugging Face's order if ties were broken as in Hugging Face.
 */
 #include "train.h"
 
-/* The vocabulary as it grows, in the order of its final ids. */
+/* The vocabulary while it is built, in the order of its final ids. */
 typedef struct vocab_draft {
     const pybpe_trainer *t;
     const pybpe_strings *specials;
     uint32_t special_start; /* the first special's id */
-    uint32_t byte_ids[256]; /* places among the bytes */
+    uint32_t byte_ids[256]; /* positions among the bytes */
     uint8_t *bytes;
     uint64_t *offsets;
     uint32_t *merges; /* pairs */
@@ -88,7 +88,7 @@ static void draft_specials(vocab_draft *d) {
     }
 }
 
-/* The final id of one of the trainer's. */
+/* The final id of one of the trainer's tokens. */
 static uint32_t final_id(const vocab_draft *d, uint32_t id) {
     uint32_t place = id < 256 ? d->byte_ids[id] : id;
     return place < d->special_start ? place : place + (uint32_t)d->specials->count;

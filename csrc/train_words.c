@@ -1,10 +1,10 @@
 /*
-Words as symbols: the array that all other parts of a training work on.
+Words as symbols: the array that all other parts of the trainer work on.
 
-All words lie end to end in one array of ids, with a separator before, between and after them. At first each byte
-has one slot, or each token of a base. Merges leave the slots where they are: a token that spans several has its id
-in the first and in the last of them, so that both neighbours of a token are found without links, however long the
-word is:
+All words are stored end to end in one array of ids, with a separator before, between and after them. At first each
+byte, or each token of a base, has one slot. Merges leave the slots in place: a token that spans several slots has its
+id in the first and the last of them, so that both neighbors of a token can be found without links in a word of any
+length:
 
     bytes        t    h    e         t    h    e    n
     ids     SEP 260 HOLE  260  SEP  260 HOLE  260   n   SEP       260 is "the"
@@ -12,12 +12,12 @@ word is:
                            last slot           |    next token: p + 3
                                                last slot, seen from n as the slot before it
 
-A place in a list may be outdated, since its tokens may have become part of longer ones. It is live exactly
-if ids[p] is still the left token and ids[p + span] the right one: a token never shrinks, so slot p holds
-either the id that it had when the place was noted, or that of a longer token, or HOLE.
+A place in a list may be outdated, since its tokens may have become part of longer ones. It is live if and only if
+ids[p] is still the left token and ids[p + span] is still the right one: a token never shrinks, so slot p holds either
+the id that it had when the place was added, or the id of a longer token, or HOLE.
 
-Words are laid out by descending count, so that the weight of a place is found from a short table of runs
-(first position, count). The places of a list ascend, and the run with them.
+Words are laid out by descending count, so that a short table of runs (first position, count) gives the weight of a
+place. The places of a list ascend, and so do their runs.
 */
 #include "train.h"
 
@@ -37,12 +37,12 @@ static int counted_word_compare(const void *x, const void *y) {
 
 static uint64_t word_length(const pybpe_strings *words, size_t i) { return words->offsets[i + 1] - words->offsets[i]; }
 
-/* A word of one byte has no pair, one that never occurs no weight: neither is laid out. */
+/* A word of one byte has no pair, and a word that never occurs has no weight: neither is laid out. */
 static bool word_matters(const pybpe_strings *words, const uint64_t *counts, size_t i) {
     return counts[i] > 0 && word_length(words, i) > 1;
 }
 
-/* What the words need, checked: slots, and that no sum of counts can overflow. */
+/* Computes the slots that the words need, and checks that no sum of counts can overflow. */
 static int words_measure(const pybpe_strings *words, const uint64_t *counts, uint64_t *slots, size_t *used,
                          pybpe_error *err) {
     uint64_t weight = 0;
@@ -69,7 +69,7 @@ static int words_measure(const pybpe_strings *words, const uint64_t *counts, uin
     return PYBPE_OK;
 }
 
-/* The words that matter, by descending count: counting sort for small counts, which nearly all are. */
+/* The words that matter, by descending count: a counting sort for small counts, since nearly all are small. */
 static int words_sort(const pybpe_strings *words, const uint64_t *counts, counted_word *sorted, size_t used,
                       const pybpe_allocator *mem, pybpe_error *err) {
     uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
@@ -82,7 +82,7 @@ static int words_sort(const pybpe_strings *words, const uint64_t *counts, counte
         }
     }
     uint32_t end = (uint32_t)used;
-    for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words end the list */
+    for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words are at the end of the list */
         end -= starts[count];
         starts[count] = end;
     }
@@ -98,7 +98,8 @@ static int words_sort(const pybpe_strings *words, const uint64_t *counts, counte
     return PYBPE_OK;
 }
 
-/* Lays out one word as the base merges leave it, or as bytes if there are none. *count is that of its tokens. */
+/* Lays out one word as the base merges leave it, or as bytes if there are none. Sets *count to the number of its
+   tokens. */
 static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_t *to, size_t *count,
                         const merge_table *base, merge_scratch *scratch, pybpe_error *err) {
     *count = n;
@@ -119,7 +120,7 @@ static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_
     return code;
 }
 
-/* Room for the runs, one for each count that occurs. */
+/* Makes room for the runs, one for each count that occurs. */
 static int runs_alloc(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
     size_t runs = 1;
     for (size_t i = 0; i < used; i++) {

@@ -1,19 +1,19 @@
 /*
 Characters of UTF-8 text and their classes. Internal.
 
-A class is a set of bits, looked up in two stages so that the 1,114,112 code points fit 39 KB:
+A class is a set of bits, in a two-stage table, so that the 1,114,112 code points fit in 39 KB:
 
     code point   | index: which block | place in the block |
                        20 ... 7              6 ... 0
     pybpe_unicode_index[code point >> 7]  ->  number of a block of 128 classes  ->  class
 
-The tables (unicode_data.h) are what the Python package `regex` says of each code point: the patterns
-must cut text exactly as it does.
+The tables (unicode_data.h) follow the Python package `regex` for each code point: the patterns must split text exactly
+as it does.
 
 Invalid UTF-8 is decoded as one character of class "other" per byte: every byte that is not part of a
 well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing above U+10FFFF).
-A lead byte is never part of another character and a continuation byte belongs to the lead at most three
-bytes before it, so where characters begin can be told from the neighbourhood alone.
+A lead byte is never part of another character, and a continuation byte belongs to a lead byte at most three bytes
+before it, so a few nearby bytes are enough to find where characters begin.
 */
 #ifndef PYBPE_UNICODE_H
 #define PYBPE_UNICODE_H
@@ -33,14 +33,14 @@ enum {
 
 enum { UNICODE_BLOCK_BITS = 7 };
 
-/* Of the internal names only these need a prefix: static functions can hide in one file (amalgamate.py), arrays of a size
-   that is not known here cannot. */
+/* These are the only internal names that need a prefix: functions can become static in a single file (amalgamate.py),
+   but arrays of unknown size cannot. */
 extern const uint8_t pybpe_unicode_index[];
 extern const uint8_t pybpe_unicode_blocks[];
 
 /* One character of a text. */
 typedef struct unicode_char {
-    uint8_t class;  /* the bits above; none of them: other */
+    uint8_t class;  /* the bits above; 0: other */
     uint8_t length; /* in bytes; 0 only at the end of the text */
     bool valid;     /* false for a byte that is not UTF-8 */
 } unicode_char;
@@ -53,11 +53,11 @@ static inline uint8_t unicode_class(uint32_t code_point) {
 
 static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-/* What is no character: a byte that is not UTF-8. */
+/* The code point of a byte that is not UTF-8. */
 #define UNICODE_INVALID UINT32_MAX
 
-/* The code point at p, and its length in bytes; UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >= 0x80;
-   p[0..left) is what there is of the text, and left >= 1. */
+/* The code point at p, and its length in bytes; UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >=
+   0x80; p[0..left) is the rest of the text, and left >= 1. */
 static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uint8_t *length) {
     uint32_t lead = p[0];
     if (left >= 2 && unicode_is_continuation(p[1])) {
@@ -86,7 +86,7 @@ static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uin
     return UNICODE_INVALID;
 }
 
-/* The character at p, of which p[0] >= 0x80, as above. */
+/* The character at p, with p[0] >= 0x80, as above. */
 static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
     uint8_t length;
     uint32_t code_point = unicode_read_multibyte(p, left, &length);

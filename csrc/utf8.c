@@ -1,15 +1,15 @@
 /*
-Finding the first byte of a text that is not valid UTF-8, at the speed of memory: every text that is read is looked at.
+Finding the first byte of a text that is not valid UTF-8, at memory speed, because every input text is checked.
 
 With AVX2, 32 bytes at a time, as in John Keiser and Daniel Lemire, "Validating UTF-8 In Less Than One Instruction Per
-Byte" (2020): which errors two neighboring bytes can be part of is looked up three times, by the high and the low half
-of the first byte and by the high half of the second. An error is there if all three agree on it. What remains is
-whether bytes are continuations exactly where a lead byte two or three places before wants them.
+Byte" (2020): three lookups, by the high and the low half of the first byte and by the high half of the second, give the
+errors that two neighboring bytes can be part of. There is an error if all three agree on it. It remains to check that
+bytes are continuations exactly where a lead byte two or three places before requires them.
 
-    text ...  e4 b8 | 80 41 ...     a block may begin inside a character: the three bytes before it are looked at too
+    text ...  e4 b8 | 80 41 ...     a block may begin inside a character: the three bytes before it are checked too
               before  block
 
-The exact place, the last bytes, and everything on other machines is found character by character.
+The exact position and the last bytes, and everything on other machines, are checked character by character.
 */
 #include "unicode.h"
 
@@ -53,9 +53,9 @@ enum {
     OVERLONG_2 = 32,    /* c0 or c1 */
     TOO_LARGE_80 = 64,  /* f5 and more, then 8x */
     OVERLONG_4 = 64,    /* f0, then 8x: shares a bit with the above, whose low halves differ */
-    CONTINUATIONS = 128 /* two continuations: right if a lead byte two or three places before wants it */
+    CONTINUATIONS = 128 /* two continuations: valid if a lead byte two or three places before requires it */
 };
-#define ANY_LOW (TOO_SHORT | TOO_LONG | CONTINUATIONS) /* errors whatever the low half of the first byte is */
+#define ANY_LOW (TOO_SHORT | TOO_LONG | CONTINUATIONS) /* errors for any low half of the first byte */
 
 /* A table of 16 entries, in both lanes. */
 #define LOOKUP(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
@@ -87,11 +87,11 @@ UTF8_AVX2 static inline __m256i second_high(__m256i half) {
                                half);
 }
 
-/* The bytes with the last `count` bytes of the one before it in front. */
+/* The bytes shifted by `count`, preceded by the last `count` bytes of the previous vector. */
 #define SHIFTED(bytes, before, count)                                                                                  \
     _mm256_alignr_epi8(bytes, _mm256_permute2x128_si256(before, bytes, 0x21), 16 - (count))
 
-/* Bytes that are not 0 where there is an error in `bytes`, or between it and `before`. */
+/* Nonzero where there is an error in `bytes`, or between it and `before`. */
 UTF8_AVX2 static inline __m256i errors_of(__m256i bytes, __m256i before) {
     const __m256i low = _mm256_set1_epi8(0x0F);
     __m256i first = SHIFTED(bytes, before, 1);
@@ -104,8 +104,8 @@ UTF8_AVX2 static inline __m256i errors_of(__m256i bytes, __m256i before) {
     return _mm256_xor_si256(wanted, pairs);
 }
 
-/* A place up to which all whole characters are valid: at the end of the text, but for its last bytes, or at the block
-   that has the first error. */
+/* A position up to which all complete characters are valid: near the end of the text, or at the block with the first
+   error. */
 UTF8_AVX2 static size_t valid_blocks(const uint8_t *text, size_t n) {
     __m256i before = _mm256_setzero_si256();
     size_t at = 0;
@@ -126,7 +126,7 @@ UTF8_AVX2 static size_t valid_blocks(const uint8_t *text, size_t n) {
 #undef ANY_LOW
 #undef UTF8_AVX2
 
-/* Where the character begins that text[at - 1] is part of, or `at` if it ends there. */
+/* The start of the character that text[at - 1] is part of, or `at` if that character ends there. */
 static size_t last_char(const uint8_t *text, size_t at) {
     for (size_t back = 1; back <= 3 && back <= at; back++) {
         uint8_t byte = text[at - back];

@@ -1,10 +1,10 @@
 /*
-Vocabularies: tokens, merges, specials and settings, as a caller gives them (a spec) and gets them back.
+Vocabularies: tokens, merges, specials and settings, which a caller passes and gets back as a spec.
 
     vocab_index.c       finds tokens by their bytes; checks everything but the merges
     vocab_merges.c      checks the merges, and finds what each makes
-    vocab_recover.c     merges from the order of ids, for vocabularies that come without
-    vocab_source.h      how errors name a place in a spec or in a file
+    vocab_recover.c     recovers merges from the order of ids, for vocabularies without merges
+    vocab_source.h      how errors name a position in a spec or in a file
     tokenizer_bin*.c    the file tokenizer.bin
 */
 #include "vocab_make.h"
@@ -44,7 +44,7 @@ int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocat
                        .merges_count = sizes->merges,
                        .specials_count = sizes->specials,
                        .seed = hash_seed_draw()};
-    /* One element more than needed where a part may be empty, since no memory is an allocation failure. */
+    /* One extra element where a part may be empty, since a NULL result means that the allocation failed. */
     v->bytes = mem_alloc(mem, bytes);
     v->offsets = mem_alloc_array(mem, sizes->tokens + 1, sizeof *v->offsets);
     v->records = mem_alloc_array(mem, sizes->tokens + 1, sizeof *v->records);

@@ -7,7 +7,7 @@ The inside of a vocabulary, for decode.c and encode.c. Internal.
 #include "base.h"
 #include "wordkey.h"
 
-/* Behind the last token lie this many readable zeros, so that a token can be copied in one piece of 16. */
+/* This many readable zeros follow the last token, so that a token can be copied as 16 bytes at once. */
 enum { VOCAB_PADDING = 16 };
 
 /* bytes -> id, open addressing. A slot holds id + 1; 0 is empty. At most half of the slots are taken. */
@@ -16,7 +16,7 @@ typedef struct token_index {
     size_t mask; /* slots - 1 */
 } token_index;
 
-/* A token as decoding copies it: in one piece of 16 bytes, of which `length` count. */
+/* A token as decoding copies it: 16 bytes at once, of which `length` are used. */
 enum { RECORD_MAX = 15, RECORD_NONE = 128 };
 typedef struct token_record {
     uint8_t bytes[RECORD_MAX];
@@ -27,7 +27,7 @@ struct pybpe_vocab {
     pybpe_allocator mem;
     uint8_t *bytes;        /* all tokens end to end, then VOCAB_PADDING zeros */
     uint64_t *offsets;     /* count + 1: token id is bytes[offsets[id]..offsets[id + 1]) */
-    token_record *records; /* count + 1: the last stands for all ids that there are not */
+    token_record *records; /* count + 1: the last one represents all ids outside the vocabulary */
     size_t count;
     uint32_t *merges; /* (left, right) in rank order */
     uint32_t *merged; /* the id that merge i makes */
@@ -45,7 +45,7 @@ struct pybpe_vocab {
     uint32_t byte_ids[256]; /* the ordinary token of each single byte, or PYBPE_NO_ID */
 };
 
-/* Whether a byte has no token of its own, and which one is the first. */
+/* Whether some byte has no token, and which byte is the first. */
 bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte);
 
 static inline const uint8_t *vocab_token(const pybpe_vocab *v, size_t id) { return v->bytes + v->offsets[id]; }

@@ -1,13 +1,13 @@
 /*
-The indexes of a vocabulary, bytes -> id, one of the ordinary tokens and one of the specials; and the checks of
-tokens, specials and settings that come with filling them.
+The two indexes of a vocabulary, bytes -> id: one for the ordinary tokens and one for the specials; and the checks of
+tokens, specials and settings that are made while filling them.
 */
 #include "vocab_make.h"
 
-/* The end of what may be read of the tokens. */
+/* The end of the readable bytes of the tokens. */
 static const uint8_t *vocab_end(const pybpe_vocab *v) { return v->bytes + v->offsets[v->count] + VOCAB_PADDING; }
 
-/* `end` is that of the readable bytes. */
+/* `end` is the end of the readable bytes. */
 static uint64_t token_hash(const pybpe_vocab *v, const uint8_t *bytes, size_t n, const uint8_t *end) {
     return n <= WORD_INLINE_MAX ? word_key_hash(word_key_load(bytes, n, end), v->seed)
                                 : word_hash_long(bytes, n, v->seed);
@@ -71,7 +71,7 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
     return PYBPE_OK;
 }
 
-/* Needs nothing but the specials, which ascend: so it asks them by halving. */
+/* Needs only the specials, which ascend: finds the id by binary search. */
 bool token_is_ordinary(const pybpe_vocab *v, uint32_t id) {
     size_t low = 0;
     size_t high = v->specials_count;
@@ -152,12 +152,12 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     return code;
 }
 
-/* Lays the short tokens out for decoding. */
+/* Lays out the short tokens for decoding. */
 static void fill_records(pybpe_vocab *v) {
     for (size_t id = 0; id < v->count; id++) {
         size_t n = vocab_token_length(v, id);
         token_record *r = &v->records[id];
-        memcpy(r, vocab_token(v, id), sizeof *r); /* the padding allows it for the last token too */
+        memcpy(r, vocab_token(v, id), sizeof *r); /* the padding makes this safe for the last token too */
         r->length = (uint8_t)(n > 0 && n <= RECORD_MAX ? n : RECORD_NONE);
     }
     v->records[v->count] = (token_record){.length = RECORD_NONE};

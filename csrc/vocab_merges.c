@@ -1,5 +1,5 @@
 /*
-What each merge of a vocabulary makes: the ordinary token whose bytes are those of its two parts, joined.
+The result of each merge of a vocabulary: the ordinary token whose bytes are the concatenation of its two parts.
 */
 #include "vocab_make.h"
 
@@ -10,8 +10,8 @@ static bool token_is_concatenation(const pybpe_vocab *v, size_t id, uint32_t lef
            memcmp(vocab_token(v, id) + n, vocab_token(v, right), m) == 0;
 }
 
-/* The ordinary token left + right, or PYBPE_NO_ID. `guess` is tried first: merges mostly make tokens in
-   the order of their ids, and then no hashing is needed. `room` holds the longest token. */
+/* The ordinary token left + right, or PYBPE_NO_ID. Tries `guess` first: most merges make tokens in the order of their
+   ids, and then no hashing is needed. `room` has space for the longest token. */
 static uint32_t find_concatenation(const pybpe_vocab *v, uint32_t left, uint32_t right, uint32_t guess, uint8_t *room,
                                    size_t longest) {
     if (guess < v->count && token_is_concatenation(v, guess, left, right) && token_is_ordinary(v, guess)) {

@@ -1,14 +1,15 @@
 /*
-Merges from the order of ids, for vocabularies that come as ranks alone: tiktoken's files, and tokenizer.bin as llm.c
-writes it.
+Recovering merges from the order of ids, for vocabularies that consist only of ranks: tiktoken's files, and
+tokenizer.bin as llm.c writes it.
 
-Ids ascend with the ranks of merges. So the two tokens that a token was merged from are what the merges of
-all lower ids leave of its bytes. If they leave more than two, the token can't be reached, and has no merge.
+Ids ascend with the ranks of merges. So if the merges of all lower ids are applied to the bytes of a token, the result
+is the two tokens that it was merged from. If more than two tokens are left, the token can't be reached and has no
+merge.
 */
 #include "merge.h"
 #include "vocab_make.h"
 
-/* Merges one token with the merges of all lower ones. *parts is their number, and ids their ids. */
+/* Applies the merges of all lower tokens to one token. *parts is the number of tokens left, and ids has their ids. */
 static int token_parts(const merge_table *table, merge_scratch *scratch, const uint8_t *bytes, size_t n,
                        const uint32_t **ids, size_t *parts, uint32_t *small, const pybpe_allocator *mem,
                        pybpe_error *err) {
@@ -53,7 +54,7 @@ static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch 
     return PYBPE_OK;
 }
 
-/* The merges of an indexed vocabulary, from the order of its ids. */
+/* Recovers the merges of an indexed vocabulary from the order of its ids. */
 int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err) {
     merge_table table;
     int code = merge_table_new(&table, v->count, v->count, v->byte_ids, &v->mem, err);

@@ -1,6 +1,6 @@
 /*
-Where a vocabulary comes from, which decides the code and the offsets of errors: in a spec an offset is an id or an
-index, in a file it is a place in the file. Internal.
+The source of a vocabulary, which determines the code and the offsets of errors: in a spec an offset is an id or an
+index, in a file it is a position in the file. Internal.
 */
 #ifndef PYBPE_VOCAB_SOURCE_H
 #define PYBPE_VOCAB_SOURCE_H
@@ -16,7 +16,7 @@ typedef struct vocab_source {
 static inline int source_code(const vocab_source *from) { return from->is_file ? PYBPE_ERR_FORMAT : PYBPE_ERR_VALUE; }
 
 static inline uint64_t source_token(const vocab_source *from, const pybpe_vocab *v, size_t id) {
-    /* Every token before it has a length byte of its own. */
+    /* Every token before it also has a length byte. */
     return from->is_file ? FILE_HEADER + v->offsets[id] + id : id;
 }
 

@@ -1,8 +1,8 @@
 /*
 Words of up to 15 bytes as 128-bit keys, and hashes of words of any length. Internal.
 
-Most words of natural text are short. Held inline with its length, such a word is compared in two
-instructions, with no pointer to follow:
+Most words of natural text are short. Stored inline with its length, such a word is compared in two instructions,
+without following a pointer:
 
     byte   0 1 2 ... len-1 | len ... 14 |  15
            the word        | zeros      | len
@@ -29,8 +29,8 @@ static inline word_key word_key_careful(const uint8_t *w, size_t len) {
     return (word_key){load_u64(bytes), load_u64(bytes + 8)};
 }
 
-/* The key of w[0..len), 1 <= len <= 15, where w[0..16) may be read. Which bytes belong to the word is read
-   from a window of a small table: fewer instructions than shifts, which must treat len <= 8 apart. */
+/* The key of w[0..len), 1 <= len <= 15, where w[0..16) may be read. A window of a small table gives the mask of the
+   word's bytes: that takes fewer instructions than shifts, which must treat len <= 8 separately. */
 static inline word_key word_key_fast(const uint8_t *w, size_t len) {
     static const _Alignas(32) uint8_t window[] = "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
                                                  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -46,8 +46,8 @@ static inline word_key word_key_load(const uint8_t *w, size_t len, const uint8_t
 
 static inline bool word_key_equal(word_key a, word_key b) { return ((a.lo ^ b.lo) | (a.hi ^ b.hi)) == 0; }
 
-/* The upper half of a 64 x 64 bit product from products of halves, for machines of 32 bits. No sum passes 2^64. */
-/* LCOV_EXCL_START: where there is __int128, only test_count.c takes it, and tests are not counted */
+/* The upper half of a 64 x 64 bit product from products of halves, for 32-bit machines. No sum exceeds 2^64. */
+/* LCOV_EXCL_START: on machines with __int128 only test_count.c uses this, and tests do not count */
 __attribute__((unused)) static inline uint64_t product_high(uint64_t a, uint64_t b) {
     uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
     uint64_t cross = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
@@ -55,7 +55,7 @@ __attribute__((unused)) static inline uint64_t product_high(uint64_t a, uint64_t
     return (a >> 32) * (b >> 32) + (cross >> 32) + (other >> 32);
 } /* LCOV_EXCL_STOP */
 
-/* Folds a 64 x 64 bit product: every input bit reaches every output bit. */
+/* Folds a 64 x 64 bit product: every input bit affects every output bit. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
 #if defined(__SIZEOF_INT128__)
     __extension__ typedef unsigned __int128 uint128;
@@ -66,7 +66,7 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* Two secret numbers, drawn for each table by hash_seed_draw (base.c): without them, a text could be made
+/* Two secret numbers, drawn for each table by hash_seed_draw (base.c): without them, someone could construct a text
    whose words all fall into one slot, which would take quadratic time. */
 static inline uint64_t word_key_hash(word_key k, hash_seed seed) { return hash_mix(k.lo ^ seed.a, k.hi ^ seed.b); }
 
