@@ -14,7 +14,7 @@ follows a mark of a higher class. Nearly all text is normalized, so that is chec
     compose      U+1EB9  U+0301                     each mark with the character before them all, unless a kept mark
                                                     of its class is between
 
-Hangul is composed by arithmetic and never decomposed. It would matter only for a syllable followed by a final
+Hangul is composed by arithmetic and never decomposed. Decomposing would matter only for a syllable followed by a final
 consonant, and that composes with the same result as after decomposing.
 
 A few marks are sorted by insertion, more by counting, so that a run of any length costs O(1) per mark. Memory grows
