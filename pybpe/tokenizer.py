@@ -230,7 +230,9 @@ class Tokenizer(metaclass=Answering):
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
-        tokenizer_config.json with the chat template, special_tokens_map.json.
+        tokenizer_config.json with the chat template, special_tokens_map.json. Removes what an earlier tokenizer left
+        in the folder and transformers would still read: chat_template.jinja, additional_chat_templates/*.jinja,
+        added_tokens.json.
 
         Args:
             tokens: special tokens by role, such as unk_token="<unk>". eos_token is the end of text unless given;

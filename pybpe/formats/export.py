@@ -42,6 +42,7 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
         refuse_template(model, "vocab.json and merges.txt")
         refuse_aliases(model, "vocab.json and merges.txt")
         folder = make_folder(path)
+        pretrained.refuse_hiding(model, folder)
         vocab_merges.write(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
     elif format == "tiktoken":
         refuse_template(model, "a .tiktoken file")

@@ -6,19 +6,21 @@ folder as a PreTrainedTokenizerFast, which takes everything else from tokenizer.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from .. import _binding
 from ..arguments import instance, is_unicode
-from ..errors import ArgumentError, FileMissingError, FormatError
-from ..folders import make_folder
+from ..errors import ArgumentError, Error, FileMissingError, FormatError, UnsupportedError
+from ..folders import make_folder, remove_file, remove_others
 from ..model import Model
 from ..pattern import Pattern
 from ..pretokenize import open_input
+from ..warning import warn
 from . import patterns, tokenizer_json, vocab_merges
 from .chat_templates import default_template
 
@@ -26,8 +28,15 @@ TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 SPECIALS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
+MORE_TEMPLATES = "additional_chat_templates"
+ADDED_TOKENS = "added_tokens.json"
 
-_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+# Classes of transformers that take tokenizer.json as it is, without "Fast" at the end. Version 5 builds others by their
+# own rules.
+_PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "GPT2Tokenizer", "LlamaTokenizer", "CodeGenTokenizer",
+                  "BloomTokenizer")  # fmt: skip
+# Those of which the rules are known: the pattern and the normalizer.
+_RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC")}
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 
@@ -67,6 +76,8 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     named = {**roles(model), **tokens}
     for role, token in named.items():
         instance(role, token, str, "one special token")
+        if not role.endswith("_token"):
+            raise ArgumentError(f"{role!r:.80} is not a role of a token: the names of roles end in _token")
         if token not in model.specials:
             raise ArgumentError(f"{role}={token!r} is no special token of this tokenizer")
     others = [text for text in model.specials if text not in named.values() and text not in model.visible]
@@ -85,6 +96,9 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
     _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(special_map))
     _binding.write_file(os.path.join(name, CONFIG), _json(config))
+    for other in (CHAT_TEMPLATE, ADDED_TOKENS):
+        remove_file(os.path.join(name, other))
+    remove_others(os.path.join(glob.escape(name), MORE_TEMPLATES, "*.jinja"), ())
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
@@ -97,29 +111,91 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
     Raises:
         FileError, FormatError: see tokenizer_json.loads; also if the configuration contradicts tokenizer.json.
     """
+    config, roles_map = _configurations(folder)
     path = os.path.join(folder, TOKENIZER)
-    if not os.path.exists(path):
-        pair = os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt")
-        if not all(map(os.path.exists, pair)):
-            raise FileMissingError(f"{folder}: has neither {TOKENIZER} nor vocab.json and merges.txt")
-        return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"))
-    config_path = os.path.join(folder, CONFIG)
-    model = tokenizer_json.loads(_read(path), path, pattern, of_transformers=os.path.exists(config_path))
-    config = _read_config(config_path) if os.path.exists(config_path) else {}
-    _check_config(config, model, config_path)
+    if os.path.exists(path):
+        of_transformers = os.path.exists(os.path.join(folder, CONFIG))
+        model = tokenizer_json.loads(_read(path), path, pattern, of_transformers=of_transformers)
+        if pattern is None:
+            _warn_of_class(config.get("tokenizer_class"), model, folder)
+    else:
+        model = _read_two_files(folder, config.get("tokenizer_class"), pattern)
+    _check_config(config, model, os.path.join(folder, CONFIG))
+    _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
+    _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model)
     template = config.get("chat_template")
     chat_path = os.path.join(folder, CHAT_TEMPLATE)
     if os.path.exists(chat_path):  # newer versions of transformers keep it beside the configuration
         template = _read(chat_path).decode("utf-8", "replace")
-    if isinstance(template, str) and not is_unicode(template):
-        raise FormatError(f"{config_path}: chat_template holds a lone surrogate: not valid Unicode")
-    return with_roles(model, token_text(config.get("eos_token")), template)
+    if isinstance(template := _default_of(template), str) and not is_unicode(template):
+        raise FormatError(f"{os.path.join(folder, CONFIG)}: chat_template holds a lone surrogate: not valid Unicode")
+    return with_roles(model, token_text({**config, **roles_map}.get("eos_token")), template)
+
+
+def refuse_hiding(model: Model, folder: str) -> None:
+    """UnsupportedError if a folder holds the tokenizer.json of another tokenizer: readers of the folder take that, and
+    not the vocab.json and merges.txt beside it."""
+    path = os.path.join(folder, TOKENIZER)
+    if not os.path.exists(path):
+        return
+    try:
+        is_same = tokenizer_json.loads(_read(path), path).fingerprint() == model.fingerprint()
+    except Error:
+        is_same = False
+    if not is_same:
+        raise UnsupportedError(
+            f"{path} is another tokenizer's, and programs that read the folder take it instead of vocab.json and"
+            " merges.txt: remove it, or choose another folder"
+        )
+
+
+def _configurations(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """tokenizer_config.json, and special_tokens_map.json if transformers reads it, which then decides."""
+    paths = [os.path.join(folder, file) for file in (CONFIG, SPECIALS_MAP)]
+    config, roles_map = (_read_object(path) if os.path.exists(path) else {} for path in paths)
+    return config, {} if "added_tokens_decoder" in config else roles_map
+
+
+def _read_two_files(folder: str, kind: Any, pattern: Pattern | None) -> Model:
+    pair = os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt")
+    if not all(map(os.path.exists, pair)):
+        raise FileMissingError(f"{folder}: has neither {TOKENIZER} nor vocab.json and merges.txt")
+    if pattern is None and isinstance(kind, str) and _class_name(kind) not in _PLAIN_CLASSES:
+        raise FormatError(
+            f"{folder}: vocab.json and merges.txt do not say how text is cut; transformers knows it from the class"
+            f" {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
+        )
+    return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"))
+
+
+def _class_name(kind: str) -> str:
+    return kind.removesuffix("Fast")
+
+
+def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
+    """Warns of a class with rules of its own, unless they are those of tokenizer.json."""
+    if not isinstance(kind, str) or _class_name(kind) in _PLAIN_CLASSES:
+        return
+    if _RULES.get(_class_name(kind)) != (model.pattern.name, model.normalizer):
+        warn(
+            f"{folder}: the tokenizer_class is {kind!r:.80}: some versions of transformers follow the rules of that"
+            " class instead of tokenizer.json, which pybpe follows; for their ids, load the folder with AutoTokenizer"
+            " and use from_hf"
+        )
+
+
+def _default_of(template: Any) -> Any:
+    """The chat template that transformers takes, of one or several with names."""
+    if isinstance(template, list):
+        template = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+    return template.get("default") if isinstance(template, dict) else template
 
 
 def with_roles(model: Model, eos: str | None, template: Any) -> Model:
     """The model with the end of text and the chat template of a transformers tokenizer, where it has them."""
     if eos is not None and eos in model.specials and eos != model.eot:
         model = replace(model, eos=eos)
+    template = _default_of(template)
     if isinstance(template, str) and template != chat_template(model):
         model = replace(model, chat_template=template)
     return model
@@ -136,7 +212,7 @@ def _read(path: str) -> bytes:
         return stream.read()
 
 
-def _read_config(path: str) -> dict[str, Any]:
+def _read_object(path: str) -> dict[str, Any]:
     try:
         config = json.loads(_read(path))
     except (ValueError, RecursionError) as error:
@@ -167,10 +243,20 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
             raise FormatError(f"{path}: adds the special token {text!r:.80}: put it into added_tokens of {TOKENIZER}")
 
 
-def _named_tokens(config: Mapping[str, Any]) -> list[str]:
+def _check_added_tokens(path: str, model: Model) -> None:
+    """FormatError if added_tokens.json, which older versions of transformers wrote and newer ones read, adds tokens."""
+    for text, i in _read_object(path).items() if os.path.exists(path) else ():
+        if text not in model.specials or model.specials[text] != i:
+            raise FormatError(
+                f"{path}: adds the token {text!r:.80} with id {i!r:.20}, which {TOKENIZER} does not have so: put it"
+                f" into added_tokens of {TOKENIZER}"
+            )
+
+
+def _named_tokens(config: Mapping[str, Any]) -> Iterator[str]:
     """The tokens that a configuration gives a role, or calls special. transformers adds those that there are not."""
-    found: list[Any] = [config.get(f"{role}_token") for role in _ROLES]
-    for key in ("additional_special_tokens", "extra_special_tokens"):
+    found: list[Any] = [value for key, value in config.items() if key.endswith("_token")]
+    for key in ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"):
         more = config.get(key)
         found += more.values() if isinstance(more, dict) else more if isinstance(more, list) else []
-    return [text for text in map(token_text, found) if text is not None]
+    return (text for text in map(token_text, found) if text is not None)

@@ -142,3 +142,25 @@ def test_a_chat_template_of_ones_own(tmp_path: Path) -> None:
     theirs = load(tok, tmp_path)
     assert theirs.apply_chat_template(CHAT, tokenize=False) == "Be brief."
     assert pybpe.Tokenizer.from_hf(theirs).chat_template == tok.chat_template
+
+
+def test_a_folder_that_was_used_before(tmp_path: Path) -> None:
+    """What an earlier tokenizer left in the folder does not decide how transformers reads the new one."""
+    theirs = load(train(["<|endoftext|>"]), tmp_path)
+    theirs.chat_template = {"default": "old", "rag": "older"}
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "added_tokens.json").write_text('{"<old>": 400}')
+    theirs = load(train(["<|endoftext|>"]).with_chat_template("new"), tmp_path)
+    assert theirs.chat_template == "new" and "<old>" not in theirs.get_vocab()
+
+
+@pytest.mark.parametrize(("kind", "pattern"), [("Qwen2Tokenizer", "qwen2"), ("GPTNeoXTokenizer", "gpt2")])
+def test_classes_with_the_rules_of_the_file(tmp_path: Path, kind: str, pattern: str) -> None:
+    train(["<|endoftext|>"], pattern=pattern, normalizer="NFC").save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tokenizer_class": kind}))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = pybpe.Tokenizer.from_file(tmp_path)
+    assert [theirs.encode(text) for text in [*TEXTS, "e\u0301"]] == ours.encode_batch([*TEXTS, "e\u0301"])

@@ -1,0 +1,139 @@
+"""Folders of transformers with other files that decide ids or the chat template: read as there, or refused."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pybpe
+from pybpe.warning import PybpeWarning
+
+END = "<|endoftext|>"
+
+
+def train(**options: Any) -> pybpe.Tokenizer:
+    return pybpe.train(iter(["low lower newest widest 12345 " * 20]), vocab_size=300, special_tokens=[END], **options)
+
+
+def change(folder: Path, **config: Any) -> None:
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    train().save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_saving_replaces_what_an_earlier_tokenizer_left(folder: Path) -> None:
+    (folder / "additional_chat_templates").mkdir()
+    others = ["chat_template.jinja", "additional_chat_templates/rag.jinja", "added_tokens.json", "notes.jinja"]
+    for name in others:
+        (folder / name).write_text('{"<old>": 1000}')
+    train().with_chat_template("{{ messages }}").save_pretrained(folder)
+    assert [(folder / name).exists() for name in others] == [False, False, False, True]
+    assert pybpe.Tokenizer.from_file(folder).chat_template == "{{ messages }}"
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.json"])
+@pytest.mark.parametrize("number", [300, 301, "300", None])
+def test_added_tokens_json(folder: Path, name: str, number: object) -> None:
+    if name == "vocab.json":
+        (folder / "tokenizer.json").unlink()
+        train().export(folder, "files")
+    (folder / "added_tokens.json").write_text(json.dumps({END: 0, "<new>": number}))
+    with pytest.raises(pybpe.FormatError, match=r"added_tokens\.json: adds the token '<new>'"):
+        pybpe.Tokenizer.from_file(folder)
+    (folder / "added_tokens.json").write_text(json.dumps({END: 0}))
+    assert pybpe.Tokenizer.from_file(folder).encode("low" + END) == train().encode("low" + END)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_specific_special_tokens": {"image": "low"}},
+        {"image_token": "low"},
+        {"image_token": {"content": "low", "special": True}},
+    ],
+)
+def test_tokens_of_a_model(folder: Path, config: dict[str, object]) -> None:
+    change(folder, **config)
+    with pytest.raises(pybpe.FormatError, match="adds the special token 'low'"):
+        pybpe.Tokenizer.from_file(folder)
+
+
+def test_special_tokens_map(folder: Path) -> None:
+    path = folder / "special_tokens_map.json"
+    path.write_text('{"pad_token": {"content": "low", "lstrip": false}}')
+    with pytest.raises(pybpe.FormatError, match="adds the special token 'low'"):
+        pybpe.Tokenizer.from_file(folder)
+    change(folder, added_tokens_decoder={"0": {"content": END}})  # then transformers does not read the map
+    assert pybpe.Tokenizer.from_file(folder).n_vocab == train().n_vocab
+    path.write_text("[]")
+    with pytest.raises(pybpe.FormatError, match="expected one JSON object"):
+        pybpe.Tokenizer.from_file(folder)
+
+
+@pytest.mark.parametrize("kind", ["Qwen2Tokenizer", "Qwen2TokenizerFast", "RobertaTokenizerFast", "MyTokenizer"])
+def test_classes_with_rules_of_their_own(folder: Path, kind: str) -> None:
+    change(folder, tokenizer_class=kind)
+    with pytest.warns(PybpeWarning, match=f"tokenizer_class is '{kind}'"):
+        assert pybpe.Tokenizer.from_file(folder).encode("lower") == train().encode("lower")
+    (folder / "tokenizer.json").unlink()
+    train().export(folder, "files")
+    with pytest.raises(pybpe.FormatError, match=f"the class '{kind}'"):
+        pybpe.Tokenizer.from_file(folder)
+    assert pybpe.Tokenizer.from_file(folder, pattern="qwen2").pattern.name == "qwen2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("GPT2TokenizerFast", {"pattern": "cl100k"}),
+        ("PreTrainedTokenizerFast", {}),
+        ("Qwen2TokenizerFast", {"pattern": "qwen2", "normalizer": "NFC"}),
+        ("GPTNeoXTokenizerFast", {"normalizer": "NFC"}),
+        (None, {}),
+    ],
+)
+def test_classes_whose_rules_are_those_of_the_file(tmp_path: Path, kind: str | None, options: dict[str, Any]) -> None:
+    train(**options).save_pretrained(tmp_path)
+    change(tmp_path, tokenizer_class=kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pybpe.Tokenizer.from_file(tmp_path).encode("lower") == train(**options).encode("lower")
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ([{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}], "D"),
+        ({"default": "D", "tool_use": "T"}, "D"),
+        ([{"name": "tool_use", "template": "T"}], None),
+        ([1, None, {"name": "default"}], None),
+    ],
+)
+def test_chat_templates_with_names(folder: Path, template: object, expected: str | None) -> None:
+    change(folder, chat_template=template)
+    assert pybpe.Tokenizer.from_file(folder).chat_template == expected
+
+
+def test_roles_end_in_token(tmp_path: Path) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="'eostoken' is not a role"):
+        train().save_pretrained(tmp_path, eostoken=END)
+    train().save_pretrained(tmp_path, image_token=END)
+
+
+def test_two_files_are_not_hidden_by_another_tokenizer(folder: Path) -> None:
+    train().export(folder, "files")  # the same tokenizer, as in GPT-2's own folder
+    other = pybpe.train(iter(["something else " * 20]), vocab_size=270, special_tokens=[END])
+    before = (folder / "vocab.json").read_bytes()
+    with pytest.raises(pybpe.UnsupportedError, match=r"tokenizer\.json is another tokenizer's"):
+        other.export(folder, "files")
+    assert (folder / "vocab.json").read_bytes() == before
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(pybpe.UnsupportedError, match=r"tokenizer\.json is another tokenizer's"):
+        train().export(folder, "files")
