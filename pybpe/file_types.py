@@ -141,7 +141,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
     if is_json_name(path):
         return _json_kind(head)
-    return _binary_kind(head, without_ending(path).lower()) if _is_binary(head) else None
+    return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
 
 
 def is_json_name(path: str) -> bool:
@@ -168,8 +168,8 @@ def _binary_kind(head: bytes, name: str) -> NoText | None:
     return by_mark or next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
 
 
-def _is_binary(head: bytes) -> bool:
-    """Whether the first bytes are no text in UTF-8: control characters, or bytes that do not decode."""
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file are no text in UTF-8: control characters, or bytes that do not decode."""
     if _CONTROL.search(head):
         return True
     try:
