@@ -6,6 +6,7 @@
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
 # make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
+# make cross      the C tests on AArch64, s390x and ARMv7 under qemu, and with musl, as far as installed (tests/cross.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
@@ -293,6 +294,7 @@ build/benchmarks/%: benchmarks/%.c build/libpybpe.a
 	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 include tests/proofs.mk
+include tests/cross.mk
 
 clean:
 	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -92,10 +92,15 @@ int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *e
                          (unsigned long long)strings->offsets[0]);
     }
     for (size_t i = 0; i < strings->count; i++) {
-        if (strings->offsets[i + 1] < strings->offsets[i] || strings->offsets[i + 1] > SIZE_MAX) {
+        if (strings->offsets[i + 1] < strings->offsets[i]) {
             return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of %s descend after index %zu; expected none to",
                              what, i);
         }
+    }
+    if (strings->offsets[strings->count] > SIZE_MAX) { /* where size_t has 32 bits */
+        return error_set(err, PYBPE_ERR_LIMIT, strings->count - 1,
+                         "%s have %llu bytes; this machine has addresses for %zu", what,
+                         (unsigned long long)strings->offsets[strings->count], SIZE_MAX);
     }
     if (strings->bytes == NULL && strings->offsets[strings->count] > 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the bytes of %s are NULL, but the offsets say there are some", what);

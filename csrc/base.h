@@ -8,6 +8,10 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
 #endif
+/* Where `long` has 32 bits, offsets in files have 64 all the same. */
+#if !defined(_FILE_OFFSET_BITS)
+#define _FILE_OFFSET_BITS 64
+#endif
 
 #include "pybpe.h"
 

@@ -57,12 +57,13 @@ static pybpe_trainer *train(const uint8_t *text, size_t n, uint32_t vocab_size) 
     must(pybpe_counter_new(&counter, pretok, NULL, NULL, &error));
     must(pybpe_counter_add(counter, text, n, &error));
     pybpe_counter_stats stats = pybpe_counter_get_stats(counter);
-    uint8_t *bytes = must_allocate(stats.bytes);
-    uint64_t *offsets = must_allocate((stats.words + 1) * sizeof *offsets);
-    uint64_t *counts = must_allocate(stats.words * sizeof *counts);
+    size_t words_count = (size_t)stats.words;
+    uint8_t *bytes = must_allocate((size_t)stats.bytes);
+    uint64_t *offsets = must_allocate((words_count + 1) * sizeof *offsets);
+    uint64_t *counts = must_allocate(words_count * sizeof *counts);
     pybpe_counter_export(counter, bytes, offsets, counts);
 
-    pybpe_strings words = {bytes, offsets, stats.words};
+    pybpe_strings words = {bytes, offsets, words_count};
     pybpe_train_config config = {.vocab_size = vocab_size, .max_token_length = 255};
     pybpe_trainer *trainer;
     int done = 0;

@@ -8,6 +8,7 @@ Sizes beyond what the library holds: said by offsets, never allocated, and refus
 #include <string.h>
 
 static const uint64_t HUGE_SIZE = UINT64_C(1) << 33;
+static const int WIDE = sizeof(size_t) > 4; /* else the first limit that a size meets may be another one */
 
 static pybpe_error err;
 
@@ -26,11 +27,11 @@ static void test_vocab_sizes(void) {
     small_start(&v);
     small_add_merge(&v, 'a', 'b');
     pybpe_vocab_spec spec = small_spec(&v);
-    spec.merges_count = HUGE_SIZE;
-    expect_vocab(&spec, PYBPE_ERR_LIMIT);
+    spec.merges_count = SIZE_MAX / 4;
+    expect_vocab(&spec, WIDE ? PYBPE_ERR_LIMIT : PYBPE_ERR_MEMORY);
     spec = small_spec(&v);
     v.offsets[v.count] = UINT64_MAX - 1;
-    expect_vocab(&spec, PYBPE_ERR_MEMORY);
+    expect_vocab(&spec, WIDE ? PYBPE_ERR_MEMORY : PYBPE_ERR_LIMIT);
     v.offsets[0] = 1;
     expect_vocab(&spec, PYBPE_ERR_VALUE);
 }

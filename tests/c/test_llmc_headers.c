@@ -224,7 +224,7 @@ static void test_beyond_2_gib(void) {
     scratch_write("large.bin", header, sizeof header);
     CHECK_EQ(truncate("large.bin", SCRATCH_HEADER + 2 * (off_t)count), 0);
     FILE *f = fopen("large.bin", "r+b");
-    CHECK(f != NULL && fseek(f, SCRATCH_HEADER + 2 * ((long)count - 2), SEEK_SET) == 0 && fputc(77, f) == 77);
+    CHECK(f != NULL && fseeko(f, SCRATCH_HEADER + 2 * ((off_t)count - 2), SEEK_SET) == 0 && fputc(77, f) == 77);
     fclose(f);
     dataloader_init(&loader, "large.bin", 1, 1, 0, 1, 0);
     dataloader_resume(&loader, 0, count - 2);
@@ -248,8 +248,9 @@ static void init_too_few(void) {
     dataloader_init(&loader, "s?.bin", 2, 3, 0, 1, 0);
 }
 static void init_overflow(void) {
+    const size_t half = 4 * sizeof(size_t); /* of the bits: B * T wraps around to 0 */
     DataLoader loader;
-    dataloader_init(&loader, "s?.bin", (size_t)1 << 33, (size_t)1 << 31, 0, 1, 0);
+    dataloader_init(&loader, "s?.bin", (size_t)1 << (half + 1), (size_t)1 << (half - 1), 0, 1, 0);
 }
 static void init_bad_rank(void) {
     DataLoader loader;

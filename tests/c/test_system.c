@@ -1,9 +1,9 @@
 /*
 System calls that fail, without root and without a special disk: this program has its own open, fsync and the rest,
 which the library is linked with. (tests/faults does the same to the Python package, with every call in turn.) For
-Linux, whose system calls it makes itself.
+Linux with 64 bits, whose system calls it makes itself.
 */
-#if defined(__linux__)
+#if defined(__linux__) && defined(__LP64__)
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

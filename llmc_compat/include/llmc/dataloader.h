@@ -320,10 +320,19 @@ static inline void evalloader_read_(EvalLoader *loader, void *to, size_t bytes) 
     }
 }
 
+/* Little-endian, whatever the machine is. */
+static inline void evalloader_read_u16_(EvalLoader *loader, uint16_t *to, size_t count) {
+    evalloader_read_(loader, to, count * sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes = (const uint8_t *)(to + i);
+        to[i] = (uint16_t)(bytes[0] | bytes[1] << 8);
+    }
+}
+
 /* Reads the first fields of the current example, and returns how many bytes follow them. */
 static inline size_t evalloader_begin_example_(EvalLoader *loader) {
     uint16_t fields[3];
-    evalloader_read_(loader, fields, sizeof fields);
+    evalloader_read_u16_(loader, fields, 3);
     if (fields[0] != 65535) {
         evalloader_fail_(loader, "does not start with 65535");
     }
@@ -364,8 +373,12 @@ static inline void evalloader_reset(EvalLoader *loader) {
 }
 
 static inline void evalloader_check_header_(EvalLoader *loader) {
-    int32_t header[HEADER_SIZE];
-    evalloader_read_(loader, header, sizeof header);
+    uint16_t halves[2 * HEADER_SIZE];
+    int32_t header[4];
+    evalloader_read_u16_(loader, halves, 2 * HEADER_SIZE);
+    for (size_t i = 0; i < 4; i++) {
+        header[i] = (int32_t)(halves[2 * i] | (uint32_t)halves[2 * i + 1] << 16);
+    }
     if (header[0] != 20240522) {
         llmc_fail(loader->filename_, "not an eval file: the magic is not 20240522");
     }
@@ -423,7 +436,7 @@ static inline void evalloader_next_example_(EvalLoader *loader, int example_batc
     size_t n = bytes / sizeof(uint16_t);
     size_t at = 2;
     size_t context_length;
-    evalloader_read_(loader, loader->buffer, bytes);
+    evalloader_read_u16_(loader, loader->buffer, n);
     if (n < 2 || loader->buffer[0] >= ASSUMED_NUM_COMPLETIONS || loader->buffer[1] != ASSUMED_NUM_COMPLETIONS) {
         evalloader_fail_(loader, "has not a label from 0 to 3 and 4 completions");
     }

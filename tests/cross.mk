@@ -1,0 +1,49 @@
+# make cross      the C tests, the recorded vectors and the files of a whole run on other machines, and with another C library
+#
+# make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
+# make cross-musl                                    this machine, with musl
+#
+# A target whose compiler or emulator is not installed is skipped, and says which Debian packages bring them.
+
+CROSS := aarch64 s390x armv7 musl
+.PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
+cross: $(CROSS:%=cross-%)
+
+build/cross/corpus.txt: README.md $(wildcard docs/*.md)
+	@mkdir -p $(@D)
+	cat $^ > $@
+
+# $(1) name, $(2) compiler, $(3) its flags, $(4) how a program is run, $(5) the packages that bring compiler and emulator.
+# The files of build/tests/pipeline are this machine's own.
+define CROSS_TARGET
+build/cross/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/cross/$(1)/obj/%.o)
+
+build/cross/$(1)/obj/%.o: csrc/%.c $$(HEADERS)
+	@mkdir -p $$(@D)
+	$$(COMPILE:$$(CC)%=$(2)%) $$(CFLAGS) $(3) -c -o $$@ $$<
+
+build/cross/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/cross/$(1)/libpybpe.a
+	@mkdir -p $$(@D)
+	$$(COMPILE:$$(CC)%=$(2)%) $$(CFLAGS) $(3) -D_FILE_OFFSET_BITS=64 -o $$@ $$< build/cross/$(1)/libpybpe.a $$(LDLIBS)
+
+cross-run-$(1): $$(C_TESTS:build/%=build/cross/$(1)/%) $$(addprefix build/cross/$(1)/tests/,llmc_walk pipeline) \
+    build/tests/pipeline build/cross/corpus.txt
+	@for program in $$(C_TESTS:build/%=build/cross/$(1)/%); do echo "$$$$program"; $(4) $$$$program || exit 1; done
+	$(4) build/cross/$(1)/tests/llmc_walk tests/vectors/loader_llmc.json
+	build/tests/pipeline build/cross/corpus.txt 1000 build/cross/$(1)/here.bin build/cross/$(1)/here_shard.bin
+	$(4) build/cross/$(1)/tests/pipeline build/cross/corpus.txt 1000 build/cross/$(1)/there.bin build/cross/$(1)/there_shard.bin
+	cmp build/cross/$(1)/here.bin build/cross/$(1)/there.bin
+	cmp build/cross/$(1)/here_shard.bin build/cross/$(1)/there_shard.bin
+	@echo "cross-$(1): passed"
+
+cross-$(1):
+	@for tool in $(2) $(4); do \
+	    command -v $$$$tool > /dev/null || { echo "cross-$(1): skipped: no $$$$tool; apt-get install $(5)"; exit 0; }; \
+	done; $$(MAKE) cross-run-$(1)
+endef
+
+# Under qemu programs are static, so that they need nothing of the other system.
+$(eval $(call CROSS_TARGET,aarch64,aarch64-linux-gnu-gcc,-static,qemu-aarch64,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user))
+$(eval $(call CROSS_TARGET,s390x,s390x-linux-gnu-gcc,-static,qemu-s390x,gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user))
+$(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user))
+$(eval $(call CROSS_TARGET,musl,musl-gcc,,,musl-tools))
