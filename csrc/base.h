@@ -9,7 +9,7 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #define _GNU_SOURCE
 #endif
 /* Where `long` has 32 bits, offsets in files have 64 all the same. */
-#if !defined(_FILE_OFFSET_BITS)
+#if !defined(__LP64__) && !defined(_FILE_OFFSET_BITS)
 #define _FILE_OFFSET_BITS 64
 #endif
 

@@ -14,7 +14,7 @@ build/cross/corpus.txt: README.md $(wildcard docs/*.md)
 	cat $^ > $@
 
 # $(1) name, $(2) compiler, $(3) its flags, $(4) how a program is run, $(5) the packages that bring compiler and emulator.
-# The files of build/tests/pipeline are this machine's own.
+# $(6) flags for the tests alone. The files of build/tests/pipeline are this machine's own.
 define CROSS_TARGET
 build/cross/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/cross/$(1)/obj/%.o)
 
@@ -24,7 +24,7 @@ build/cross/$(1)/obj/%.o: csrc/%.c $$(HEADERS)
 
 build/cross/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/cross/$(1)/libpybpe.a
 	@mkdir -p $$(@D)
-	$$(COMPILE:$$(CC)%=$(2)%) $$(CFLAGS) $(3) -D_FILE_OFFSET_BITS=64 -o $$@ $$< build/cross/$(1)/libpybpe.a $$(LDLIBS)
+	$$(COMPILE:$$(CC)%=$(2)%) $$(CFLAGS) $(3) $(6) -o $$@ $$< build/cross/$(1)/libpybpe.a $$(LDLIBS)
 
 cross-run-$(1): $$(C_TESTS:build/%=build/cross/$(1)/%) $$(addprefix build/cross/$(1)/tests/,llmc_walk pipeline) \
     build/tests/pipeline build/cross/corpus.txt
@@ -45,5 +45,5 @@ endef
 # Under qemu programs are static, so that they need nothing of the other system.
 $(eval $(call CROSS_TARGET,aarch64,aarch64-linux-gnu-gcc,-static,qemu-aarch64,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user))
 $(eval $(call CROSS_TARGET,s390x,s390x-linux-gnu-gcc,-static,qemu-s390x,gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user))
-$(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user))
+$(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user,-D_FILE_OFFSET_BITS=64))
 $(eval $(call CROSS_TARGET,musl,musl-gcc,,,musl-tools))
