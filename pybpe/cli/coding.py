@@ -223,6 +223,12 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
 def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: int) -> Iterator[numpy.ndarray[Any, Any]]:
     import numpy
 
+    from ..formats import bare_ids
+
+    start += stream.read(bare_ids.LOOK_BYTES - len(start))
+    problem = bare_ids.problem(start)
+    if id_bytes == 2 and problem is not None:
+        raise FormatError(f"{path}: {problem}; a .bin file for this vocabulary holds uint16 ids and nothing else", 0)
     data, offset = start, 0
     while data:
         if len(data) % id_bytes:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
-from ..file_types import is_binary
-from ..formats import npy
+from ..formats import bare_ids, npy
 from ..inputs import input_files
 from ..pretokenize import open_input, path_list
 from .manifest import FILE_NAME
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _MOST_MAPS = 1 << 14
-_LOOK_BYTES, _LEAST_LOOK = 1 << 12, 1 << 7  # what is looked at in a file of unknown type; shorter ones are not
-_LARGEST_HIGH = 15  # ids below 2^20
 _NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
 # Other files of llm.c, which a pattern such as data/*.bin finds as well: they would pass for ids without a header.
@@ -56,8 +53,8 @@ class TokenStream:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
             of integers, shape (tokens,).
         dtype: "uint16" or "uint32", for files without a header; None takes it from the manifest.json beside
-            such a file, and uint16 if there is none, unless the file looks like uint32 or text. Other files know their
-            own.
+            such a file, and uint16 if there is none, unless the file looks like uint32, text or an archive. Other files
+            know their own.
 
     Raises:
         FileError, FormatError: a file that cannot be opened, or is not what it seems; with the offset.
@@ -189,7 +186,7 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
         raise ArgumentError(f"{name}: neither a file nor a folder; only a file can be memory-mapped")
     with open_input(path) as stream:
-        start = stream.read(_LOOK_BYTES)
+        start = stream.read(bare_ids.LOOK_BYTES)
         size = os.fstat(stream.fileno()).st_size
     if start.startswith(npy.MAGIC):
         _check_npy_header(name, start[:_NPY_START], size)
@@ -202,27 +199,14 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     if start[:4] in _OTHER_MAGICS:
         raise FormatError(f"{name}: is {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name the token files alone", 0)
     dtype = dtype or _manifest_dtype(name)
-    if dtype is None:
-        _check_guess(name, start)
+    if dtype is None and (problem := bare_ids.problem(start)) is not None:
+        raise FormatError(f"{name}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
     id_bytes = 4 if dtype == "uint32" else 2
     if size % id_bytes:
         raise FormatError(
             f"{name}: {size} bytes are no whole number of uint{8 * id_bytes}", size // id_bytes * id_bytes
         )
     return _map(name, f"<u{id_bytes}", 0, size // id_bytes)
-
-
-def _check_guess(path: str, start: bytes) -> None:
-    """FormatError for a file without a header that does not look as if it held uint16: any file could be read so."""
-    import numpy
-
-    if len(start) < _LEAST_LOOK:
-        return
-    ids = numpy.frombuffer(start[: len(start) // 4 * 4], "<u2")
-    if ids[1::2].max() <= _LARGEST_HIGH < ids[0::2].max():  # of ids as uint32 every second half is nearly 0
-        raise FormatError(f"{path}: its ids seem to be uint32: pass dtype='uint32', or 'uint16' if they are not", 0)
-    if not is_binary(start):
-        raise FormatError(f"{path}: seems to be text, not ids; pass a dtype if it holds ids", 0)
 
 
 def _token_paths(source: Paths) -> list[str]:

@@ -1,0 +1,84 @@
+"""Files of ids alone: what is something else is refused, unless the caller says what it is."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy
+import pytest
+
+import pybpe
+from pybpe.dataset.token_files import open_tokens
+
+IDS = numpy.arange(2000) % 256
+
+
+def contents(name: str, folder: Path) -> bytes:
+    header = numpy.zeros(256, dtype=">i4")
+    header[:3] = 20240520, 1, len(IDS)
+    if name == "zip":
+        with zipfile.ZipFile(folder / "x.zip", "w") as archive:
+            archive.writestr("a", IDS.tobytes())
+        return (folder / "x.zip").read_bytes()
+    return {
+        "text": b"It was a dark and stormy night. " * 10,
+        "chinese": "中文小说".encode() * 100,
+        "uint32": IDS.astype("<u4").tobytes(),
+        "int64": IDS.astype("<i8").tobytes(),
+        "big-endian": header.tobytes() + IDS.astype(">u2").tobytes(),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("text", "seems to be text"),
+        ("chinese", "seems to be text"),
+        ("uint32", "seem to be uint32"),
+        ("int64", "seem to be uint32"),
+        ("big-endian", "big-endian shard"),
+        ("zip", "is a zip archive"),
+    ],
+)
+def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "ids.bin"
+    data = contents(name, tmp_path)
+    path.write_bytes(data[: len(data) // 4 * 4])
+    with pytest.raises(pybpe.FormatError, match=message) as caught:
+        open_tokens(path)
+    assert str(path) in str(caught.value) and "pass dtype=" in str(caught.value)
+    assert len(open_tokens(path, "uint32")) == len(data) // 4
+    pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, []).save(tmp_path / "tok.json")
+    command = [sys.executable, "-m", "pybpe", "decode", "-t", str(tmp_path / "tok.json"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "" and message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS,
+        IDS + 60000,
+        IDS % 5,
+        numpy.zeros(1000, dtype=int),
+        numpy.full(1000, 50256),
+        IDS[:3],
+        IDS[:0],
+        numpy.array([97 + 98 * 256] * 20),
+    ],
+)
+def test_ids_are_ids(ids: numpy.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "ids.bin"
+    ids.astype("<u2").tofile(path)
+    assert numpy.array_equal(open_tokens(path), ids)
+
+
+def test_random_ids_are_ids(tmp_path: Path) -> None:
+    random = numpy.random.default_rng(5)
+    for top in (2, 65, 300, 5000, 50257, 65536):
+        for size in (1, 31, 32, 33, 5000):
+            ids = random.integers(0, top, size)
+            ids[0] = min(top - 1, 1)  # a first id that begins no known file
+            ids.astype("<u2").tofile(tmp_path / "ids.bin")
+            assert numpy.array_equal(open_tokens(tmp_path / "ids.bin"), ids)
