@@ -12,6 +12,7 @@
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
 # make install-llmc | uninstall-llmc  install the drop-in headers in a checkout of llm.c, or remove them: LLMC=path
 # make release-check  sdist, and the wheel from it, as users get them: contents, metadata, stable ABI, a trial
+# make fuzz-patterns  random regular expressions on random texts: compiled, and in `regex`; pairs=1000000
 # make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench          all of the following
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
@@ -40,7 +41,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] test
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
-.PHONY: fuzz fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
+.PHONY: fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -198,6 +199,10 @@ pytest: all .venv/texts/stamp
 
 exhaustive: all
 	PYBPE_EXHAUSTIVE=1 $(VENV)/python -m pytest tests/py/test_pretok.py
+
+fuzz-patterns: all
+	PYBPE_AUTOMATA_PAIRS=$(or $(pairs),1000000) PYBPE_AUTOMATA_SEED=$(or $(seed),77) $(VENV)/python -m pytest -s \
+	    tests/py/test_automata.py -k random
 
 test-extras: all .venv/extras-stamp
 	$(VENV)/python -m pytest tests/py/extras

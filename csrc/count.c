@@ -38,34 +38,44 @@ void pybpe_counter_free(pybpe_counter *c) {
     }
 }
 
-/* Counts the words of text without specials. */
-static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
-    size_t ends[BATCH];
+/* Counts the words of text[pos..ends[count - 1]). */
+static int batch_add(pybpe_counter *c, const uint8_t *text, size_t n, size_t pos, const size_t *ends, size_t count,
+                     pybpe_error *err) {
     pending batch[BATCH];
-    pretok_cut_fn *cut = pretok_cutter(c->pretok);
-    pretok_place place = pretok_place_at(0, n);
-    size_t count;
-    size_t pos = 0;
-    while ((count = cut(&place, NULL, text, n, ends, BATCH)) > 0) {
-        int code = count_table_reserve(c, count, err);
+    int code = count_table_reserve(c, count, err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pending_set(&batch[i], c, text + pos, ends[i] - pos, text + n);
+        pos = ends[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t *word_count;
+        code = count_table_add(c, &batch[i], &word_count, err);
         if (code != PYBPE_OK) {
             return code;
         }
-        for (size_t i = 0; i < count; i++) {
-            pending_set(&batch[i], c, text + pos, ends[i] - pos, text + n);
-            pos = ends[i];
-        }
-        for (size_t i = 0; i < count; i++) {
-            uint64_t *word_count;
-            code = count_table_add(c, &batch[i], &word_count, err);
-            if (code != PYBPE_OK) {
-                return code;
-            }
-            *word_count += 1; /* at most one per byte, so 2^64 is out of reach */
-        }
-        c->total += count;
+        *word_count += 1; /* at most one per byte, so 2^64 is out of reach */
     }
+    c->total += count;
     return PYBPE_OK;
+}
+
+/* Counts the words of text without specials. */
+static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
+    size_t ends[BATCH];
+    pretok_cut_fn *cut = pretok_cutter(c->pretok);
+    pretok_place place = pretok_place_at(c->pretok, 0, n);
+    size_t count;
+    size_t pos = 0;
+    int code = PYBPE_OK;
+    while (code == PYBPE_OK && (count = cut(&place, NULL, text, n, ends, BATCH)) > 0) {
+        code = batch_add(c, text, n, pos, ends, count, err);
+        pos = ends[count - 1];
+    }
+    pretok_place_end(&place);
+    return code;
 }
 
 int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {

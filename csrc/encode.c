@@ -65,7 +65,8 @@ static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe
     return code;
 }
 
-int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                             const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     pybpe_encoder *e = mem_alloc(mem, sizeof *e);
     if (e == NULL) {
@@ -84,15 +85,20 @@ int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_all
     if (code == PYBPE_OK && v->specials_count > 0) {
         code = make_specials(&e->specials, v, mem, err);
     }
-    if (code == PYBPE_OK && v->pattern != PYBPE_PATTERN_CUSTOM) {
-        code = pybpe_pretok_new(&e->pretok, v->pattern, mem, err);
+    if (code == PYBPE_OK && p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
+        code = pybpe_pretok_new(&e->named, v->pattern, mem, err);
     }
+    e->pretok = p != NULL ? p : e->named;
     if (code != PYBPE_OK) {
         pybpe_encoder_free(e);
         return code;
     }
     *out = e;
     return PYBPE_OK;
+}
+
+int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    return pybpe_encoder_new_pretok(out, v, NULL, mem, err);
 }
 
 void pybpe_encoder_free(pybpe_encoder *e) {
@@ -104,7 +110,7 @@ void pybpe_encoder_free(pybpe_encoder *e) {
     boundary_table_free(&e->boundaries, &mem);
     whole_table_free(&e->whole, &mem);
     pybpe_specials_free(e->specials);
-    pybpe_pretok_free(e->pretok);
+    pybpe_pretok_free(e->named);
     mem_free(&mem, e);
 }
 
@@ -454,13 +460,13 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
 static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     const boundary_table *boundaries = work->e->whole.bits == NULL ? &work->e->boundaries : NULL;
     pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
-    pretok_place place = pretok_place_at(0, n);
     size_t ends[BATCH_WORDS];
     size_t pos = 0;
     size_t count;
     if (PYBPE_UNLIKELY(work->e->lacks_bytes) && boundaries != NULL && !text_is_known(work, text, n)) {
         return;
     }
+    pretok_place place = pretok_place_at(work->e->pretok, 0, n);
     while (work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
         if (boundaries != NULL) {
             words_put(work, text, pos, ends, count, true);
@@ -469,6 +475,7 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
         }
         pos = ends[count - 1];
     }
+    pretok_place_end(&place);
     units_flush(work);
 }
 

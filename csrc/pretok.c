@@ -27,7 +27,8 @@ each set of instructions (pretok_kernel.h).
 
 struct pybpe_pretok {
     const pretok_kernel *kernel;
-    pretok_cut_fn *cut; /* one of the kernel's */
+    pretok_cut_fn *cut; /* one of the kernel's, or cut_own */
+    dfa *own;
     hash_seed seed;
     pybpe_allocator mem;
 };
@@ -106,6 +107,16 @@ static int cutter_of(int pattern) {
     }
 }
 
+static pybpe_pretok *pretok_make(const pybpe_allocator *mem, pybpe_error *err) {
+    pybpe_pretok *p = mem_alloc(mem, sizeof *p);
+    if (p == NULL) {
+        error_set_memory(err, "a splitter", sizeof *p);
+        return NULL;
+    }
+    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw(), .kernel = kernel_choose()};
+    return p;
+}
+
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     if (pybpe_pattern_regex(pattern) == NULL) {
@@ -114,12 +125,33 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
                          "with PYBPE_PATTERN_DIGITS1 added or not",
                          pattern);
     }
-    pybpe_pretok *p = mem_alloc(mem, sizeof *p);
+    pybpe_pretok *p = pretok_make(mem, err);
     if (p == NULL) {
-        return error_set_memory(err, "a splitter", sizeof *p);
+        return PYBPE_ERR_MEMORY;
     }
-    *p = (pybpe_pretok){.mem = mem_of(mem), .seed = hash_seed_draw(), .kernel = kernel_choose()};
     p->cut = p->kernel->cut[cutter_of(pattern)];
+    *out = p;
+    return PYBPE_OK;
+}
+
+static size_t cut_own(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
+                      size_t cap) {
+    return dfa_cut(&place->own, t, text, n, ends, cap);
+}
+
+int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
+                               pybpe_error *err) {
+    *out = NULL;
+    pybpe_pretok *p = pretok_make(mem, err);
+    if (p == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    p->cut = cut_own;
+    int code = dfa_new(&p->own, tables, mem, err);
+    if (code != PYBPE_OK) {
+        pybpe_pretok_free(p);
+        return code;
+    }
     *out = p;
     return PYBPE_OK;
 }
@@ -127,17 +159,34 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
 void pybpe_pretok_free(pybpe_pretok *p) {
     if (p != NULL) {
         pybpe_allocator mem = p->mem;
+        dfa_free(p->own, &mem);
         mem_free(&mem, p);
     }
 }
+
+pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n) {
+    if (p->own != NULL) {
+        return (pretok_place){.own = dfa_place_at(p->own, pos, n)};
+    }
+    return (pretok_place){
+        .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
+}
+
+void pretok_place_end(pretok_place *place) { dfa_place_end(&place->own); }
 
 hash_seed pretok_seed(const pybpe_pretok *p) { return p->seed; }
 
 const char *pybpe_pretok_simd(const pybpe_pretok *p) { return p->kernel->name; }
 
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
-    pretok_place place = pretok_place_at(pos, n);
-    return p->cut(&place, NULL, text, n, ends, cap);
+    pretok_place place = pretok_place_at(p, pos, n);
+    size_t count = p->cut(&place, NULL, text, n, ends, cap);
+    pretok_place_end(&place);
+    return count;
 }
 
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p) { return p->cut; }
+
+int pybpe_pretok_has_cuts(const pybpe_pretok *p) { return p->own == NULL || dfa_has_cuts(p->own); }
+
+const dfa *pretok_dfa(const pybpe_pretok *p) { return p != NULL ? p->own : NULL; }

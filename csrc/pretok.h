@@ -4,7 +4,7 @@ Splitters: what pretok.c chooses from. Internal.
 #ifndef PYBPE_PRETOK_H
 #define PYBPE_PRETOK_H
 
-#include "encode_boundary.h"
+#include "dfa.h"
 
 /* The differences between the patterns other than gpt2. */
 typedef struct pretok_rules {
@@ -55,13 +55,12 @@ typedef struct pretok_place {
     size_t word;                   /* the start of the last word that starts before `base` */
     size_t resume;                 /* no word starts between base and here; one starts here */
     size_t space_end, newline_end; /* the end of a run of whitespace that lookahead has read, and of its last newline */
+    dfa_place own;                 /* for a compiled regular expression; nothing else is used then */
 } pretok_place;
 
-/* At the start of the word at text[pos]. */
-static inline pretok_place pretok_place_at(size_t pos, size_t n) {
-    return (pretok_place){
-        .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
-}
+/* At the start of the word at text[pos]. pretok_place_end gives back the memory that the place may take. */
+pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n);
+void pretok_place_end(pretok_place *place);
 
 /* Splits text[0..n) from `place` on, where the last call with the same text stopped. Writes the ends of words to
    `ends`, which has room for `cap`, at least 64, and returns their number: 0 only after the end of the text. If the
@@ -98,6 +97,9 @@ const pretok_kernel *pretok_swar(void);
 hash_seed pretok_seed(const pybpe_pretok *p);
 
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p);
+
+/* The automaton of a compiled regular expression; NULL for a named pattern, and for no splitter. */
+const dfa *pretok_dfa(const pybpe_pretok *p);
 
 /* pretok_scan.c: one word at a time, for the rare blocks that masks cannot split. */
 

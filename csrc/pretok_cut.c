@@ -16,6 +16,9 @@ crosses such a cut. Digits may be grouped, but not across it.
 So the rule depends only on a and b. b must be well-formed, because the bytes of a character that the end of the text
 truncates may become any class. a may be invalid: a well-formed b keeps it invalid.
 
+For a compiled regular expression, its automaton tells between which classes a text can be cut (dfa_divides). The classes
+are the automaton's own.
+
 No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text
 far before it. Nor may a special token that is not UTF-8 itself divide a or b, because then they would not be these
 characters.
@@ -31,7 +34,7 @@ static inline unsigned class_of(unicode_char c) {
     return (c.class & UNICODE_LETTER) != 0 ? UNICODE_LETTER : c.class & CLASSES;
 }
 
-static inline bool starts_word(unicode_char a, unicode_char b, uint8_t b_lead) {
+static inline bool starts_word_named(unicode_char a, unicode_char b, uint8_t b_lead) {
     if (!b.valid || (class_of(a) & UNICODE_SPACE) != 0) {
         return false;
     }
@@ -51,8 +54,25 @@ static size_t start_before(const uint8_t *text, size_t pos) {
     return start;
 }
 
+static unicode_char cut_decode(const dfa *own, const uint8_t *text, size_t n, size_t at) {
+    unicode_char c;
+    if (own == NULL || at >= n) {
+        return unicode_decode(text, n, at);
+    }
+    c.class = (uint8_t)dfa_class(own, text + at, n - at, &c.length, &c.valid);
+    return c;
+}
+
+static bool starts_word(const dfa *own, unicode_char a, unicode_char b, uint8_t b_lead) {
+    if (own == NULL) {
+        return starts_word_named(a, b, b_lead);
+    }
+    return a.length > 0 && b.valid && dfa_divides(own, a.class, b.class);
+}
+
 /* A place between two words, unless a special is there. */
 typedef struct cut_candidate {
+    const dfa *own;
     size_t at;
     unicode_char before, after; /* the characters on its sides */
 } cut_candidate;
@@ -62,8 +82,8 @@ static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size
     while (c->at < n) {
         c->at += c->after.length;
         c->before = c->after;
-        c->after = unicode_decode(text, n, c->at);
-        if (c->at >= from && c->at < n && starts_word(c->before, c->after, text[c->at])) {
+        c->after = cut_decode(c->own, text, n, c->at);
+        if (c->at >= from && c->at < n && starts_word(c->own, c->before, c->after, text[c->at])) {
             return true;
         }
     }
@@ -79,12 +99,11 @@ static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *unti
 }
 
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
-    (void)p; /* the rule is the same for all patterns */
     if (from == 0 || from >= n) {
         return from < n ? 0 : n;
     }
-    /* Assume whitespace before the first character, so that there is no cut before that character. */
-    cut_candidate c = {.at = start_before(text, from), .after = {.class = UNICODE_SPACE}};
+    /* Assume whitespace of length 0 before the first character, so that there is no cut before that character. */
+    cut_candidate c = {.own = pretok_dfa(p), .at = start_before(text, from), .after = {.class = UNICODE_SPACE}};
     special_reader reader = {0};
     if (s != NULL) {
         reader = special_reader_start(s, text, n, c.at);

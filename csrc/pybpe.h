@@ -153,7 +153,30 @@ typedef struct pybpe_pretok pybpe_pretok; /* immutable */
    avx512, avx2, neon (on AArch64) or swar (8 bytes at a time, on any machine). The environment variable PYBPE_SIMD with
    one of these names forces a narrower set; a set that the machine lacks is ignored. All sets give the same words. */
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
+
+/* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row of
+   classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one for
+   the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the match
+   ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never empty; no
+   entry leads to state 1. After the end of the text only state 0 follows. At most 250 classes and 4096 states. */
+typedef struct pybpe_automaton {
+    const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
+    const uint8_t *class_of; /* the class of each range; a byte that is not valid UTF-8 has the class of U+DC80 */
+    size_t ranges;
+    uint32_t classes, states;
+    const uint16_t *next; /* the rows of all states */
+} pybpe_automaton;
+
+/* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
+   PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks far
+   ahead in vain, cutting takes memory in proportion to that distance; without this memory the words are the same, but
+   finding them may take longer. */
+int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
+                               pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
+
+/* Returns 1 if pybpe_text_cut can find cuts, 0 for an automaton that allows none. */
+int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 
 /* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
 const char *pybpe_pretok_simd(const pybpe_pretok *p);
@@ -397,12 +420,16 @@ typedef struct pybpe_cache pybpe_cache;     /* one thread at a time */
 
 /* Prepares a vocabulary for encoding. `v` is borrowed. */
 int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
+
+/* The same, but `p`, borrowed, cuts the texts: for a vocabulary whose pattern is CUSTOM. `p` may be NULL. */
+int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
+                             const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_encoder_free(pybpe_encoder *e);
 
 /* The specials of the encoder's vocabulary, owned by e; NULL if it has none. */
 const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e);
 
-/* The splitter of the encoder's pattern, owned by e; NULL if it is CUSTOM. */
+/* The splitter that the encoder uses, owned by e unless it was borrowed; NULL if it has none. */
 const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 
 /* A cache of the words that one thread has encoded, and its scratch space. Its size is bounded. It belongs to one

@@ -230,10 +230,34 @@ def pattern_regex(pattern: int) -> str:
 
 
 class Pretok:
-    """A splitter for one built-in pattern. Immutable."""
+    """A splitter for one pattern: a built-in one, or what `from_automaton` makes. Immutable."""
 
     def __init__(self, pattern: int) -> None:
         self.c = _make("pybpe_pretok", lib.pybpe_pretok_new, lib.pybpe_pretok_free, pattern, ffi.NULL)
+
+    @classmethod
+    def from_automaton(cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int]) -> Pretok:
+        """The splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h.
+
+        Args:
+            ranges: (first code point, class).
+            classes: how many there are.
+            rows: the entries of all states, of type H.
+        """
+        first, class_of = array("I", [start for start, _ in ranges]), bytes(number for _, number in ranges)
+        tables = ffi.new("pybpe_automaton *")
+        tables.first = ffi.from_buffer("uint32_t[]", first)
+        tables.class_of = ffi.from_buffer("uint8_t[]", class_of)
+        tables.next = ffi.from_buffer("uint16_t[]", rows)
+        tables.ranges, tables.classes, tables.states = len(ranges), classes, len(rows) // (classes + 2)
+        self = cls.__new__(cls)
+        self.c = _make("pybpe_pretok", lib.pybpe_pretok_new_automaton, lib.pybpe_pretok_free, tables, ffi.NULL)
+        return self
+
+    @property
+    def has_cuts(self) -> bool:
+        """Whether `text_cut` can find cuts."""
+        return bool(lib.pybpe_pretok_has_cuts(self.c))
 
     @property
     def simd(self) -> str:
@@ -668,9 +692,13 @@ class Encoder:
     """An encoder for one vocabulary. Threads share it: each call borrows a scratch of its own from a
     free list, whose pop and append are atomic, so no lock is held while encoding."""
 
-    def __init__(self, vocab: Vocab) -> None:
-        self._vocab = vocab
-        self.c = _make("pybpe_encoder", lib.pybpe_encoder_new, lib.pybpe_encoder_free, vocab.c, ffi.NULL)
+    def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
+        """`pretok` cuts the texts, if the vocabulary's pattern is none of the built-in ones."""
+        self._keep = (vocab, pretok)
+        pretok_c = pretok.c if pretok is not None else ffi.NULL
+        self.c = _make(
+            "pybpe_encoder", lib.pybpe_encoder_new_pretok, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
+        )
         self._free: list[_Scratch] = []
 
     def _lease(self) -> _Scratch:

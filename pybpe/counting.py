@@ -18,7 +18,7 @@ from .inputs import Piece, Range, Sample, Source, flat_texts, record_texts
 from .normalize import check_normalizer, normalize
 from .parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from .pattern import Pattern
-from .pretokenize import Text, cutter, data_pieces, utf8
+from .pretokenize import Text, cutter, data_pieces, has_cuts, utf8
 from .progress import Progress
 from .text_encoding import Doubts, check_encoding
 
@@ -90,7 +90,7 @@ class WordCounter:
     def source(self) -> Source:
         """How files are read."""
         context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
-        return Source(self._cut, self._pattern.is_custom, context)
+        return Source(self._cut, not has_cuts(self._pattern, self._settings.normalizer), context)
 
     def add_files(
         self, files: Sequence[InputFile], progress: bool | None = False, sample: Sample | None = None
@@ -150,9 +150,9 @@ class WordCounter:
         try:
             counter = free.pop()
         except IndexError:
-            counter = _binding.Counter(None if self._pattern.is_custom else self._pattern.pretok, specials)
+            counter = _binding.Counter(self._pattern.pretok, specials)
         for text in self._texts(piece):
-            if self._pattern.is_custom:
+            if self._pattern.pretok is None:
                 for segment in ordinary_segments(memoryview(text), specials):
                     for words in word_lists(self._pattern, bytes(segment)):
                         counter.add_word_list(words)
@@ -161,7 +161,7 @@ class WordCounter:
         if self._table_limit is not None and counter.stats.memory > self._table_limit:
             self._spill(counter)
         else:
-            if counter.stats.words > _LARGE_TABLE and self._table_limit is None and not self._pattern.is_custom:
+            if counter.stats.words > _LARGE_TABLE and self._table_limit is None and self._pattern.pretok is not None:
                 self._gather(counter)
             free.append(counter)
         return len(piece.data) + sum(map(len, piece.texts))

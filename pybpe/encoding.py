@@ -1,7 +1,7 @@
 """Text to ids for any model: what the methods of Tokenizer share.
 
 A text is cut at its special tokens. What lies between them is normalised, cut into words with the pattern, and
-merged. For a model without a normalizer and with a built-in pattern C does all of it in one call.
+merged. For a model without a normalizer C does all of it in one call, unless its pattern does not compile.
 
 Long texts are encoded in pieces, between places where a cut has no influence on any id.
 """
@@ -40,10 +40,12 @@ class TextEncoder:
 
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
         self._model = model
-        self._encoder = _binding.Encoder(vocab)
+        pretok = model.pattern.pretok
+        self._encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
         self.specials = _binding.Specials(dict(model.specials)) if model.specials else None
         self._cut = cutter(model.pattern, self.specials, model.normalizer)
-        self._direct = model.normalizer is None and not model.pattern.is_custom
+        self._searches = pretok is None
+        self._direct = model.normalizer is None and not self._searches
         self._growth = 1 if model.normalizer is None else _NORMALIZED_GROWTH
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
@@ -162,7 +164,7 @@ class TextEncoder:
         ids: list[int] = []
         for segment, special in segments(bytes(piece), specials):
             data = bytes(normalize(segment, self._model.normalizer))
-            if self._model.pattern.is_custom:
+            if self._searches:
                 ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
             else:
                 ids += _interruptibly(self._encoder.encode, data, None)

@@ -1,7 +1,8 @@
 """Patterns: how text is cut into words before BPE.
 
-A built-in pattern (gpt2, cl100k, o200k, llama3, qwen2) is cut by the C library. Any other regular
-expression is run by the `regex` package here, in Python: as exact, and about a hundred times slower.
+The C library cuts with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), and with any other regular expression
+that can be compiled to an automaton (automata). Python's `regex` package runs what cannot be compiled: as exact, and
+about a hundred times slower.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from . import _binding
-from .arguments import instance
-from .errors import ArgumentError
+from . import _binding, automata
+from .arguments import instance, shown
+from .errors import ArgumentError, UnsupportedError
 from .parallel import end_if_unwanted
+from .warning import warn
 
 if TYPE_CHECKING:
     import regex
@@ -43,6 +45,19 @@ def _built_in() -> dict[str, tuple[str, int | None]]:
             number = _binding.pattern_find(name) or 0
             table.setdefault(_binding.pattern_regex(number + (_binding.DIGITS1 if digits else 0)), (name, digits))
     return table
+
+
+@lru_cache(maxsize=64)
+def _automaton(regex: str) -> _binding.Pretok | None:
+    """The compiled splitter of a regular expression. Without one: None, and a warning, the first time."""
+    try:
+        return automata.compiled(regex)
+    except UnsupportedError as error:
+        warn(
+            f"the pattern {shown(regex)} does not compile, so Python's regex package runs it, about a hundred times"
+            f" slower: {error}"
+        )
+        return None
 
 
 class Pattern:
@@ -108,7 +123,7 @@ class Pattern:
 
     @property
     def is_custom(self) -> bool:
-        """Whether Python, not C, cuts the text."""
+        """Whether the pattern is none of the built-in ones."""
         return self.number == _binding.CUSTOM
 
     @property
@@ -134,9 +149,9 @@ class Pattern:
         return Pattern, (self.name or self.regex, self.digits)
 
     @cached_property
-    def pretok(self) -> _binding.Pretok:
-        """The C splitter of a built-in pattern."""
-        return _binding.Pretok(self.number)
+    def pretok(self) -> _binding.Pretok | None:
+        """The C splitter. None if there is none: `word_ends` runs the regular expression in Python then."""
+        return _automaton(self.regex) if self.is_custom else _binding.Pretok(self.number)
 
     @cached_property
     def _compiled(self) -> regex.Pattern[str]:
@@ -153,10 +168,14 @@ class Pattern:
     def word_ends(self, data: bytes) -> list[int]:
         """The ends of the words of `data`, ascending byte offsets; the last is len(data).
 
-        Invalid UTF-8 reaches a custom pattern as lone surrogates (U+DC80 to U+DCFF), one a byte.
+        Invalid UTF-8 reaches a custom pattern as lone surrogates (U+DC80 to U+DCFF), one for each byte.
         """
-        if not self.is_custom:
+        if self.pretok is not None:
             return self.pretok.split(data)
+        return self.searched_ends(data)
+
+    def searched_ends(self, data: bytes) -> list[int]:
+        """The same, found by the `regex` package, whatever the pattern."""
         text = data.decode("utf-8", "surrogateescape")
         ends = []
         end = 0

@@ -184,12 +184,20 @@ Cut = Callable[[_binding.Data, int], int]
 """cut(data, start) -> the first safe cut at or after start, or len(data)."""
 
 
+def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
+    """Whether texts can have cuts. One that Python's regex package runs promises none. One of the user's may tell apart
+    what composing makes alike, so with a normalizer it has none."""
+    pretok = pattern.pretok
+    return pretok is not None and pretok.has_cuts and (normalizer is None or not pattern.is_custom)
+
+
 def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
-    """How texts are cut that are normalised and then divided by a pattern. A custom pattern promises nothing, so its
-    texts are never cut."""
-    if pattern.is_custom:
+    """How texts are cut that are normalised and then divided by a pattern. Texts of a pattern without cuts are never
+    cut."""
+    pretok = pattern.pretok
+    if pretok is None or not has_cuts(pattern, normalizer):
         return lambda data, start: len(data)
-    cut: Cut = partial(_binding.text_cut, pattern.pretok, specials)
+    cut: Cut = partial(_binding.text_cut, pretok, specials)
     return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 
@@ -14,8 +15,8 @@ def warn(message: str) -> None:
     """Warns whoever called the package: the place that is shown is the first one outside it."""
     import sys
 
-    here = os.path.dirname(__file__) + os.sep
+    ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, PybpeWarning, stacklevel=level)

@@ -16,7 +16,7 @@ from .._binding import Specials
 from ..input_file import InputFile
 from ..inputs import Limited, find_cut
 from ..pattern import Pattern
-from ..pretokenize import BLOCK_BYTES, Cut, cutter
+from ..pretokenize import BLOCK_BYTES, Cut, cutter, has_cuts
 from .kinds import Kinds
 from .parquet_input import RowGroups
 from .splits import has_many_documents, hash_split_of_range, marks
@@ -73,7 +73,7 @@ class Cutting(NamedTuple):
     def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str], normalizer: str | None) -> Cutting:
         """For a pattern, special tokens and a normalizer."""
         context = 16 + max((len(text.encode()) for text in specials), default=0)
-        return cls(cutter(pattern, matcher, normalizer), context, pattern.is_custom)
+        return cls(cutter(pattern, matcher, normalizer), context, not has_cuts(pattern, normalizer))
 
 
 class Stretch(NamedTuple):

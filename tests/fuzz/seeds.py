@@ -112,7 +112,7 @@ def main() -> None:
     texts = text_seeds()
     every = {"vocab": vocab_seeds(), "json": json_seeds(), "shard": shard_seeds(), "eval": eval_seeds()}
     every |= {"python": python_seeds()}
-    every |= dict.fromkeys(("encode", "normalize", "pretok", "special", "train"), texts)
+    every |= dict.fromkeys(("automaton", "encode", "normalize", "pretok", "special", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():

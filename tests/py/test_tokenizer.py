@@ -354,7 +354,7 @@ def test_a_tokenizer_can_be_pickled(small: pybpe.Tokenizer) -> None:
     assert copy.special_tokens == small.special_tokens
 
 
-def test_custom_patterns_are_run_by_regex() -> None:
+def test_custom_patterns() -> None:
     custom = pybpe.train(iter([english()[:50_000]]), vocab_size=600, pattern=r"\w+|\s+", special_tokens=SPECIALS)
     assert custom.pattern.is_custom
     for text in (english()[:5000], mixed()[:5000] + "<|im_end|>", "", "…—!"):

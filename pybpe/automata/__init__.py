@@ -1,0 +1,41 @@
+r"""A regular expression, compiled to the tables that C cuts text with (csrc/dfa.c).
+
+    pattern --dialects.parse--> tree --nfa.py--> threads --dfa.py--> states
+                                 |
+                                 +--alphabet.py--> classes of characters
+
+What a pattern can ask of one character ahead, as (?!\S), $ and possessive repeats do, is part of the automaton. What
+needs more, such as a look-behind, is refused by name. Which characters \p{L} and the like have, the installed `regex`
+package is asked, so the words are those that it finds.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from .. import _binding
+from ..dialects.parse import REGEX, parse
+from ..dialects.tree import can_be_empty
+from ..errors import UnsupportedError
+from .alphabet import Alphabet
+from .dfa import states_of
+from .nfa import Builder, char_sets
+
+__all__ = ["compiled"]
+
+
+@lru_cache(maxsize=16)
+def compiled(pattern: str) -> _binding.Pretok:
+    """The splitter with exactly the words that `regex` finds.
+
+    Raises:
+        UnsupportedError: the pattern has something that does not compile; the message says what.
+    """
+    tree = parse(pattern, REGEX)
+    if can_be_empty(tree):
+        raise UnsupportedError("the pattern can match nothing")
+    alphabet = Alphabet(char_sets(tree))
+    builder = Builder(alphabet)
+    first = builder.build(tree)
+    rows = states_of(builder.threads, first, alphabet.columns)
+    return _binding.Pretok.from_automaton(alphabet.ranges, alphabet.size, rows)

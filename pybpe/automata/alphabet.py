@@ -1,0 +1,97 @@
+"""Classes of characters: two characters are of one class if no set of the pattern tells them apart."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from ..dialects.parse import REGEX
+from ..dialects.tree import NEWLINE, Chars, CharSet, Either, chars
+from ..dialects.write import write
+from ..errors import UnsupportedError
+
+_MOST_CLASSES = 250  # csrc/dfa.c
+_INVALID = range(0xDC80, 0xDD00)  # the surrogates that bytes become that are not UTF-8
+
+
+@lru_cache(maxsize=64)
+def _ends(property_name: str) -> tuple[int, ...]:
+    """Where a property begins and ends to hold, in turn: [5, 7, 9, 10] are the code points 5, 6 and 9."""
+    import regex
+
+    name = property_name.lstrip("^")
+    runs = regex.finditer(f"(?:{write(chars((), (name,)), REGEX)})+", _all_characters())
+    ends = [end for run in runs for end in run.span()]
+    if property_name.startswith("^"):
+        ends = ends[1:] if ends[:1] == [0] else [0, *ends]
+    return tuple(ends)
+
+
+@lru_cache(maxsize=1)
+def _all_characters() -> str:
+    return array("I", range(0x110000)).tobytes().decode(f"utf-32-{sys.byteorder[0]}e", "surrogatepass")
+
+
+def _parts(members: CharSet) -> Iterator[str | tuple[int, int]]:
+    """The properties and ranges that a set is made of."""
+    if isinstance(members, Chars):
+        yield from members.ranges
+        yield from members.properties
+    else:
+        for part in members.sets:
+            yield from _parts(part)
+
+
+class Alphabet:
+    """The classes that some sets tell apart, and what the automaton reads: columns.
+
+    Attributes:
+        ranges: (first code point, class), ascending, of all code points.
+        size: how many classes there are.
+        columns: one for each class, one for a newline with which the text ends, one for the end of the text.
+
+    Sets of columns are integers, a bit for each column.
+    """
+
+    def __init__(self, sets: Iterable[CharSet]) -> None:
+        parts = sorted({part for members in (*sets, NEWLINE) for part in _parts(members)}, key=repr)
+        ends = {part: _ends(part) if isinstance(part, str) else (part[0], part[1] + 1) for part in parts}
+        numbers: dict[frozenset[str | tuple[int, int]], int] = {}
+        self.ranges: list[tuple[int, int]] = []
+        for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
+            holding = frozenset(part for part in parts if bisect_right(ends[part], first) % 2)
+            number = numbers.setdefault(holding, len(numbers))
+            if not self.ranges or self.ranges[-1][1] != number:
+                self.ranges.append((first, number))
+        self._holding = list(numbers)
+        self.size = len(numbers)
+        if self.size > _MOST_CLASSES:
+            raise UnsupportedError(f"the pattern tells {self.size} classes of characters apart, which are too many")
+        if len({self._class_of(point) for point in _INVALID}) > 1:
+            raise UnsupportedError("the pattern tells surrogates apart")
+        self.columns = self.size + 2
+        self.last_newline, self.end = 1 << self.size, 2 << self.size
+
+    def _class_of(self, point: int) -> int:
+        return self.ranges[bisect_right(self.ranges, (point, self.size)) - 1][1]
+
+    def columns_of(self, members: CharSet) -> int:
+        """The columns of the characters of a set."""
+        found = sum(1 << i for i, holding in enumerate(self._holding) if _holds(members, holding))
+        is_newline = found >> self._class_of(ord("\n")) & 1
+        return found | (self.last_newline if is_newline else 0)
+
+    def others(self, columns: int) -> int:
+        """All other columns."""
+        return ((1 << self.columns) - 1) & ~columns
+
+
+def _holds(members: CharSet, holding: frozenset[str | tuple[int, int]]) -> bool:
+    """Whether characters are in a set that have just these parts."""
+    if isinstance(members, Chars):
+        return members.negated != any(part in holding for part in (*members.ranges, *members.properties))
+    test = any if isinstance(members, Either) else all
+    return test(_holds(part, holding) for part in members.sets)

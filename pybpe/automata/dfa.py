@@ -1,0 +1,81 @@
+"""From threads to states, by the subset construction with priorities.
+
+A state is the list of threads that a backtracking engine would still have to try, the first one first, before it looks
+at what comes next. For each column: threads are followed to where they read a character or match. Those after a match
+are cut off, since the engine would take that match before it tried them; the match may be outdone only by threads
+before it. (As in RE2 and Rust's regex-automata.)
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from ..errors import UnsupportedError
+from .nfa import MATCH, Guard, Split, Take, Thread
+
+ACCEPT = 0x8000
+_MOST_STATES = 4096  # csrc/dfa.c
+_MOST_WORK = 3_000_000  # steps: some seconds
+
+_State = tuple[int, ...]
+
+
+def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]:
+    """The rows of all states, as pybpe_automaton in csrc/pybpe.h has them."""
+    numbers: dict[_State, int] = {(): 0}
+    pending: list[_State] = [(first,)]  # the first state, which is no other: nothing leads to it
+    rows = array("H", [0] * columns)
+    work = 0
+    for state in pending:
+        leaves = _leaves(threads, state, columns)
+        targets, accepting = _steps(threads, leaves, columns)
+        work += sum(map(len, targets)) + len(leaves)
+        for column, target in enumerate(map(tuple, targets)):
+            if target not in numbers:
+                numbers[target] = len(pending) + 1
+                pending.append(target)
+            rows.append(numbers[target] | (ACCEPT if accepting >> column & 1 else 0))
+        if len(pending) >= _MOST_STATES or work > _MOST_WORK:
+            raise UnsupportedError("the automaton of the pattern has too many states")
+    return rows
+
+
+def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tuple[int, int]]:
+    """Where the threads of a state come without reading: numbers of Take or MATCH, in order, and for which columns."""
+    seen: dict[int, int] = {}
+    found = []
+    stack = [(number, (1 << columns) - 1) for number in reversed(state)]
+    while stack:
+        number, allowed = stack.pop()
+        allowed &= ~seen.get(number, 0)  # a thread that was here before, for these columns, has priority
+        if not allowed:
+            continue
+        seen[number] = seen.get(number, 0) | allowed
+        thread = threads[number]
+        if isinstance(thread, Guard):
+            stack.append((thread.to, allowed & thread.columns))
+        elif isinstance(thread, Take) or number == MATCH:
+            found.append((number, allowed))
+        elif isinstance(thread, Split):
+            stack.extend((way, allowed) for way in reversed(thread.ways))
+    return found
+
+
+def _steps(threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int) -> tuple[list[list[int]], int]:
+    """Which threads each column leads to, in order, and the columns before which a match ends."""
+    targets: list[list[int]] = [[] for _ in range(columns)]
+    open_columns = (1 << columns) - 1
+    for number, allowed in leaves:
+        allowed &= open_columns
+        thread = threads[number]
+        if number == MATCH:
+            open_columns &= ~allowed
+        elif isinstance(thread, Take):
+            allowed &= thread.columns
+            while allowed:
+                column = allowed.bit_length() - 1
+                allowed ^= 1 << column
+                if thread.to not in targets[column]:
+                    targets[column].append(thread.to)
+    return targets, ((1 << columns) - 1) & ~open_columns

@@ -1,0 +1,279 @@
+r"""Compiled regular expressions give the words that the `regex` package finds: for the built-in patterns, for those of
+known models, and for random ones. What does not compile runs in `regex`, with a warning.
+
+PYBPE_AUTOMATA_PAIRS=1000000 compares so many pairs of a pattern and a text (`make fuzz-patterns`)."""
+
+import os
+import pickle
+import random
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+from texts import english
+
+import pybpe
+from pybpe import _binding, automata
+from pybpe import pattern as pattern_module
+from pybpe.errors import UnsupportedError
+from pybpe.pattern import NAMES, Pattern
+from pybpe.pretokenize import cutter, data_pieces
+from pybpe.warning import PybpeWarning
+
+PAIRS = int(os.environ.get("PYBPE_AUTOMATA_PAIRS", "12000"))
+SEED = int(os.environ.get("PYBPE_AUTOMATA_SEED", "15"))
+
+NANOCHAT = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+MODELS = {
+    "nanochat": NANOCHAT,
+    "kimi": r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "deepseek v3": r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "deepseek han": r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    "deepseek digits": r"\p{N}{1,3}",
+    "starcoder": r"\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "bloom": r" ?[^(\s|.,!?…。，、।۔،)]+",  # noqa: RUF001
+    "falcon": r"[0-9][0-9][0-9]|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "glm": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+",
+    "tekken": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "words": r"\w+|\s+|[^\w\s]",
+    "lines": r"[^\n]*\n|[^\n]+",
+    "lazy": r"a+?b|<.+?>|\s{2,4}?|.",
+    "gaps": r"\p{L}+",
+    "last newline": r"\s+$|\w+|\s|.",
+    "end": r"\s+\Z|\w+|\s|.",
+    "multiline": r"(?m)[^\n]+$|\n|.",
+    "fixed": r".{1,4}",
+    "ahead in the middle": r"a(?=b)[ab]+|b(?!a|\s|$)\w?|\s|\S",
+    "atomic": r"(?>\s+)\S|\w{1,3}+\d|(?>ab|a)|.",
+    "far": r"a*b|a|\s+!|\s",
+}
+HOSTILE = (
+    "a b ab ba aa S s t 's 'S 'll 'LL 're ' ſ K 1 23 4567 ² Ⅷ _ - ! !? / [ ] ( ) { } , . … 。 < > | ^ ` ~ \\"  # noqa: RUF001
+    " é É e\u0301 \u0301 ß Ǆ ǅ ª 你 你好 の ア 한 ا आ \U0001f600 \U0001f1e6 \u200d \ufeff \u0378 \U0010ffff"
+).split(" ")
+HOSTILE += [
+    " ",
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\n",
+    "\r",
+    "\r\n",
+    "\n\n",
+    "\t",
+    "\v",
+    "\x85",
+    "\xa0",
+    "\u3000",
+    "\u2028",
+    "\0",
+]
+BROKEN = [b"\xff", b"\xe4\xbd", b"\x80", b"\xed\xa0\x80", b"\xc0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80"]
+
+
+def hostile(rng: random.Random, most: int) -> bytes:
+    """Text of a few pieces, so that runs are long; some have bytes that are not UTF-8."""
+    pieces = [piece.encode() for piece in rng.sample(HOSTILE, rng.choice([2, 4, 8, len(HOSTILE)]))]
+    if rng.random() < 0.2:
+        pieces += rng.sample(BROKEN, 2)
+    return b"".join(rng.choices(pieces, k=rng.randrange(most)))
+
+
+def check(pattern: str, texts: list[bytes]) -> None:
+    splitter, slow = automata.compiled(pattern), Pattern(pattern)
+    for data in texts:
+        assert splitter.split(data) == slow.searched_ends(data), (pattern, data)
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_built_in_patterns_compiled_are_the_splitters(name: str, digits: int | None) -> None:
+    rng = random.Random(name)
+    named = Pattern(name, digits)
+    texts = [hostile(rng, 40) for _ in range(400)]
+    check(named.regex, texts)
+    splitter = automata.compiled(named.regex)
+    assert all(splitter.split(data) == named.pretok.split(data) for data in texts if named.pretok is not None)
+    every = "".join(chr(i) + "a " + chr(i) * 2 for i in range(0x110000) if not 0xD800 <= i < 0xE000).encode()
+    assert splitter.split(every) == named.word_ends(every)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_patterns_of_models(name: str) -> None:
+    rng = random.Random(name)
+    check(MODELS[name], [hostile(rng, 40) for _ in range(500)] + [english()[:20000].encode()])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Random patterns
+
+SETS = (
+    r"a b c ' \n . \s \S \d \D \w \W \p{L} \p{Lu} \p{Ll} \P{L} \p{N} \p{M} \p{P} \p{Han} [ab] [^ab] [a-c] [^\s] [\r\n]"
+    r" [^\s\p{L}\p{N}] [^\r\n\p{L}\p{N}] [\p{L}\p{M}] [\p{Lu}\p{Lo}] [\u4e00-\u9fff] (?i:s) (?i:[a-k]) (?:a|b)"
+).split(" ") + [" ", " "]
+
+
+def random_set(rng: random.Random) -> str:
+    return rng.choice(SETS)
+
+
+def random_count(rng: random.Random) -> str:
+    return rng.choice(["", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}", "{0,2}"])
+
+
+def random_item(rng: random.Random, depth: int) -> str:
+    kind = rng.random()
+    count = random_count(rng)
+    mode = rng.choice(["", "", "", "?", "+"]) if count else ""
+    if kind < 0.12 and depth:
+        return f"(?:{random_pattern(rng, depth - 1)}){rng.choice(['', '', '?', '+', '{1,2}', '??', '+?'])}"
+    if kind < 0.16:
+        return f"(?>{random_set(rng)}{count})"
+    if kind < 0.26:
+        return rng.choice(["(?!{})", "(?={})", "(?!{}|$)", "(?={}|\\Z)"]).format(random_set(rng))
+    if kind < 0.30:
+        return rng.choice(["$", "\\Z", "(?m:$)", "(?!\\S)", "(?=\\S)"])
+    if kind < 0.34:
+        return rng.choice(["(?i:'s|'ll)", "ab", "'s", "abc", "你好"])
+    return random_set(rng) + count + mode
+
+
+def random_pattern(rng: random.Random, depth: int = 2) -> str:
+    ways = ["".join(random_item(rng, depth) for _ in range(rng.randint(1, 4))) for _ in range(rng.randint(1, 4))]
+    return "|".join(ways)
+
+
+def test_random_patterns() -> None:
+    rng = random.Random(SEED)
+    compared = refused = 0
+    reasons: dict[str, int] = {}
+    while compared < PAIRS:
+        pattern = random_pattern(rng)
+        if re.fullmatch(r"[\w.-]*", pattern):  # it would be the name of a pattern
+            continue
+        try:
+            automata.compiled.__wrapped__(pattern)
+        except UnsupportedError as error:
+            refused += 1
+            reason = str(error).split(" at character ")[0][:60]
+            reasons[reason] = reasons.get(reason, 0) + 1
+            continue
+        check(pattern, [hostile(rng, 14) for _ in range(20)])
+        compared += 20
+    if PAIRS > 12000:
+        print(f"{compared} pairs, {compared // 20} patterns, {refused} refused:", reasons)
+    assert refused < compared // 20  # else little is tested
+
+
+# ----------------------------------------------------------------------------------------------------
+# What does not compile
+
+
+@pytest.mark.parametrize(
+    ("pattern", "construct"),
+    [
+        (r"(\w)\1|.", "1"),
+        (r"(?<=a)b|.", "look-behind"),
+        (r"\bword|.", "word boundary"),
+        (r"^a|.", "start of the text"),
+        (r"a(?=bc)|.", "more than one character ahead"),
+        (r"(?:ab)++c|.", "possessive"),
+        (r"(?>a+b|a)c|.", "atomic"),
+        (r"a*", "match nothing"),
+        (r"\X|.", "X"),
+        (r"(?:[ab]*[ac].{12})*a", "too many states"),
+        (r".{5000}a|.", "too many states"),
+        (r"(?:.{200}){200}a|.", "repeats too much"),
+    ],
+)
+def test_what_does_not_compile_is_searched_and_said_once(pattern: str, construct: str) -> None:
+    pattern_module._automaton.cache_clear()
+    data = b"a word, aabc abab c\n"
+    with pytest.warns(PybpeWarning, match="does not compile, so Python's regex package runs it") as caught:
+        assert Pattern(pattern).word_ends(data) == Pattern(pattern).searched_ends(data)
+    assert len(caught) == 1 and construct in str(caught[0].message)
+
+
+def test_what_compiles_is_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for pattern in MODELS.values():
+            again = pickle.loads(pickle.dumps(Pattern(pattern)))
+            assert again.pretok is not None
+
+
+# ----------------------------------------------------------------------------------------------------
+# What runs them
+
+
+def in_regex(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on nothing compiles."""
+    monkeypatch.setattr(pattern_module, "_automaton", lambda regex: None)
+
+
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+@pytest.mark.parametrize("name", ["nanochat", "kimi", "gaps", "far"])
+def test_training_and_ids_are_those_of_regex(
+    name: str, normalizer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(name)
+    texts = [hostile(rng, 200) for _ in range(100)] + [english()[:20000].encode()]
+    file = tmp_path / "text.txt"
+    file.write_bytes(b"".join(texts))
+    warnings.simplefilter("ignore", PybpeWarning)  # the file is not UTF-8
+
+    def results() -> tuple[object, ...]:
+        tok = pybpe.train(
+            str(file), vocab_size=400, pattern=MODELS[name], special_tokens=["<s>"], normalizer=normalizer, workers=2
+        )
+        arrays = tok.encode_batch_to_numpy(texts)
+        return tok.merges, tok.encode_batch(texts), [part.tolist() for part in arrays], tok.encode(b"<s>".join(texts))
+
+    fast = results()
+    in_regex(monkeypatch)
+    assert results() == fast
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_safe_cuts_divide_no_word(name: str) -> None:
+    rng = random.Random(name)
+    pattern = Pattern(MODELS[name])
+    specials = _binding.Specials({"<s>": 0, "b ": 1})
+    for matcher in (None, specials):
+        cut = cutter(pattern, matcher, None)
+        for _ in range(150):
+            data = hostile(rng, 60) + (b"" if matcher is None else b" c") + hostile(rng, 20)
+            if matcher is not None and matcher.find(data) is not None:
+                continue
+            ends, base = [], 0
+            for piece in data_pieces(data, cut, rng.randrange(1, 12)):
+                ends += [base + end for end in pattern.word_ends(bytes(piece))]
+                base += len(piece)
+            assert ends == pattern.word_ends(data)
+
+
+@pytest.mark.parametrize(("name", "some"), [("nanochat", True), ("kimi", True), ("words", True), ("gaps", False)])
+def test_which_patterns_have_cuts(name: str, some: bool) -> None:
+    pattern = Pattern(MODELS[name])
+    assert pattern.pretok is not None and pattern.pretok.has_cuts is some
+    pieces = list(data_pieces(english()[:100_000].encode(), cutter(pattern, None, None), 1000))
+    assert (len(pieces) > 50) is some
+    assert len(list(data_pieces(english()[:5000].encode(), cutter(pattern, None, "NFC"), 1000))) == 1
+
+
+@pytest.mark.parametrize("pattern", ["a*b|a", "a*b", r"\s*\n|\s+(?!\S)|\s", "(?:aa)*b|(?:aaa)*c|a"])
+def test_no_text_takes_quadratic_time(pattern: str) -> None:
+    """Looking again from every character, each of these would take many minutes."""
+    counter = _binding.Counter(Pattern(pattern).pretok, None)
+    counter.add(b"a" * 300_000 + b" " * 300_000)
+    assert counter.stats.total > 0
