@@ -47,6 +47,7 @@ from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.locking import only_writer
 from pybpe.model import END_OF_TEXT
 from pybpe.pretokenize import open_input
+from pybpe.warning import warn
 
 from .records import Record, read_records
 
@@ -163,6 +164,21 @@ def _messages(record: Record) -> list[Any]:
     return messages
 
 
+_FIELDS = frozenset(("role", "content", "thought", "weight"))
+_OF_CONVERSATION = frozenset(("tools", "functions"))  # others, such as "id", say nothing of what the model is to learn
+
+
+def _left_out(record: Record) -> list[str]:
+    """The fields of a conversation that say something, and that the grammar has no place for."""
+    messages = _messages(record)
+    found = {key for message in messages for key, value in message.items() if value} - _FIELDS
+    if any(message.get("weight", 1) != 1 for message in messages):  # 0: not to be learned
+        found.add("weight")
+    if isinstance(record.value, dict):
+        found |= {key for key in _OF_CONVERSATION if record.value.get(key)}
+    return sorted(found)
+
+
 # ----------------------------------------------------------------------------------------------------
 # Data sets
 
@@ -277,13 +293,20 @@ def _write_tokens(
     """Encodes all conversations, each into its split. Returns how many there were."""
     import numpy
 
-    count = 0
+    count, told = 0, False
     for source in sources:
         for record in read_records(source):
             try:
                 ids = chat.encode(_messages(record))
             except ArgumentError as error:
                 raise record.error(str(error)) from None
+            if not told and (fields := _left_out(record)):
+                told = True
+                names = ", ".join(repr(field[:40]) for field in fields[:5])
+                warn(
+                    f"{record.file}: line {record.number}: the shards have no place for {names}: left out, here and in"
+                    " all conversations"
+                )
             writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.dtype))
             count += 1
     return count

@@ -158,13 +158,26 @@ def _hub() -> Path:
 
 def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
     """The ranks in a file; None if they cannot be read, or are not those of the encoding."""
+    if not path.is_file():  # a pipe would be waited for
+        return None
     try:
         with open_input(path) as stream:
             data = stream.read()
         ranks = _ranks(gzip.decompress(data) if path.suffix == ".gz" else data, known.specials)
         lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
-    except (Error, OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RecursionError, zlib.error):
-        return None  # what a file with anything in it can lead to
+    except (
+        Error,
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ArithmeticError,
+        zlib.error,
+    ):
+        return None  # what a file with anything in it can lead to; ArithmeticError: 1e400 as an id
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line)

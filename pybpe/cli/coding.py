@@ -21,6 +21,7 @@ from .common import (
     add_output,
     add_tokenizer,
     add_workers,
+    check_not_input,
     counted,
     load,
     open_ids,
@@ -67,6 +68,7 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_encode(args: argparse.Namespace) -> None:
+    check_not_input(args.output, [args.file or "-"])
     tokenizer = load(args.tokenizer)
     if args.output.endswith((".npy", ".bin")):
         if args.json:
@@ -162,6 +164,7 @@ def add_decode(commands: Any) -> None:
 
 
 def _run_decode(args: argparse.Namespace) -> None:
+    check_not_input(args.output, args.ids)
     tokenizer = load(args.tokenizer)
     name, blocks = _ids(args.ids, tokenizer)
     position, last = 0, b""

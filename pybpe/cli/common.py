@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -183,6 +183,14 @@ def check_writable(path: str) -> None:
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: is a folder; name a file in it")
     make_folder(folder)
+
+
+def check_not_input(output: str, inputs: Iterable[str]) -> None:
+    """ArgumentError if the output would take the place of an input: one slip of the hand, and a corpus is gone."""
+    for path in inputs:
+        if output != "-" and path != "-" and os.path.isfile(output) and os.path.isfile(path):
+            if os.path.samefile(output, path):
+                raise ArgumentError(f"{path}: is input and output at once; name another output")
 
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, check_writable, named_output, report
+from .common import add_command, add_common, check_not_input, check_writable, named_output, report
 from .inputs import add_cutting_options, add_input_options, count
 
 
@@ -33,6 +33,7 @@ def _run_counts(args: argparse.Namespace) -> None:
     from ..counts import Counts
 
     check_writable(args.output)
+    check_not_input(args.output, args.files)
     texts = [path for path in args.files if not path.endswith(".counts")]
     counts = [Counts.load(path) for path in args.files if path.endswith(".counts")]
     if texts:

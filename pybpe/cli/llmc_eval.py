@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .common import TOKENIZER_HELP, add_command, add_common, check_writable, load, open_source, report
+from .common import TOKENIZER_HELP, add_command, add_common, check_not_input, check_writable, load, open_source, report
 
 
 def add_eval(commands: Any) -> None:
@@ -34,6 +34,7 @@ def _run_eval(args: argparse.Namespace) -> None:
     from llmc_compat.evals import encode_examples, write_eval
 
     check_writable(args.output)
+    check_not_input(args.output, [args.file])
     source = open_source("-") if args.file == "-" else args.file
     facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
     report(

@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 from .common import (
     add_command,
     add_common,
+    check_not_input,
     check_tokenizer_output,
     check_writable,
     load,
@@ -143,6 +144,7 @@ def _run_train(args: argparse.Namespace) -> None:
     from ..trainer import train
 
     check_tokenizer_output(args.output)
+    check_not_input(args.output, args.files)
     size = _vocab_size(args)
     if args.plot is not None:
         check_writable(args.plot)

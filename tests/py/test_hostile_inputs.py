@@ -17,8 +17,11 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
+from pybpe import encodings
+from pybpe.cli import main
 from pybpe.dataset import PackedSequences
 from pybpe.inputs import corpus_files, input_files, open_text
+from pybpe.model import CONTROL_TOKENS
 from pybpe.warning import PybpeWarning
 
 TEXT = english()[:20_000].encode()
@@ -263,3 +266,66 @@ def test_files_of_ids_whose_type_is_not_said(tmp_path: Path) -> None:
     for narrow in (ids % 65536, ids % 300, ids % 3, ids * 0, numpy.arange(20)):
         narrow.astype("<u2").tofile(tmp_path / "narrow.bin")
         assert PackedSequences(tmp_path / "narrow.bin", 8)[0][0].tolist() == narrow[:8].tolist()
+
+
+# ------------------------------------------------------------------------------------------------------
+# The command line, conversations, caches
+
+
+@pytest.mark.parametrize("command", ["encode", "decode", "counts", "train", "add", "eval"])
+def test_an_output_never_takes_the_place_of_an_input(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`pybpe counts data/* -o data/x.counts`, run again, would add its first result to the second, too."""
+    source, tokenizer = tmp_path / ("x.counts" if command == "add" else "corpus"), tmp_path / "tok.json"
+    source.write_text("1 2 3")
+    if command == "add":
+        pybpe.count_words(iter(["text"])).save(source)
+    small_tokenizer().save(tokenizer)
+    before = source.read_bytes()
+    link = tmp_path / ("link.counts" if command == "add" else "link")
+    os.link(source, link)
+    words = {
+        "encode": ["encode", "-t", str(tokenizer), str(source)],
+        "decode": ["decode", "-t", str(tokenizer), str(source)],
+        "counts": ["counts", str(source)],
+        "train": ["train", str(source), "--vocab-size", "256"],
+        "add": ["counts", str(source)],
+        "eval": ["llmc", "eval", "-t", str(tokenizer), str(source)],
+    }[command]
+    for output in (source, link):
+        assert main([*words, "-o", str(output)]) == 2
+        assert f"{source.name}: is input and output at once" in capsys.readouterr().err
+        assert source.read_bytes() == before
+
+
+def test_fields_of_conversations_that_are_left_out_are_said(tmp_path: Path) -> None:
+    from llmc_compat.chat import write_chat
+
+    tok = pybpe.train(iter([FRENCH]), vocab_size=265, special_tokens=CONTROL_TOKENS)
+    plain = {"role": "assistant", "content": "yes", "weight": 1, "name": None}
+    path = tmp_path / "c.jsonl"
+    for extra, said in (
+        ({}, None),
+        ({"tool_calls": [{"name": "f"}]}, "'tool_calls'"),
+        ({"weight": 0}, "'weight'"),
+        ({"reasoning_content": "since"}, "'reasoning_content'"),
+    ):
+        path.write_text(json.dumps({"messages": [plain]}) + "\n" + json.dumps({"messages": [{**plain, **extra}]}))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            write_chat(tok, [path], tmp_path / "out", splits=(1,), min_shard_tokens=0)
+        assert [str(warning.message) for warning in told] == (
+            []
+            if said is None
+            else [f"{path}: line 2: the shards have no place for {said}: left out, here and in all conversations"]
+        )
+
+
+def test_a_cache_of_another_kind(tmp_path: Path) -> None:
+    """An id that is no number, and a pipe, which would be waited for."""
+    known = encodings._ENCODINGS["gpt2"]
+    (tmp_path / "bad").write_text('{"a": 1e400}')
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("bad", "pipe"):
+        assert encodings._checked_ranks(tmp_path / name, known) is None
