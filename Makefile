@@ -251,7 +251,7 @@ release-check: $(RELEASE)/stamp
 	rm -rf $(RELEASE)/dist
 	@if git rev-parse 2>/dev/null; then \
 	    PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" check-manifest --no-build-isolation; \
-	else echo "check-manifest: skipped, since this is no checkout of git"; fi
+	else echo "check-manifest: skipped, since this is not a Git checkout"; fi
 	$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
 	$(RELEASE)/bin/twine check --strict $(RELEASE)/dist/*
 	$(RELEASE)/bin/abi3audit --strict --summary $(RELEASE)/dist/*.whl

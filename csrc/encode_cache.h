@@ -1,5 +1,5 @@
 /*
-The words that a thread remembers: the cache behind pybpe_cache. Internal.
+The words that a thread remembers: the implementation of pybpe_cache. Internal.
 
 Words of up to 15 bytes are in a table of 32-byte slots. The two slots of a cache line are the two places where a word
 may be:

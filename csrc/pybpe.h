@@ -7,15 +7,15 @@ it holds plain declarations only: no macros beyond integer constants, no attribu
 
 Conventions, for every function:
 - Names are pybpe_noun_verb, the object first. Handles are opaque.
-- A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it.
-  On an error outputs are NULL or untouched and inputs are unchanged, but the contents of output buffers are undefined.
+- A fallible function returns PYBPE_OK (0) or a negative pybpe_code and, if `err` is not NULL, fills it. On an error
+  outputs are NULL or untouched and inputs are unchanged, but the contents of output buffers are undefined.
 - `_new`, `_load` and `_open` create a handle; `_free` accepts NULL. "Borrowed" arguments are not copied and must
-outlive the handle.
+  outlive the handle.
 - `mem` is the allocator for the handle and for everything it allocates; NULL means malloc and free.
 - Threads may share immutable handles without a lock. Any other handle may be used by only one thread at a time.
 - Text is any sequence of bytes. No function requires valid UTF-8 or a terminating NUL.
-- ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t
-  (id_bytes 2) or uint32_t (id_bytes 4) tokens in the machine's byte order.
+- ids are uint32_t, byte sizes size_t, occurrence counts uint64_t. A buffer "of id_bytes" holds uint16_t (id_bytes 2) or
+  uint32_t (id_bytes 4) tokens in the machine's byte order.
 - No function prints, exits, aborts, or keeps state outside its handles.
 */
 #ifndef PYBPE_H

@@ -1,5 +1,5 @@
 /*
-The whole test framework of the C tests: count checks, print the ones that fail, sum up.
+The whole framework of the C tests: count checks, print those that fail, print a summary.
 Each test program is one translation unit, so the counters may be static.
 */
 #ifndef CHECK_H
@@ -29,7 +29,7 @@ static inline void check_equal(uint64_t a, uint64_t b, const char *what, const c
 #define CHECK(condition) check_that(!!(condition), #condition, __FILE__, __LINE__)
 #define CHECK_EQ(a, b) check_equal((uint64_t)(a), (uint64_t)(b), #a " == " #b, __FILE__, __LINE__)
 
-/* Prints the sum; returns what main should return. */
+/* Prints the summary; returns the exit code for main. */
 static inline int check_report(const char *name) {
     printf("%s: %d checks, %d failed\n", name, check_count, check_failures);
     return check_failures != 0 || check_count == 0;

@@ -1,13 +1,13 @@
 /*
-Reads a tokenizer.bin and token shards with the C library alone, decodes them, and shows what it found: the facts of
-the headers, the first sentences, and the SHA-256 of all decoded bytes, which should be that of the corpus.
+Reads a tokenizer.bin and token shards using only the C library, decodes them, and prints the contents of the headers,
+the first sentences, and the SHA-256 of all decoded bytes, which should be that of the corpus.
 
     decode_test TOKENIZER.bin SHARD.bin... [--sentences N] [--skip-id ID]
 
     --sentences N   how many sentences to print from the beginning (default 3, at most 400 bytes)
-    --skip-id ID    leaves a token out, such as end-of-text, which no corpus holds
+    --skip-id ID    skips a token, such as end-of-text, that is not in the corpus
 
-Any fault is one line on stderr and exit code 1. Run by `make demo` and by tests/py/test_roundtrip.py.
+On any error it prints one line on stderr and exits with 1. Run by `make demo` and by tests/py/test_roundtrip.py.
 */
 #include "pybpe.h"
 #include "sha256.h"
@@ -21,7 +21,7 @@ typedef struct decoder {
     uint32_t skip_id; /* PYBPE_NO_ID: none */
     long sentences;
     uint32_t ids[CHUNK];
-    uint8_t *bytes; /* what ids decode to */
+    uint8_t *bytes; /* the decoded bytes */
     size_t capacity;
     uint8_t shown[SHOWN_BYTES]; /* the beginning of all text */
     size_t shown_length;
@@ -29,7 +29,7 @@ typedef struct decoder {
     uint64_t tokens, length; /* of all shards */
 } decoder;
 
-/* Prints one line and returns the exit code. `path` is where the fault lies, if the message does not say so. */
+/* Prints one line and returns the exit code. `path` is the faulty file, if the message does not name it. */
 static int fail(const char *path, const char *message) {
     if (strstr(message, path) != NULL) {
         fprintf(stderr, "decode_test: %s\n", message);
@@ -173,7 +173,7 @@ static long parse_number(const char *text) {
     return *end == '\0' && value < (long)INT32_MAX ? value : -1;
 }
 
-/* Takes the options out of argv, whose files remain. Returns their number, or -1. */
+/* Removes the options from argv, so that the files remain. Returns the number of files, or -1. */
 static int parse_options(decoder *d, int argc, char **argv) {
     int files = 0;
     for (int i = 1; i < argc; i++) {

@@ -1,7 +1,7 @@
 /*
-Prints what llm.c's EvalLoader serves of an eval file: eval_rows FILE B T RANK PROCESSES. A line for each completion:
-its example's label, the inputs up to the last token, a bar, and the targets where the mask is 1. The same source
-compiles against llm.c's own llmc/dataloader.h. tests/py/test_llmc_evals.py compares the lines with Python's.
+Prints the rows that llm.c's EvalLoader makes from an eval file: eval_rows FILE B T RANK PROCESSES. One line per
+completion: its example's label, the inputs up to the last token, a bar, and the targets where the mask is 1. The same
+source compiles against llm.c's own llmc/dataloader.h. tests/py/test_llmc_evals.py compares the lines with Python's.
 */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
 Stops a walk through shards at every step, as llm.c's trainer does with -n 1, and resumes from there, as it does with
--y 1: with llm.c's own DataLoader or with the drop-in header, whichever "llmc/dataloader.h" is found. What save_state of
-train_gpt2.cu writes is kept in a struct; what load_state asserts is checked.
+-y 1: with llm.c's own DataLoader or with the drop-in header, depending on which "llmc/dataloader.h" is found. A struct
+holds what save_state in train_gpt2.cu writes; what load_state asserts is checked.
 
     llmc_resume PATTERN B T PROCESSES
 
-Prints a line, and exits with 0 if every resumed walk serves the batches of the walk that was not stopped.
+Prints a line, and exits with 0 if every resumed walk returns the same batches as the uninterrupted walk.
 Run by tests/py/test_equal_shards.py.
 */
 #include "llmc/dataloader.h"
@@ -39,7 +39,7 @@ static state save(const DataLoader *loader) {
     return s;
 }
 
-/* Takes over the arrays of the state. Returns 0 where load_state aborts. */
+/* Restores the arrays of the state. Returns 0 where load_state would abort. */
 static int load(DataLoader *loader, state s) {
     if (s.shards != loader->glob_result.gl_pathc || s.samples != loader->shard_num_samples) {
         free(s.shard_indices);
@@ -65,7 +65,7 @@ static unsigned long long next_hash(DataLoader *loader) {
     return h;
 }
 
-/* Batches of an epoch. */
+/* The number of batches in an epoch. */
 static int epoch_batches(DataLoader *loader) {
     int batches = 0;
     for (size_t i = 0; i < loader->glob_result.gl_pathc; i++) {

@@ -1,11 +1,11 @@
 /*
-A program as llm.c's are, with nothing but the drop-in headers; C11 and C++17. It trains nothing, but walks all batches
-in the order that the real llm.c recorded (tests/vectors), shuffles, resumes, encodes a prompt and decodes it.
+A program like those of llm.c that uses only the drop-in headers, in C11 and C++17. It does not train, but walks all
+batches in the order recorded from the real llm.c (tests/vectors), shuffles, resumes, encodes a prompt and decodes it.
 
     llmc_walk LOADER_LLMC.json
 
-Run by `make llmc-test` in both languages and under sanitizers, and by tests/py/test_llmc_install.py against the
-headers as they are installed in llm.c.
+Run by `make llmc-test` in both languages and under sanitizers, and by tests/py/test_llmc_install.py against the headers
+installed in llm.c.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "llmc/dataloader.h"
@@ -36,7 +36,7 @@ static void write_golden_shards(void) {
     }
 }
 
-/* One entry of the file: how a loader is made, and what it then serves. */
+/* One entry of the file: how a loader is made, and the batches that it then returns. */
 typedef struct recorded {
     size_t B, T, num_tokens;
     int rank, world, shuffle, batches, reset_after;
@@ -44,7 +44,7 @@ typedef struct recorded {
     uint64_t fnv1a;
 } recorded;
 
-/* Reads the next entry. The file is one that a C program printed, so its layout is fixed. Returns 0 at the end. */
+/* Reads the next entry. A C program printed the file, so its layout is fixed. Returns 0 at the end. */
 static int read_recorded(FILE *file, recorded *r) {
     int fields =
         fscanf(file,
@@ -102,7 +102,7 @@ static void test_batches(FILE *vectors) {
 Resuming
 */
 
-/* Sums of the batches that follow, enough for more than an epoch: other batches or another order give others. */
+/* Sums of the batches that follow, enough for more than an epoch. Other batches, or another order, give other sums. */
 static uint64_t hash_batches(DataLoader *loader, int batches) {
     uint64_t h = 0;
     for (int n = 0; n < batches; n++) {

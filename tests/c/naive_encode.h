@@ -1,6 +1,6 @@
 /*
-Encoding a word by its definition: look at all pairs, merge the first of lowest rank, repeat. Slow and obvious: what
-the encoder must equal.
+Encoding a word by its definition: look at all pairs, merge the first of lowest rank, repeat. Slow and obvious: the
+encoder must give the same ids.
 */
 #ifndef NAIVE_ENCODE_H
 #define NAIVE_ENCODE_H
@@ -22,7 +22,7 @@ static inline void naive_forget(const small_vocab *v) {
     }
 }
 
-/* Writes at most n ids, and returns their number. */
+/* Writes at most n ids and returns their number. */
 static inline size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t n, uint32_t *ids) {
     for (size_t i = 0; i < n; i++) {
         ids[i] = w[i];

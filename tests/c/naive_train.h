@@ -1,6 +1,6 @@
 /*
-Training by its definition: count all pairs, merge the best, again. Slow and obvious: what the trainer must equal.
-Only the lexicographic tie break.
+Training by its definition: count all pairs, merge the best, repeat. Slow and obvious: the trainer must give the same
+merges. Only the lexicographic tie break.
 */
 #ifndef NAIVE_TRAIN_H
 #define NAIVE_TRAIN_H

@@ -1,9 +1,9 @@
 /*
-The main job in C alone: pipeline CORPUS VOCAB_SIZE TOKENIZER.bin SHARD.bin
+The full pipeline in C only: pipeline CORPUS VOCAB_SIZE TOKENIZER.bin SHARD.bin
 
 Counts the words of a text, trains a vocabulary (bytes, then merged tokens, then one special), writes
-tokenizer.bin, encodes the text and writes a shard. tests/py/test_determinism.py builds it with several compilers
-and optimisations, and compares the files byte by byte with each other and with Python's.
+tokenizer.bin, encodes the text and writes a shard. tests/py/test_determinism.py builds it with several compilers and
+optimization levels, and compares the files byte by byte with each other and with Python's.
 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static uint8_t *read_file(const char *path, size_t *n) {
     return data;
 }
 
-/* A trainer for the words of a text, done. */
+/* Trains on the words of a text and returns the trainer. */
 static pybpe_trainer *train(const uint8_t *text, size_t n, uint32_t vocab_size) {
     pybpe_pretok *pretok;
     pybpe_counter *counter;
@@ -79,7 +79,7 @@ static pybpe_trainer *train(const uint8_t *text, size_t n, uint32_t vocab_size) 
     return trainer;
 }
 
-/* The vocabulary of what was trained, with one special after all tokens. */
+/* The trained vocabulary, with one special after all tokens. */
 static pybpe_vocab *lay_out(const pybpe_trainer *trainer) {
     const uint64_t offsets[] = {0, strlen(SPECIAL)};
     const pybpe_vocab_layout layout = {.specials = {(const uint8_t *)SPECIAL, offsets, 1},

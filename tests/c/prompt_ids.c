@@ -1,7 +1,6 @@
 /*
-Prints the ids of each prompt through llm.c's drop-in tokenizer.h, on one line with special tokens recognised and on the
-next as ordinary text: prompt_ids TOKENIZER.bin PROMPT...
-tests/py/test_llmc_headers.py compares them with Python's.
+Prints the ids of each prompt through llm.c's drop-in tokenizer.h, on one line with special tokens recognized and on the
+next as ordinary text: prompt_ids TOKENIZER.bin PROMPT... tests/py/test_llmc_headers.py compares them with Python's.
 */
 #include "llmc/tokenizer.h"
 

@@ -36,7 +36,7 @@ static inline int scratch_clear(void) {
     return count;
 }
 
-/* The number that the next file to be opened gets: the same as before if all that were opened are closed. */
+/* The descriptor that the next open returns: the same as before if all files have been closed. */
 static inline int scratch_next_file(void) {
     int fd = open(".", O_RDONLY);
     close(fd);
@@ -58,7 +58,7 @@ static inline void scratch_write(const char *name, const void *data, size_t n) {
     }
 }
 
-/* Lays n bytes of x out at `to`, the lowest first. */
+/* Writes n bytes of x to `to`, the lowest first. */
 static inline void put_le(uint8_t *to, uint32_t x, int n) {
     for (int i = 0; i < n; i++) {
         to[i] = (uint8_t)(x >> (8 * i));
@@ -91,7 +91,7 @@ static inline void scratch_shard(const char *name, uint32_t first, size_t count,
 
 enum { SCRATCH_TOKENIZER_BYTES = SCRATCH_HEADER + 2 * 256 + 64 };
 
-/* Lays out a tokenizer.bin as llm.c's scripts would, with nothing behind the tokens: the 256 bytes, four merges (ids
+/* Lays out a tokenizer.bin as llm.c's scripts would, with nothing after the tokens: the 256 bytes, four merges (ids
    256 to 259: he, ll, hell, hello) and end-of-text. Returns its size. */
 static inline size_t put_tokenizer(uint8_t *to) {
     static const char *const others[] = {"he", "ll", "hell", "hello", "<|endoftext|>"};

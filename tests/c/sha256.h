@@ -74,7 +74,7 @@ static inline void sha256_add(sha256 *h, const uint8_t *bytes, size_t n) {
     }
 }
 
-/* The hash as 64 hexadecimal digits. h must be started anew afterwards. */
+/* The hash as 64 hexadecimal digits. h must be initialized again afterward. */
 static inline void sha256_finish(sha256 *h, char hex[65]) {
     uint64_t bits = h->length * 8;
     uint8_t padding[72] = {0x80};

@@ -79,7 +79,7 @@ static inline pybpe_vocab_spec small_spec(const small_vocab *v) {
     return spec;
 }
 
-/* An allocator that grants `left` allocations of `least` bytes or more, and counts what is not freed. */
+/* An allocator that grants `left` allocations of `least` bytes or more, and counts blocks that are not freed. */
 typedef struct failing_memory {
     long left;
     long blocks;

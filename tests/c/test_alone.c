@@ -1,6 +1,7 @@
 /*
-From tokenizer.bin alone, on a stack of 256 KiB: a vocabulary is trained, written and read back; then texts that break
-tokenizers are encoded, decoded, and decoded as a stream that never splits a character. (Recursion would show here.)
+From tokenizer.bin only, on a stack of 256 KiB: trains a vocabulary, writes it and reads it back; then encodes texts
+that break tokenizers, decodes them, and decodes them as a stream that never splits a character. (Recursion would
+overflow the stack here.)
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
@@ -25,7 +26,8 @@ typedef struct subject {
 A vocabulary in a file
 */
 
-/* Words of one letter, of two in turn, of random letters and of bytes that are no text: some short, one long each. */
+/* Words of one letter, of two alternating letters, of random letters and of bytes that are not text: some short ones
+   and a long one of each kind. */
 static void fill_words(uint8_t *bytes, uint64_t *offsets, size_t words) {
     uint64_t state = 5;
     size_t at = 0;
@@ -123,8 +125,8 @@ static void fill_bytes(uint8_t *text, size_t n) { fill_random(text, n, 0, 256); 
 Encoding, decoding, and streaming
 */
 
-/* Decodes one id after the other, as a program does that shows what a model makes: it keeps back the at most three
-   bytes that begin a character. Checks that the pieces are the text, and, if it is UTF-8, that none ends inside one. */
+/* Decodes one id at a time, like a program that displays a model's output: it holds back the at most three bytes of an
+   incomplete character. Checks that the pieces are the text, and, if it is UTF-8, that none ends inside one. */
 static void check_stream(const subject *s, size_t count, size_t n, int is_utf8) {
     uint8_t held[3 + 255];
     size_t held_count = 0;
@@ -162,7 +164,7 @@ static void check_text(const subject *s, const char *name, size_t n, int is_utf8
 static void test_texts(const subject *s) {
     const char *const units[] = {"a", " ", "\n", "ab", "7", "!", "\xE4\xBD\xA0", "a \n", "<|endoftext|>", "<|end"};
     fill_fn *const fills[] = {fill_letters, fill_digits, fill_chinese, fill_invalid,
-                              fill_bytes}; /* the last two are no UTF-8 */
+                              fill_bytes}; /* the last two are not UTF-8 */
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         fill_repeated(s->text, TEXT_BYTES, units[i]);
         check_text(s, units[i], TEXT_BYTES, 1);

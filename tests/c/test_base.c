@@ -1,6 +1,6 @@
 /*
-What every module stands on: errors, the allocator, checked sizes, files. Files are written in a folder of the test's
-own; faults that need a failing system call are injected by tests/faults.
+The basis of every module: errors, the allocator, checked sizes, files. The test writes files in its own folder;
+tests/faults injects failing system calls.
 */
 #include "base.h"
 #include "check.h"
@@ -35,7 +35,7 @@ static void test_errors(void) {
     CHECK_EQ(error_set_errno(NULL, EIO, "nobody listens"), PYBPE_ERR_IO);
 }
 
-/* A message that does not fit is cut, and still ends. */
+/* A message that does not fit is truncated, and still terminated. */
 static void test_long_messages(void) {
     char name[2000];
     memset(name, 'n', sizeof name);
@@ -147,7 +147,7 @@ static void test_reading(void) {
     scratch_clear();
 }
 
-/* A file that is cut off between open and read, and one that grows. */
+/* A file that is truncated between open and read, and one that grows. */
 static void test_reading_what_changes(void) {
     char to[64];
     file_in f;
@@ -191,7 +191,7 @@ static void test_writing(void) {
     CHECK_EQ(pybpe_output_patch(o, 12, "", 0, &err), PYBPE_OK);
     CHECK_EQ(pybpe_output_patch(o, 11, "ab", 2, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(pybpe_output_patch(o, UINT64_MAX, "ab", 2, &err), PYBPE_ERR_VALUE);
-    CHECK(file_is("x", "old")); /* nothing shows before the commit */
+    CHECK(file_is("x", "old")); /* nothing is visible before the commit */
     CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
     CHECK(file_is("x", "header++body"));
     struct stat st;
@@ -211,7 +211,7 @@ static void test_writing(void) {
     CHECK_EQ(scratch_clear(), 1); /* no temporary file is left */
 }
 
-/* Several writers of one path: each has a file of its own, the last to commit wins. */
+/* Several writers of one path: each has its own temporary file, and the last to commit wins. */
 static void test_writers_at_once(void) {
     pybpe_output *o[3];
     char own[3] = "ab";
@@ -228,7 +228,7 @@ static void test_writers_at_once(void) {
     CHECK_EQ(scratch_clear(), 1);
 }
 
-/* A link stays one, and the file that it points to is written, in its own folder. */
+/* A link stays a link, and the file that it points to is written, in the folder of that file. */
 static void test_writing_through_links(void) {
     pybpe_output *o;
     CHECK(mkdir("folder", 0700) == 0);
@@ -240,7 +240,7 @@ static void test_writing_through_links(void) {
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     struct stat st;
     CHECK(lstat("second", &st) == 0 && S_ISLNK(st.st_mode) && file_is("folder/x", "new"));
-    CHECK_EQ(pybpe_output_open(&o, "nowhere", NULL, NULL), PYBPE_OK); /* a link to nothing gives way */
+    CHECK_EQ(pybpe_output_open(&o, "nowhere", NULL, NULL), PYBPE_OK); /* a dangling link is replaced */
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     CHECK(lstat("nowhere", &st) == 0 && S_ISREG(st.st_mode));
     CHECK(remove("folder/x") == 0 && rmdir("folder") == 0); /* which is empty: no temporary file is left */
@@ -303,7 +303,7 @@ static void test_unwritable(void) {
     CHECK_EQ(scratch_clear(), 1);
 }
 
-/* A file size limit stands for a full disk: writes fail after some bytes, or are short. */
+/* A file size limit simulates a full disk: writes fail after some bytes, or are short. */
 static void test_no_room(void) {
     struct rlimit before;
     scratch_write("x", "old", 3);

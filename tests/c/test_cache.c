@@ -1,6 +1,6 @@
 /*
-A cache that is full starts over, and gives the same ids all the while: also when the number of its rounds, its
-generation, wraps after 2^32 of them.
+A full cache starts over and still gives the same ids, even when its generation, which counts the rounds, wraps after
+2^32 of them.
 */
 #include "check.h"
 #include "encode_cache.h"
@@ -49,7 +49,7 @@ static unsigned wrong_words(const small_vocab *v, const pybpe_encoder *e, pybpe_
     return wrong;
 }
 
-/* Long words of any length are found again, in a cache that was made larger before: once, not at each text. */
+/* Long words of any length are found again, in a cache that was enlarged before: once, not at each text. */
 static void test_fitting(const pybpe_encoder *e) {
     enum { WORDS = CACHE_WORD_MAX - WORD_INLINE_MAX };
     static uint8_t word[CACHE_WORD_MAX];

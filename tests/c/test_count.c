@@ -36,7 +36,7 @@ static uint64_t table_find(const table *t, const void *word, size_t n) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < t->stats.words; i++) {
         if (t->offsets[i + 1] - t->offsets[i] == n && memcmp(t->bytes + t->offsets[i], word, n) == 0) {
-            CHECK_EQ(count, 0); /* each word stands there once */
+            CHECK_EQ(count, 0); /* each word occurs there once */
             count = t->counts[i];
         }
     }
@@ -51,7 +51,7 @@ static pybpe_counter *counter_of(const pybpe_pretok *p, const pybpe_specials *s)
 
 static void add_text(pybpe_counter *c, const char *text) {
     size_t n = strlen(text);
-    uint8_t *copy = malloc(n + (n == 0)); /* of the exact size, so that reading beyond it shows */
+    uint8_t *copy = malloc(n + (n == 0)); /* of the exact size, so that sanitizers see reads beyond it */
     memcpy(copy, text, n);
     CHECK_EQ(pybpe_counter_add(c, copy, n, NULL), PYBPE_OK);
     free(copy);
@@ -90,7 +90,7 @@ static void test_by_hand(void) {
     pybpe_pretok_free(p);
 }
 
-/* Both hold the same words with the same counts: each word's is subtracted from those of the other. */
+/* Both hold the same words with the same counts: subtracts each count from that of the other. */
 static void expect_equal(const pybpe_counter *x, const pybpe_counter *y) {
     const pybpe_counter_stats a = pybpe_counter_get_stats(x), b = pybpe_counter_get_stats(y);
     CHECK(a.words == b.words && a.bytes == b.bytes && a.total == b.total);
@@ -162,8 +162,8 @@ static void test_random(void) {
     pybpe_counter_free(parts[1]);
 }
 
-/* Texts counted apart, then moved into one table, as their whole is counted; with equal seeds, and with different ones.
-   The table that was emptied counts anew. */
+/* Texts counted separately and then moved into one table give the counts of the whole, with equal seeds and with
+   different ones. The emptied table can count again. */
 static void test_absorb(void) {
     enum { TEXT = 200000, PARTS = 4 };
     static char text[TEXT];
@@ -194,7 +194,7 @@ static void test_absorb(void) {
     pybpe_pretok_free(patterns[1]);
 }
 
-/* Tables with seeds of their own and no word in common, each as full as the one that they are added to. */
+/* Tables with different seeds and no words in common, each as full as the one that it is added to. */
 static void test_merging_strangers(void) {
     enum { WORDS = 8000, COUNTERS = 4 };
     pybpe_counter *all = NULL;
@@ -245,7 +245,7 @@ static void test_growth(void) {
     pybpe_counter_free(copy);
 }
 
-/* What machines of 32 bits take for the upper half of a product, by hand. */
+/* The code that 32-bit machines use for the upper half of a product, with values computed by hand. */
 static void test_products(void) {
     const uint64_t most = UINT64_MAX, half = UINT64_C(1) << 32;
     CHECK_EQ(product_high(0, most), 0);
@@ -335,7 +335,7 @@ static void test_failing_memory(void) {
     CHECK(passed > 0 && passed < 32);
 }
 
-/* Nobody can tell which words collide: each counter has a seed of its own, or that of its splitter. */
+/* Nobody can predict which words collide: each counter has its own seed, or that of its splitter. */
 static void test_seeds(void) {
     pybpe_pretok *p = NULL;
     pybpe_counter *own[2] = {NULL}, *shared[2] = {NULL};

@@ -1,5 +1,6 @@
 /*
-Cuts of a text that has specials: the words and specials of the two parts are those of the whole, whatever follows.
+Cuts of a text that has specials: the words and specials of the two parts are those of the whole, regardless of what
+follows.
 */
 #include "check.h"
 #include "pybpe.h"
@@ -59,7 +60,7 @@ static size_t random_text(uint8_t *text) {
     return n;
 }
 
-/* What a text is made of, by the definition: the end of each word or special, and which special it is. */
+/* The parts of a text by definition: the end of each word or special, and which special it is. */
 typedef struct parts {
     size_t ends[ENDS];
     uint32_t specials[ENDS];
@@ -98,7 +99,7 @@ static int parts_equal(const parts *a, const parts *b) {
            memcmp(a->specials, b->specials, a->count * sizeof *a->specials) == 0;
 }
 
-/* Every cut of text[0..n), which goes on up to `whole`: returns how many there are. */
+/* Checks every cut of text[0..n), which continues up to `whole`, and returns how many there are. */
 static size_t check_cuts(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t whole) {
     static parts expected;
     static parts divided;
@@ -135,7 +136,7 @@ static void test_pattern(int pattern) {
     pybpe_pretok_free(p);
 }
 
-/* Specials forbid the cuts that they touch, and no others: also beside characters of several bytes. */
+/* Specials forbid the cuts that they touch, and no others, even next to characters of several bytes. */
 static void test_where(void) {
     static const char text[] = "\xE5\xA5\xBD x 1\xE5\xA5\xBD<|a|>     ";
     pybpe_pretok *p = NULL;

@@ -9,7 +9,7 @@ Marks between documents: by hand, and against the definition, on buffers of exac
 
 enum { MARK = 7, LONGEST = 12 };
 
-/* Documents one by one, each a run without marks that is not empty. `open`: the first goes on from before. */
+/* Documents one by one, each a nonempty run without marks. `open`: the first continues from before. */
 static size_t by_definition(const uint16_t *ids, size_t n, int mode, int *open, uint16_t *out, uint64_t *starts,
                             size_t *documents) {
     size_t at = 0;
@@ -31,7 +31,7 @@ static size_t by_definition(const uint16_t *ids, size_t n, int mode, int *open, 
     return at;
 }
 
-/* Copies to memory of exactly this size, so that sanitizers see what is read beyond it. */
+/* Copies to memory of exactly this size, so that sanitizers see reads beyond it. */
 static void *exactly(size_t count, size_t size) { return malloc(count * size + (count == 0)); }
 
 static void expect_definition(const uint16_t *ids, size_t n, int mode, int open) {

@@ -99,7 +99,7 @@ static void test_worked(void) {
     subject_free(&s);
 }
 
-/* Tokens that merges do not give, of all lengths that are treated differently. */
+/* Tokens that merges do not make, of all lengths that are treated differently. */
 static pybpe_vocab_spec whole_words_spec(small_vocab *v, uint32_t ids[4]) {
     char text[MERGED_LONG];
     memset(text, 'x', sizeof text);
@@ -142,7 +142,7 @@ static void test_whole_words(void) {
     EXPECT_IDS(&s, "bcd", 'b', 'c', 'd');
     subject_free(&s);
 
-    small_start(&v); /* merges give every token: none is left to take whole */
+    small_start(&v); /* merges make every token, so none has to be looked up whole */
     id[0] = small_add_merge(&v, 'a', 'b');
     spec = small_spec(&v);
     spec.whole_words = 1;
@@ -192,7 +192,7 @@ static void test_arguments(void) {
 }
 
 /* More than 65,536 ids: other slots, and ids that 16 bits can't hold. */
-/* Many texts in one call give what a call for each gives. */
+/* Many texts in one call give the same ids as one call per text. */
 static void test_batch(void) {
     small_vocab v;
     small_start(&v);
@@ -290,9 +290,9 @@ static void swap_u32(uint32_t *a, uint32_t *b) {
     *b = x;
 }
 
-/* Random merges over the bytes of an alphabet, also several that make the same token, as Hugging Face's trainer
-   has them. With `shuffled` their ranks have nothing to do with the order in which they can apply, which no
-   trainer makes but any file may say. */
+/* Random merges over the bytes of an alphabet, including several that make the same token, as Hugging Face's trainer
+   may. With `shuffled` their ranks are unrelated to the order in which they can apply; no trainer does that, but a file
+   may. */
 static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, size_t merges, int shuffled) {
     uint32_t usable[SMALL_TOKENS];
     size_t count = strlen(alphabet);
@@ -364,7 +364,7 @@ static size_t compare_words(subject *s, const small_vocab *v, const chain_table 
 }
 
 static void test_random_words(void) {
-    /* ASCII; characters of two, three and four bytes; bytes that begin and continue nothing. */
+    /* ASCII; characters of two, three and four bytes; bytes that neither begin nor continue a character. */
     const char *alphabets[] = {"ab",
                                "abc ",
                                "abcdefgh",
@@ -396,8 +396,8 @@ static void test_random_words(void) {
     CHECK(joined > 1000);
 }
 
-/* Merges that name a token which no merge makes: they never happen, though others make the same. Small blocks, so that
-   tokens often meet at their ends. */
+/* Merges with a token that no merge makes: they never happen, although others make the same token. Blocks are small, so
+   that tokens often meet at their ends. */
 static void test_unreachable_parts(void) {
     static small_vocab v;
     uint64_t state = 5;
@@ -512,7 +512,7 @@ static size_t random_text(uint64_t *state, uint8_t *text, size_t n) {
     }
 }
 
-/* Merges of tokens that stand side by side in random texts, so that many cross from one character to another. */
+/* Merges of tokens that are adjacent in random texts, so that many cross from one character to another. */
 static void grown_vocab(small_vocab *v, uint64_t *state, size_t merges) {
     small_start(v);
     while (v->merges_count < merges) {
@@ -550,7 +550,7 @@ static size_t compare_texts(subject *s, const small_vocab *v, uint64_t *state, s
     naive_prepare(v);
     for (size_t i = 0; i < texts; i++) {
         size_t room = random_below(state, i % 2 == 0 ? 20 : 800);
-        uint8_t *text = malloc(room + 1); /* of its own, so that a sanitizer sees what is read outside of it */
+        uint8_t *text = malloc(room + 1); /* a separate allocation, so that a sanitizer sees reads outside it */
         size_t n = random_text(state, text, room);
         uint8_t *exact = malloc(n + (n == 0));
         memcpy(exact, text, n);
@@ -684,7 +684,7 @@ static int encode_with(const pybpe_vocab_spec *spec, const pybpe_allocator *mem,
     return code;
 }
 
-/* Every allocation fails in turn: no memory is lost, no ids are written, and in the end all goes well. */
+/* Every allocation fails in turn: no memory is leaked, no ids are written, and in the end encoding succeeds. */
 static void expect_memory_errors(const pybpe_vocab_spec *spec, const uint8_t *text, size_t n) {
     int passed = 0;
     int wrong = 0;

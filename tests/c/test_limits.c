@@ -1,5 +1,5 @@
 /*
-Sizes beyond what the library holds: said by offsets, never allocated, and refused before a byte of them is read.
+Sizes beyond the library's limits: given only by offsets, never allocated, and refused before any byte is read.
 */
 #include "check.h"
 #include "merge.h"
@@ -44,7 +44,7 @@ static void test_encoder_bits(void) {
     small_add_merge(&v, 'a', 'a');
     uint64_t *offsets = malloc((TOKENS + 1) * sizeof *offsets);
     uint32_t *merges = malloc(2 * MERGES * sizeof *merges);
-    for (size_t i = 0; i <= TOKENS; i++) { /* ids behind the last token are unused */
+    for (size_t i = 0; i <= TOKENS; i++) { /* ids after the last token are unused */
         offsets[i] = v.offsets[i < v.count ? i : v.count];
     }
     for (size_t i = 0; i < 2 * (size_t)MERGES; i++) {
@@ -96,7 +96,7 @@ static void *failing_once(void *context, void *ptr, size_t size) {
     return failing_resize(context, ptr, size);
 }
 
-/* Long words for the first of which there is no memory: that there is some for those behind it hides no error. */
+/* Long words, of which the first finds no memory: that later ones do find some must not hide the error. */
 static void test_memory_comes_back(const pybpe_encoder *e) {
     enum { LONG = 5000 };
     static uint8_t text[3 * LONG];
@@ -236,7 +236,7 @@ static void expect_refused(const pybpe_strings *strings, uint64_t offset) {
     pybpe_counter_free(c);
 }
 
-/* The bytes have just the length of the last offset, so that the sanitizer sees any reading beyond them. */
+/* The bytes have exactly the length of the last offset, so that the sanitizer sees any read beyond them. */
 static void test_offsets(void) {
     static const struct {
         uint64_t offsets[3];

@@ -1,6 +1,6 @@
 /*
-The drop-in headers for llm.c, used as llm.c's programs use them and with nothing else of pybpe: batches, shuffling,
-resuming, evals, decoding, printing, a prompt. Faults must end the program with one line, which a child process shows.
+The drop-in headers for llm.c, used as in llm.c's programs and without any other part of pybpe: batches, shuffling,
+resuming, evals, decoding, printing, a prompt. Errors must end the program with one line; child processes test that.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "llmc/dataloader.h"
@@ -52,7 +52,7 @@ rand.h
 
 static int is_near(float a, float b) { return a - b < 1e-6f && b - a < 1e-6f; }
 
-/* The numbers of PyTorch for the same calls, as printed in the comment of llm.c's rand.h. */
+/* PyTorch's numbers for the same calls, as given in the comment in llm.c's rand.h. */
 static void test_random(void) {
     static const unsigned int first[5] = {4053805790u, 2173880614u, 380293709u, 1237255315u, 2986595568u};
     static const float few[8] = {0.7947664f,  1.4369317f,  -0.2292192f, 0.4755633f,
@@ -129,7 +129,7 @@ static void test_in_order(void) {
     dataloader_free(&loader);
 }
 
-/* The header draws as the library's loader does, which tests/py/test_loader_core.py compares with llm.c. */
+/* The header draws the same numbers as the library's loader, which tests/py/test_loader_core.py compares with llm.c. */
 static void test_shuffled(void) {
     for (int rank = 0; rank < 2; rank++) {
         DataLoader loader;
@@ -151,7 +151,7 @@ static void test_shuffled(void) {
     }
 }
 
-/* A new loader that is given nothing but the place finds the permutations of the first epoch. */
+/* A new loader that gets only the position finds the permutations of the first epoch. */
 static void test_resume_by_place(void) {
     DataLoader walker, resumed;
     dataloader_init(&walker, "s?.bin", 1, 2, 0, 1, 1);
@@ -171,7 +171,7 @@ static void test_resume_by_place(void) {
     dataloader_free(&walker);
 }
 
-/* Restores what save_state and load_state of train_gpt2.cu save and restore, and no more. */
+/* Restores exactly what save_state and load_state in train_gpt2.cu save and restore. */
 static void restore_state(DataLoader *loader, const DataLoader *saved) {
     size_t shards = saved->glob_result.gl_pathc, samples = saved->shard_num_samples;
     free(loader->shard_indices);
@@ -185,7 +185,7 @@ static void restore_state(DataLoader *loader, const DataLoader *saved) {
     dataloader_resume(loader, saved->current_shard_idx, saved->current_sample_idx);
 }
 
-/* Initialises a loader, and takes batches until it is where dataloader_init and so many batches lead. */
+/* Initializes a loader and takes this many batches. */
 static void init_after(DataLoader *loader, int batches) {
     dataloader_init(loader, "s?.bin", 1, 2, 0, 1, 1);
     for (int i = 0; i < batches; i++) {
@@ -193,7 +193,7 @@ static void init_after(DataLoader *loader, int batches) {
     }
 }
 
-/* In any epoch, and into any loader: a new one, or one that has gone on, in the same shard or beyond it. */
+/* In any epoch, and into any loader: a new one, or one that has advanced, within the same shard or beyond it. */
 static void test_resume_by_state(void) {
     for (int saved_at = 0; saved_at <= 3 * SAMPLES; saved_at++) {
         for (int further = 0; further < 2 * SAMPLES; further += 3) {
@@ -214,7 +214,7 @@ static void test_resume_by_state(void) {
     }
 }
 
-/* One token at each end of a sparse shard of 2 GiB and a bit: llm.c's (int) seek fails there. */
+/* One token at each end of a sparse shard slightly larger than 2 GiB, where llm.c's (int) seek fails. */
 static void test_beyond_2_gib(void) {
     const uint32_t count = (1u << 30) + 5000;
     uint8_t header[SCRATCH_HEADER];
@@ -464,7 +464,7 @@ static void test_tokenizer(void) {
     CHECK(tokenizer_decode(&tokenizer, 1) == NULL);
 }
 
-/* llm.c leaves eot_token as it was, and its trainers start generation from it all the same: an id from beyond the
+/* llm.c leaves eot_token unset, and its trainers start generation from it anyway: possibly from an id outside the
    embedding. Here it is 0, which every model has. */
 static void missing_file(void) {
     Tokenizer tokenizer;

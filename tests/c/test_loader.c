@@ -1,6 +1,6 @@
 /*
-The DataLoader: batches worked out by hand, the generator's published numbers, damage, failing memory. That the order
-is llm.c's is checked against llm.c itself in tests/py/test_loader_core.py.
+The DataLoader: batches computed by hand, the generator's published numbers, damage, failing memory.
+tests/py/test_loader_core.py compares the order with llm.c itself.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
@@ -89,7 +89,7 @@ static void test_two_processes(void) {
     }
 }
 
-/* Each epoch serves each batch once, and seeking to any place gives what walking there does. */
+/* Each epoch returns each batch once, and seeking to any position gives the same as walking there. */
 static void test_shuffled(void) {
     enum { EPOCH = 6, WALK = 30 };
     int walked[WALK + 1];

@@ -1,6 +1,6 @@
 /*
 Every allocation of counting, training, encoding and of vocabularies fails in turn, over texts that make all tables grow
-and words long enough for every algorithm: a typed error, nothing leaked, and with memory again the same result.
+and words long enough for every algorithm: a typed error, no leaks, and the same result once memory is available.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
@@ -130,7 +130,7 @@ static uint64_t encode(const pybpe_allocator *mem, int *code) {
     return count;
 }
 
-/* A tokenizer.bin, and one without our trailer, whose merges are recovered. */
+/* A tokenizer.bin, and one without pybpe's trailer, whose merges are recovered. */
 static uint64_t files(const pybpe_allocator *mem, int *code) {
     static small_vocab v;
     pybpe_vocab_spec spec = vocab_spec(&v);
@@ -207,8 +207,8 @@ static uint64_t encode_word(const pybpe_vocab_spec *spec, const uint8_t *word, s
     return *code == PYBPE_OK ? sum : 0;
 }
 
-/* A word long enough to be merged from left to right, with more tokens than the first tree of them holds. Tokens are of
-   three letters only, so that merges cross every place. */
+/* A word long enough to be merged from left to right, with more tokens than the first table of them holds. Tokens have
+   only three different letters, so that merges cross every place. */
 static uint64_t encode_from_left(const pybpe_allocator *mem, int *code) {
     static small_vocab v;
     static uint8_t word[LONG_WORD];
@@ -223,7 +223,7 @@ static uint64_t encode_from_left(const pybpe_allocator *mem, int *code) {
         size_t before = v.count;
         if (small_length(&v, pair[0]) + small_length(&v, pair[1]) <= 12) {
             small_add_merge(&v, pair[0], pair[1]);
-            v.merges_count -= v.count == before; /* no merge makes a token that is there */
+            v.merges_count -= v.count == before; /* no merge makes an existing token */
         }
     }
     for (size_t i = 0; i < LONG_WORD; i++) {

@@ -1,11 +1,11 @@
 /*
-NFC and NFKC by hand, at the ends of memory, with bytes that are not UTF-8, and without memory. That all characters are
-right, tests/py/test_normalizer_core.py tells, which compares with Hugging Face's.
+NFC and NFKC by hand, at the ends of memory, with bytes that are not UTF-8, and without memory.
+tests/py/test_normalizer_core.py compares all characters with Hugging Face's results.
 */
 #include "check.h"
 #include "small_vocab.h"
 
-/* The text is in memory of just its length, so that a sanitizer sees each read beyond it. */
+/* The text is in memory of exactly its length, so that a sanitizer sees each read beyond it. */
 static void expect(int form, const char *text, const char *want) {
     size_t n = strlen(text), length = 99;
     uint8_t *copy = malloc(n + (n == 0));
@@ -45,7 +45,7 @@ static void test_by_hand(void) {
 
 static void test_other_bytes(void) {
     expect_both("\xFF", "\xFF");
-    expect_both("e\xFF\xCC\x81", "e\xFF\xCC\x81");        /* nothing joins across it */
+    expect_both("e\xFF\xCC\x81", "e\xFF\xCC\x81");        /* nothing composes across it */
     expect_both("e\xCC\x81\xE4\xB8", "\xC3\xA9\xE4\xB8"); /* the end of the text cut it */
     expect_both("\xCC\x81\xCC\xA3\xFF", "\xCC\xA3\xCC\x81\xFF");
     expect_both("\xFF\xCC\x81\xCC\xA3\x80", "\xFF\xCC\xA3\xCC\x81\x80");

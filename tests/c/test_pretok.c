@@ -1,6 +1,6 @@
 /*
-Tests of the splitters and of safe cuts: words worked out by hand, small caps, and that all kinds of
-instructions agree on pseudo-random hostile bytes. tests/py/test_pretok.py compares with `regex`.
+Tests of the splitters and of safe cuts: words computed by hand, small values of cap, and agreement of all instruction
+sets on pseudo-random hostile bytes. tests/py/test_pretok.py compares with `regex`.
 */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include "check.h"
@@ -43,7 +43,7 @@ static pybpe_pretok *new_pretok(int pattern, const char *simd) {
     return p;
 }
 
-/* Checks the words of a text behind blanks of all lengths, so that they meet the ends of blocks. */
+/* Checks the words of a text after runs of blanks of all lengths, so that they meet the ends of blocks. */
 static void check_words(int pattern, const char *text, const char *expected) {
     for (size_t i = 0; i < KINDS; i++) {
         pybpe_pretok *p = new_pretok(pattern, simd_names[i]);
@@ -151,7 +151,7 @@ static uint32_t next_random(uint64_t *state) {
     return (uint32_t)(*state >> 32);
 }
 
-/* A text of up to 500 bytes, made of pieces that meet in all ways, in an allocation of just its size. */
+/* A text of up to 500 bytes, made of pieces that meet in all ways, in an allocation of exactly its size. */
 static uint8_t *random_text(uint64_t *state, size_t *n) {
     static const char *const pieces[] = {
         "a",
@@ -199,7 +199,7 @@ static uint8_t *random_text(uint64_t *state, size_t *n) {
     return memcpy(copy, text, *n);
 }
 
-/* Words of the parts between cuts, one after the other, in the form of join_words. */
+/* The words of the parts between cuts, in order, in the form of join_words. */
 static void join_cut_words(const pybpe_pretok *p, const uint8_t *text, size_t n, char *joined) {
     size_t pos = 0;
     while (pos < n) {

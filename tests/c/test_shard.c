@@ -1,5 +1,5 @@
 /*
-Token shards: files laid out by hand, every damage to a small one, failing memory, and what the writer leaves behind.
+Token shards: files laid out by hand, every damage to a small one, failing memory, and the files that the writer leaves.
 */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
@@ -7,7 +7,7 @@ Token shards: files laid out by hand, every damage to a small one, failing memor
 #include "scratch.h"
 #include "small_vocab.h"
 
-/* The shards of this test, so that each is seen byte for byte: 3 tokens, uint16 and uint32. */
+/* The shards of this test, byte by byte: 3 tokens, uint16 and uint32. */
 static const uint32_t TOKENS[3] = {1, 0x1234, 0xFFFF};
 static const uint8_t BODY16[6] = {1, 0, 0x34, 0x12, 0xFF, 0xFF};
 static const uint8_t BODY32[12] = {1, 0, 0, 0, 0x34, 0x12, 0, 0, 0xFF, 0xFF, 0, 0};
@@ -49,7 +49,7 @@ static void test_reading(int id_bytes) {
     pybpe_shard_free(NULL);
 }
 
-/* In allocations of just their size, so that a sanitizer sees a read behind the end. */
+/* In allocations of exactly their size, so that a sanitizer sees reads beyond the end. */
 static void test_truncation(int id_bytes) {
     uint8_t data[SCRATCH_HEADER + 24] = {0};
     size_t whole = lay_out(data, id_bytes);

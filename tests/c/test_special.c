@@ -92,7 +92,7 @@ static void test_by_hand(void) {
     special_scan_end(&none);
 }
 
-/* The text ends with the first byte of a special, behind which nothing may be read. */
+/* The text ends with the first byte of a special; nothing may be read after it. */
 static void test_end_of_text(void) {
     uint8_t *text = malloc(2);
     memcpy(text, "x<", 2);
@@ -159,7 +159,7 @@ static int naive_find(const string_list *l, const uint8_t *text, size_t n, size_
     return 0;
 }
 
-/* Whether a special touches text[low..high), or might if the text went on. */
+/* Whether a special touches text[low..high), or might if the text continued. */
 static int naive_touches(const string_list *l, const uint8_t *text, size_t n, size_t low, size_t high) {
     int answer = SPECIAL_NONE;
     for (size_t i = 0; i < l->strings.count; i++) {
@@ -176,7 +176,7 @@ static int naive_touches(const string_list *l, const uint8_t *text, size_t n, si
     return answer;
 }
 
-/* What a reader is asked one after the other must be what it is asked alone, and what is true. */
+/* Successive answers of one reader must equal those of a new reader for each question, and be correct. */
 static int wrong_answers(const string_list *l, const pybpe_specials *s, const uint8_t *text, size_t n) {
     int wrong = 0;
     size_t until = 0;
@@ -267,7 +267,7 @@ static void test_random(void) {
     CHECK_EQ(wrong, 0);
 }
 
-/* Fills with a short period, but for some letters. */
+/* Fills with a short period, except for some letters. */
 static void fill_periodic(uint8_t *to, size_t n, const uint8_t *period, size_t length, uint32_t faults) {
     for (size_t i = 0; i < n; i++) {
         to[i] = period[i % length];
@@ -277,7 +277,7 @@ static void fill_periodic(uint8_t *to, size_t n, const uint8_t *period, size_t l
     }
 }
 
-/* Long strings that a text nearly repeats, and short ones inside them: what a scan reads in vain is long. */
+/* Long strings that a text nearly repeats, and short ones inside them, so that a scan reads long stretches in vain. */
 static void test_random_long(void) {
     static string_list l;
     int wrong = 0;
@@ -308,7 +308,7 @@ static void test_random_long(void) {
 Hostile
 */
 
-/* 100,000 strings, and one of 10 kB whose prefixes the text repeats for ever. */
+/* 100,000 strings, and one of 10 kB whose prefixes the text repeats over and over. */
 static void test_large(void) {
     enum { COUNT = 100000, LONG = 10000, TEXT = 1000000 };
     uint8_t *bytes = malloc(COUNT * 16 + LONG);
@@ -349,7 +349,7 @@ static void test_large(void) {
     free(ids);
 }
 
-/* x and xaxa...xab in a text of xa: after each x, reading goes on for 16 kB in vain. By hand-over of what was read, 4 MB
+/* x and xaxa...xab in a text of xa: after each x, 16 kB are read in vain. By hand-over of what was read, 4 MB
    take no time; without it, hours. Memory for the window may be missing: then a shorter text gives the same. */
 static void test_look_ahead(void) {
     enum { LONG = 16001, TEXT = 4000000, SHORT_TEXT = 40000 };

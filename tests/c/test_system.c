@@ -1,7 +1,7 @@
 /*
-System calls that fail, without root and without a special disk: this program has its own open, fsync and the rest,
-which the library is linked with. (tests/faults does the same to the Python package, with every call in turn.) For
-Linux with 64 bits, whose system calls it makes itself.
+System calls that fail, without root and without a special disk: this program defines its own open, fsync and so on, and
+the library is linked with them. (tests/faults does the same to the Python package, with every call in turn.) 64-bit
+Linux only, since it makes system calls directly.
 */
 #if defined(__linux__) && defined(__LP64__)
 #ifndef _GNU_SOURCE
@@ -86,7 +86,7 @@ ssize_t pwrite(int fd, const void *data, size_t n, off_t offset) {
 int fsync(int fd) { return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd); }
 
 int close(int fd) {
-    int result = (int)syscall(SYS_close, fd); /* Linux closes, whatever it then says */
+    int result = (int)syscall(SYS_close, fd); /* Linux closes the descriptor, even if it returns an error */
     return fails(CLOSE) ? -1 : result;
 }
 
@@ -215,7 +215,7 @@ static void test_listing(void) {
     CHECK(l == NULL && strstr(err.msg, "*.bin") != NULL);
 }
 
-/* Without a random source the tables of words are seeded otherwise, which changes no result. */
+/* Without a random source the tables of words get another seed, which does not change any result. */
 static void test_no_random_source(void) {
     pybpe_pretok *p = NULL;
     pybpe_counter *c = NULL;

@@ -1,6 +1,6 @@
 /*
-Eight threads share one vocabulary, encoder, splitter, specials, shard and table of counts, start at once, and get what
-one thread alone got: test_threads [SECONDS], at least three rounds each. `make tsan` watches for data races.
+Eight threads share one vocabulary, encoder, splitter, specials, shard and table of counts, start at once, and get the
+same results as a single thread: test_threads [SECONDS], at least three rounds each. `make tsan` watches for data races.
 */
 #define _DEFAULT_SOURCE /* mkdtemp, pthread_barrier_t, clock_gettime */
 #include "check.h"
@@ -47,7 +47,7 @@ static double now(void) {
 What they share
 */
 
-/* Words that recur, numbers, specials, Chinese, bytes that are no UTF-8, and words too long for the cache. */
+/* Repeated words, numbers, specials, Chinese, bytes that are not UTF-8, and words too long for the cache. */
 static void fill_text(uint8_t *text, size_t n) {
     static const char *const pieces[] = {"hello", " he",           " hell",        "shell",
                                          " 1234", "\n\n",          "\xE4\xBD\xA0", "\xFF",
@@ -102,10 +102,10 @@ static void subject_shard(subject *s) {
 }
 
 /* ---------------------------------------------------------------------------------------------------
-What each does
+What each thread does
 */
 
-/* Encoding and decoding, with and without the thread's own cache having seen the text. Returns what went wrong. */
+/* Encodes and decodes, with the thread's cache cold and warm. Returns what went wrong. */
 static unsigned long wrong_ids(worker *w) {
     const subject *s = w->s;
     size_t count = 0;
@@ -119,7 +119,7 @@ static unsigned long wrong_ids(worker *w) {
            length != TEXT_BYTES || memcmp(w->back, s->text, length) != 0;
 }
 
-/* Two halves counted apart, then the shared table of the whole added: twice the counts of the whole. */
+/* Counts two halves separately and adds the shared table of the whole: twice the counts of the whole. */
 static unsigned long wrong_counts(const worker *w) {
     const subject *s = w->s;
     const pybpe_counter_stats whole = pybpe_counter_get_stats(s->counts);

@@ -26,7 +26,7 @@ static const uint32_t SPECIAL_IDS[] = {300};
 static const pybpe_vocab_spec SPEC = {
     .specials = SPECIAL_IDS, .specials_count = 1, .eot_id = 300, .pattern = PYBPE_PATTERN_GPT2};
 
-/* From memory of exactly the size of the texts, so that sanitizers see what is read beyond them. */
+/* From memory of exactly the size of the texts, so that sanitizers see reads beyond them. */
 static int make(pybpe_vocab **out, const char *vocab, size_t n, const char *merges, const pybpe_allocator *mem,
                 pybpe_error *err) {
     size_t m = strlen(merges);
@@ -93,8 +93,8 @@ static void test_refused(void) {
         ",\"aa\":5",                 /* an id twice */
         ",\"a\":256",                /* a token twice */
         ",\"\":256",                 /* no bytes */
-        ",\" a\":256",               /* a space stands for no byte */
-        ",\"\xE4\xBD\xA0\":256",     /* nor does a Chinese character */
+        ",\" a\":256",               /* a space represents no byte */
+        ",\"\xE4\xBD\xA0\":256",     /* neither does a Chinese character */
         ",\"\xC1\xA1\xC1\xA1\":256", /* aa, but not in UTF-8 */
         ",\"a\xC4\":256",            /* half a character */
         ",\"aa\":-1",
@@ -166,7 +166,7 @@ static void test_specials_out_of_order(void) {
     CHECK(v == NULL && strstr(err.msg, "special 1 has id 300") != NULL);
 }
 
-/* Those that the vocabulary lacks have the ids after it, or the file is read by other means. */
+/* Specials that the vocabulary lacks must have the ids after it; otherwise another reader must read the file. */
 static void test_specials_after_the_vocabulary(void) {
     const uint64_t offsets[] = {0, 5, 8};
     const pybpe_strings texts = {(const uint8_t *)"<|e|><f>", offsets, 2};
@@ -200,7 +200,7 @@ static void test_specials_after_the_vocabulary(void) {
     }
 }
 
-/* As many tokens and merges as a text of this length can hold: the room for them is just enough. */
+/* As many tokens and merges as a text of this length can contain: there is just enough room for them. */
 static void test_dense(void) {
     enum { MANY = 200 };
     char vocab[6 * MANY + 2] = "{";

@@ -79,7 +79,7 @@ static void test_limits(void) {
     corpus c;
     pybpe_train_config config = config_of(300);
     corpus_start(&c);
-    EXPECT(&c, &config, 0); /* no words: no merges (the 0 stands for an empty list) */
+    EXPECT(&c, &config, 0); /* no words: no merges (the 0 represents an empty list) */
     corpus_word(&c, "", 5);
     corpus_word(&c, "x", 5);
     corpus_word(&c, "yz", 0);
@@ -112,8 +112,8 @@ static void test_large_counts(void) {
     CHECK(t == NULL && err.offset == 2);
 }
 
-/* Base merges (a, b), (ab, c), (b, c) leave "abc" as one token, and "xbc" as x bc. Where an a comes to stand
-   before a bc, the merge (a, bc) spells "abc" again: it must become the same token. */
+/* Base merges (a, b), (ab, c), (b, c) leave "abc" as one token, and "xbc" as x bc. Where an a ends up before a bc, the
+   merge (a, bc) spells "abc" again: it must become the same token. */
 static void test_existing_token(void) {
     const uint32_t base[] = {'b', 'c', 'a', 'b', 257, 'c'}; /* 256 bc, 257 ab, 258 abc */
     corpus c;
@@ -165,7 +165,7 @@ static void test_refused(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------
-Against the definition: count all pairs, merge the best, again
+Against the definition: count all pairs, merge the best, repeat
 */
 
 static void random_corpus(corpus *c) {
@@ -240,8 +240,8 @@ static void test_failing_memory(void) {
     CHECK(passed == 3 && grant > 20);
 }
 
-/* Of pairs that are all as frequent, Hugging Face merges the one of the lowest ids first: those of GPT-2's first 256
-   tokens, of which some are for bytes that no UTF-8 holds. */
+/* Of equally frequent pairs, Hugging Face merges the one with the lowest ids first: those of GPT-2's first 256 tokens,
+   some of which are bytes that never occur in UTF-8. */
 static void test_huggingface_bytes(void) {
     static const uint32_t known[][2] = {{'!', 0}, {'~', 93},   {0xA1, 94}, {0xAC, 105}, {0xAE, 106}, {0xFF, 187},
                                         {0, 188}, {'\n', 198}, {' ', 220}, {0x7F, 221}, {0xA0, 254}, {0xAD, 255}};

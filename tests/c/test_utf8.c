@@ -47,7 +47,7 @@ static size_t by_table(const uint8_t *text, size_t n) {
 }
 
 static void expect_table(const uint8_t *text, size_t n) {
-    uint8_t *copy = malloc(n + (n == 0)); /* so that sanitizers see what is read beyond it */
+    uint8_t *copy = malloc(n + (n == 0)); /* so that sanitizers see reads beyond it */
     memcpy(copy, text, n);
     CHECK_EQ(pybpe_utf8_valid(copy, n), by_table(text, n));
     free(copy);

@@ -71,7 +71,7 @@ static void test_new_refuses(void) {
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* the second special */
     fill(&s);
-    s.merges[2] = 'b'; /* b + c is no token */
+    s.merges[2] = 'b'; /* b + c is not a token */
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__);
     s.merges[2] = s.merges[3] = 257; /* longer than every token */
@@ -111,7 +111,8 @@ static void test_new_refuses(void) {
     expect_refused(&spec, PYBPE_ERR_VALUE, 4, __LINE__);
 }
 
-/* A byte may have no token. A text that needs one is refused with its place; so is a file, which could not say so. */
+/* A byte may lack a token. Encoding refuses a text that needs it and gives the position; saving refuses such a
+   vocabulary, because the file format cannot represent it. */
 static void test_a_byte_without_a_token(void) {
     small_vocab s;
     fill(&s);
@@ -257,8 +258,8 @@ static void test_save_refuses(void) {
     CHECK_EQ(file.n, 0); /* no file appeared */
 }
 
-/* Every cut and every damaged byte is noticed. The file is in memory of its exact size, so that a sanitizer sees
-   a read behind it. */
+/* Every truncation and every damaged byte is detected. The file is in memory of exactly its size, so that a sanitizer
+   sees reads beyond it. */
 static void test_damage(void) {
     static bytes file;
     small_vocab s;
@@ -318,8 +319,8 @@ static void forge_checksum(uint8_t *file, size_t n) {
     }
 }
 
-/* Files that somebody damaged with care: every byte changed under a right checksum. They may load, if what they say
-   makes sense, but never do harm. */
+/* Files that were damaged deliberately: every byte changed, with a correct checksum. They may load if their contents
+   make sense, but must never do harm. */
 static void test_forged(void) {
     static bytes file;
     small_vocab s;
@@ -430,7 +431,8 @@ static void test_foreign(void) {
     expect_equal(&want, &got); /* the merges are recovered */
     pybpe_vocab_free(v);
 
-    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n + 100, NULL, &err), PYBPE_OK); /* as llm.c, which stops there */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n + 100, NULL, &err), PYBPE_OK); /* like llm.c, which stops
+    there */
     pybpe_vocab_free(v);
 
     foreign(&s, 1, 0, &file); /* version 1 says no eot, and this is not GPT-2's vocabulary */
@@ -451,7 +453,7 @@ static void test_foreign(void) {
     foreign(&s, 3, 259, &file);
     CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 4);
-    foreign(&s, 2, 'a', &file); /* then the byte a is a special and no ordinary token */
+    foreign(&s, 2, 'a', &file); /* then the byte a is a special and not an ordinary token */
     CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
     foreign(&s, 2, 259, &file);
     put_i32(file.data + 8, 0xFFFFFFFF);
@@ -469,7 +471,7 @@ static void test_foreign(void) {
     CHECK(pybpe_vocab_load(&v, "/nonexistent/tokenizer.bin", NULL, &err) == PYBPE_ERR_IO && v == NULL);
 }
 
-/* The parts into which lower tokens leave each token, also where ids are not in the order of lengths. */
+/* The parts that lower tokens leave of each token, even where ids are not in the order of lengths. */
 static void test_recover(void) {
     small_vocab s;
     small_start(&s);
@@ -536,7 +538,8 @@ static void test_decode(void) {
     pybpe_vocab_free(v);
 }
 
-/* Nothing but ids without a token, in every room: several ids are copied at once, and no byte may lie outside. */
+/* Only ids without a token, with every amount of room: several ids are copied at once, and no byte may be written
+   outside. */
 static void test_decode_unused(void) {
     small_vocab s;
     fill(&s);
@@ -556,7 +559,8 @@ static void test_decode_unused(void) {
     pybpe_vocab_free(v);
 }
 
-/* A row of tokens of all lengths in exactly its room, in a little less and in more; and with one bad id in it. */
+/* Tokens of all lengths in exactly the room that they need, in slightly less and in more; and with one bad id among
+   them. */
 static void decode_row(const pybpe_vocab *v, const small_vocab *s, uint32_t first, uint32_t tokens, uint32_t unused) {
     uint32_t ids[64];
     uint16_t narrow[64];
@@ -626,7 +630,7 @@ static void test_utf8_complete(void) {
     expect_complete("x\xF0\x9F\x98\x80", 5);
     expect_complete("\x80\x80\x80\x80", 4); /* no character begins here: nothing to wait for */
     expect_complete("\xE0\x80", 2);         /* E0 80 begins no character */
-    expect_complete("\xED\xA0", 2);         /* nor does a surrogate */
+    expect_complete("\xED\xA0", 2);         /* neither does a surrogate */
     expect_complete("\xF4\x90", 2);
     expect_complete("\xF0\x8F", 2);
     expect_complete("\xC1", 1);

@@ -1,7 +1,7 @@
 /*
-What the fuzz targets share: a reader of the fuzzer's bytes, and checks that end the process.
+Shared by the fuzz targets: a reader of the fuzzer's bytes, and checks that end the process.
 
-Each target is one file with LLVMFuzzerTestOneInput, as libFuzzer and OSS-Fuzz want it. `make fuzz` builds them with
+Each target is one file with LLVMFuzzerTestOneInput, as libFuzzer and OSS-Fuzz require. `make fuzz` builds them with
 clang, libFuzzer and sanitizers. `make test` builds them with replay.c instead, and runs the kept inputs.
 */
 #ifndef FUZZ_H
@@ -16,7 +16,8 @@ clang, libFuzzer and sanitizers. `make test` builds them with replay.c instead, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Freed memory need not be kept from reuse for longer than an input takes, and new pages cost more than all else. */
+/* Freed memory does not have to be quarantined for longer than one input, and new pages cost more than everything
+   else. */
 __attribute__((weak)) const char *__asan_default_options(void);
 __attribute__((weak)) const char *__asan_default_options(void) { return "quarantine_size_mb=8"; }
 
@@ -28,7 +29,7 @@ __attribute__((weak)) const char *__asan_default_options(void) { return "quarant
         }                                                                                                              \
     } while (0)
 
-/* The fuzzer's bytes, taken from the front. Behind the end there are zeros. */
+/* The fuzzer's bytes, taken from the front. After the end there are zeros. */
 typedef struct fuzz_input {
     const uint8_t *data;
     size_t size;
@@ -44,7 +45,8 @@ static inline unsigned fuzz_byte(fuzz_input *in) {
 
 static inline unsigned fuzz_below(fuzz_input *in, unsigned n) { return fuzz_byte(in) % n; }
 
-/* At most n bytes, in memory of just their size, so that a sanitizer sees each read beyond them. Freed by the caller. */
+/* At most n bytes, in memory of exactly their size, so that a sanitizer sees each read beyond them. The caller frees
+   them. */
 static inline uint8_t *fuzz_bytes(fuzz_input *in, size_t n, size_t *size) {
     *size = n < in->size ? n : in->size;
     uint8_t *copy = malloc(*size + (*size == 0));
@@ -57,7 +59,7 @@ static inline uint8_t *fuzz_bytes(fuzz_input *in, size_t n, size_t *size) {
     return copy;
 }
 
-/* An error must be one of the codes, and explained. */
+/* An error must have one of the codes and a message. */
 static inline void fuzz_expect_error(int code, const pybpe_error *err) {
     REQUIRE(code < 0 && code >= PYBPE_ERR_LIMIT && err->code == code);
     REQUIRE(err->msg[0] != '\0' && memchr(err->msg, '\0', sizeof err->msg) != NULL && strchr(err->msg, '\n') == NULL);

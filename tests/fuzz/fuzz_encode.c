@@ -70,7 +70,7 @@ static void check_chain(const small_vocab *v, const pybpe_encoder *e, const uint
     chain_free(&chain, &fuzz_memory);
 }
 
-/* At the first safe cut behind a place. (All of them would take ten times as long as everything else.) */
+/* At the first safe cut after a position. (All of them would take ten times as long as everything else.) */
 static void check_cut(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n, size_t place,
                       const uint32_t *ids, size_t count) {
     static uint32_t parts[2 * MOST_TEXT];

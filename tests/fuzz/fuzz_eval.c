@@ -1,6 +1,6 @@
 /*
-An eval file from hostile bytes, through the drop-in EvalLoader: one line and the end of the program, or batches that
-are the file's examples, in order and nothing else. The end of the program is a jump back to here.
+An eval file from hostile bytes, through the drop-in EvalLoader: either one line and an exit, or batches that are
+exactly the file's examples, in order. Instead of exiting, the program jumps back to here.
 */
 #include "fuzz.h"
 
@@ -12,7 +12,7 @@ static const uint8_t *file;
 static size_t file_size;
 static jmp_buf ended;
 
-/* What the header calls: the file is the fuzzer's bytes, and a message and exit lead back. */
+/* The functions that the header calls: the file is the fuzzer's bytes, and a message and exit jump back. */
 static FILE *fuzz_open(void) { return fmemopen((void *)file, file_size, "rb"); }
 
 static int fuzz_print(const char *format, ...) {
@@ -39,7 +39,7 @@ _Noreturn static void fuzz_exit(int code) {
 
 enum { MOST_B = 20, MOST_T = 256 };
 
-/* The fields of an example. The loader has been past all that precede it. */
+/* The fields of an example. The loader has already read all fields before it. */
 static const uint8_t *example_at(int index) {
     const uint8_t *at = file + HEADER_SIZE * sizeof(int32_t);
     while (index-- > 0) {

@@ -1,7 +1,8 @@
 /*
-The memory of the library in the fuzz targets. A handle has tables of a quarter of a megabyte and more, however small
-its vocabulary is. From malloc each would be mapped, faulted in and unmapped again for every input, which took half of
-the time; so large blocks are kept. While a block is free, and behind its size, the sanitizer sees every access to it:
+The memory of the library in the fuzz targets. A handle has tables of a quarter of a megabyte and more, even for a small
+vocabulary. With malloc, each would be mapped, faulted in and unmapped again for every input, which took half of the
+time; so large blocks are kept. The sanitizer reports every access to a free block, and every access beyond the size of
+a block in use:
 
     |<------------------ capacity ----------------->|
     |<---------- size --------->|<---- poisoned --->|    taken
@@ -37,7 +38,7 @@ static inline fuzz_block *fuzz_block_of(const void *ptr) {
     return NULL;
 }
 
-/* A free block with room for `size`, and not for much more; a new one; or NULL if there can be no more. */
+/* A free block with room for `size` and not much more, or a new one, or NULL if no more are allowed. */
 static inline fuzz_block *fuzz_block_find(size_t size) {
     size_t i = 0;
     for (; i < FUZZ_BLOCKS && fuzz_blocks[i].capacity > 0; i++) {

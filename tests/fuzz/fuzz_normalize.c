@@ -1,14 +1,14 @@
 /*
-Normalizing: a second time changes nothing, NFKC leaves nothing for NFC, the two sides of a byte that is not UTF-8 can be
-normalized by themselves, and no text grows by more than is promised.
-(Whether it is right, Hugging Face's tells: tests/py/test_normalizer_core.py.)
+Normalizing: a second time changes nothing, NFKC leaves nothing for NFC, the two sides of a byte that is not UTF-8 can
+be normalized separately, and no text grows by more than is promised. (tests/py/test_normalizer_core.py compares the
+results with Hugging Face's.)
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
 
 enum { MOST_TEXT = 1024 };
 
-/* A text that was made, or the one that it would have been made of. */
+/* The new text, or the original if nothing changed. */
 typedef struct normal_text {
     uint8_t *made;
     const uint8_t *bytes;

@@ -1,6 +1,6 @@
 /*
-Splitting: every instruction set gives the same words, calls of any size do, and so do both halves at a safe cut.
-(Whether they are the right words, Python's `regex` tells: tests/py/test_pretok.py and fuzz_python.py.)
+Splitting: every instruction set gives the same words, and so do calls of any size and both halves at a safe cut.
+(tests/py/test_pretok.py and fuzz_python.py compare the words with Python's `regex`.)
 */
 #include "fuzz.h"
 

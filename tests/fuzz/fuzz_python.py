@@ -1,4 +1,4 @@
-"""Fuzzes what Python reads, with atheris: `make fuzz-python`.
+"""Fuzzes the readers in Python, with atheris: `make fuzz-python`.
 
 The first byte chooses the reader, the rest is the file or the text. The files are of the formats that
 tests/faults/corrupt.py damages: a reader may only raise pybpe.Error, and what it accepts must prove itself valid. A
@@ -62,7 +62,7 @@ def words(data: bytes) -> None:
 
 
 def both_json_readers(data: bytes) -> None:
-    """What C takes of a tokenizer.json is what the reader in Python finds."""
+    """C reads the same from a tokenizer.json as the reader in Python."""
     found = tokenizer_json._loads_quickly(data, "input", None)
     if found is None:
         return
@@ -72,8 +72,8 @@ def both_json_readers(data: bytes) -> None:
 
 
 def targets(folder: str) -> list[Callable[[bytes], None]]:
-    """In the order of seeds.py. Their files lie in the folder."""
-    corrupt.make_samples(Path(tempfile.mkdtemp(dir=folder)))  # some readers need a sound file beside theirs
+    """The readers in the order of seeds.py. Their files are in the folder."""
+    corrupt.make_samples(Path(tempfile.mkdtemp(dir=folder)))  # some readers need a valid file next to theirs
     formats = corrupt.FORMATS.values()
     readers = [as_file(folder, f"input{form.ending}".removeprefix("input/"), form.read) for form in formats]
     return [*readers, words, both_json_readers, as_file(folder, "any.bin", lambda path: check.check([path]))]
@@ -93,7 +93,7 @@ def fuzz(folder: str) -> None:
 
 
 def main() -> int:
-    """See the top. A process of its own, since what libFuzzer ends cannot clear up."""
+    """Runs the fuzzer in a separate process, because a process that libFuzzer ends cannot clean up."""
     with tempfile.TemporaryDirectory(dir=shim.fast_folder()) as folder:
         child = os.fork()
         if child == 0:

@@ -1,5 +1,5 @@
 /*
-A shard from hostile bytes: an explained error, or tokens that are all those of the file, and none behind it.
+A shard from hostile bytes: an explained error, or exactly the tokens in the file.
 */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /*
-Special tokens: one after the other, and all at once, against a search at each place for each string; and cuts, across
-which none lies. Strings and text are of few letters, so that strings overlap and repeat.
+Special tokens: found one at a time, and all at once, against a search at each place for each string; and cuts, which no
+special may cross. Strings and text consist of few different letters, so that strings overlap and repeat.
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
@@ -16,7 +16,7 @@ typedef struct special_set {
 
 static uint8_t letter(fuzz_input *in) { return (uint8_t)"xa <1\xE4\xB8\xAD"[fuzz_below(in, 8)]; }
 
-/* Strings that repeat a short part, and end in some way. */
+/* Strings that repeat a short part, with an arbitrary end. */
 static void read_strings(fuzz_input *in, special_set *set) {
     set->offsets[0] = 0;
     set->count = 1 + fuzz_below(in, STRINGS);
@@ -74,7 +74,7 @@ static void require_cuts(const special_set *set, const pybpe_specials *s, const 
         for (size_t i = 0; i < set->count; i++) {
             size_t size = (size_t)(set->offsets[i + 1] - set->offsets[i]);
             for (size_t at = cut > size ? cut - size + 1 : 0; at < cut; at++) {
-                size_t there = size < n - at ? size : n - at; /* the text may go on with the rest */
+                size_t there = size < n - at ? size : n - at; /* the text may continue with the rest */
                 REQUIRE(at + size <= cut || memcmp(text + at, set->bytes + set->offsets[i], there) != 0);
             }
         }

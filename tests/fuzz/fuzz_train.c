@@ -1,5 +1,5 @@
 /*
-Training against its definition: random words and counts; the same merges in the same order, whatever the steps.
+Training against its definition: random words and counts; the same merges in the same order for any sizes of steps.
 */
 #include "fuzz.h"
 #include "fuzz_memory.h"
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(made < count && merges[3 * made] == pair[0] && merges[3 * made + 1] == pair[1] &&
                 merges[3 * made + 2] == merged);
         made += 1;
-        REQUIRE(made < 4 * MAX_MERGES); /* merges that spell existing tokens make none */
+        REQUIRE(made < 4 * MAX_MERGES); /* merges that spell existing tokens do not make new ones */
     }
     REQUIRE(made == count && n.tokens == pybpe_trainer_tokens(t));
     pybpe_trainer_free(t);

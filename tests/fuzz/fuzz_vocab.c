@@ -1,6 +1,6 @@
 /*
 tokenizer.bin from hostile bytes: an explained error, or a vocabulary that decodes, encodes, and can be laid out again.
-Each file is tried as it is and with the checksum that it should have, which no fuzzer finds.
+Each file is tried unchanged, and with its correct checksum, which no fuzzer would find.
 */
 #include "check_vocab.h"
 
@@ -25,7 +25,7 @@ static uint64_t word_at(const uint8_t *at, size_t n) {
     return word;
 }
 
-/* As csrc/tokenizer_bin.h says it is made: FNV-1a over words of 8 bytes, of all that precedes it. */
+/* As csrc/tokenizer_bin.h describes: FNV-1a over words of 8 bytes, of everything before it. */
 static void mend_checksum(uint8_t *file, size_t n) {
     uint64_t hash = 14695981039346656037u;
     for (size_t at = 0; at < n - 8; at += 8) {

@@ -26,7 +26,7 @@ TEXT = "the cat sat on the mat; 他说：今天天气很好。 don't 123 \n\n\t 
 
 
 def vocab_seeds() -> dict[str, bytes]:
-    """tokenizer.bin: ours, with a pattern of the user's own, with everything, and llm.c's, which has no merges."""
+    """tokenizer.bin: pybpe's, with a custom pattern, with everything, and llm.c's, which has no merges."""
     seeds = {}
     for name, settings in {
         "ours": {"special_tokens": ["<|endoftext|>"]},
@@ -48,7 +48,7 @@ def vocab_seeds() -> dict[str, bytes]:
 
 
 def json_seeds() -> dict[str, bytes]:
-    """The id of the special, a byte, and tokenizer.json behind it: as we write it, and shorter, with pairs."""
+    """The id of the special, a byte, and then tokenizer.json: as pybpe writes it, and shorter, with pairs."""
     seeds = {}
     for name, special_ids, special in (("first", "first", 0), ("none", "last", 255)):
         tokens = ["<|endoftext|>"] if special != 255 else []
@@ -71,7 +71,7 @@ def shard_seeds() -> dict[str, bytes]:
 
 
 def text_seeds() -> dict[str, bytes]:
-    """Choices, which are the first bytes of each input, and text behind them."""
+    """Choices, which are the first bytes of each input, and then text."""
     rng = random.Random(1)
     choices = [rng.randbytes(rng.randint(1, 60)) for _ in range(40)]
     samples = [TEXT.encode(), b"aaaa abab   \n\n 'll\xff\xfe 12", "𝄞é ً́ا한글".encode() * 5]
@@ -79,7 +79,7 @@ def text_seeds() -> dict[str, bytes]:
 
 
 def eval_seeds() -> dict[str, bytes]:
-    """B, T, number of processes and rank, a byte each, and an eval file behind them."""
+    """B, T, number of processes and rank, one byte each, and then an eval file."""
     rng = random.Random(2)
     seeds = {}
     for examples in (1, 2, 9):
@@ -96,7 +96,7 @@ def eval_seeds() -> dict[str, bytes]:
 
 
 def python_seeds() -> dict[str, bytes]:
-    """A file of each format that fuzz_python.py knows, behind the byte that chooses its reader, and texts."""
+    """A file of each format that fuzz_python.py knows, after the byte that chooses its reader, and texts."""
     with tempfile.TemporaryDirectory() as folder:
         samples = corrupt.make_samples(Path(folder))
     seeds = {name: bytes([i]) + samples[name] for i, name in enumerate(corrupt.FORMATS)}

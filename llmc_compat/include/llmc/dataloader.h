@@ -1,19 +1,20 @@
 /*
-Drop-in for llm.c's llmc/dataloader.h, over the pybpe library: DataLoader for token shards, EvalLoader for
-multiple-choice files such as HellaSwag's.
+A drop-in replacement for llm.c's llmc/dataloader.h that uses the pybpe library: DataLoader for token shards, and
+EvalLoader for multiple-choice files such as HellaSwag's.
 
-The same struct fields (but for FILE *tokens_file, which is `shard` here, and the type of buffer), functions and batches,
-and:
-- Any file is safe: what is wrong with it is said in one line, then the program exits. Nothing depends on assert.
-- Shards beyond 2 GiB, and Llama 3's with uint32 tokens.
-- dataloader_resume alone restores the permutations too. llm.c's needs a caller that restores them, as load_state of
-  train_gpt2.cu does. With load_state both serve the batches of a run that was not stopped, and both need shards with
-  equally many samples, which load_state asserts.
-- Files are read at offsets, not mapped into memory: a mapped shard that is truncated kills the program with SIGBUS.
-- An EvalLoader whose process has no examples left is at its end instead of reading past the file.
+It has the same struct fields (except FILE *tokens_file, which is `shard` here, and the type of buffer), functions and
+batches. The differences:
+- Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. Nothing depends
+  on assert.
+- Shards may be larger than 2 GiB, or have uint32 tokens, as for Llama 3.
+- dataloader_resume also restores the permutations by itself. llm.c's version needs a caller that restores them, as
+  load_state in train_gpt2.cu does. With load_state both return the same batches as an uninterrupted run, and both need
+  shards with equal numbers of samples, which load_state asserts.
+- Files are read at offsets, not mapped into memory: truncating a mapped shard would kill the program with SIGBUS.
+- An EvalLoader whose process has no examples left is at its end; llm.c's reads past the end of the file.
 - Everything is static inline, C and C++.
 
-Link with libpybpe.a, and put the folder of pybpe.h on the include path.
+Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 */
 #ifndef DATALOADER_H
 #define DATALOADER_H
@@ -32,7 +33,7 @@ Link with libpybpe.a, and put the folder of pybpe.h on the include path.
 #define HEADER_SIZE 256
 
 /* ---------------------------------------------------------------------------------------------------
-DataLoader. How shards are cut into samples: csrc/loader.c.
+DataLoader. csrc/loader.c explains how shards are divided into samples.
 */
 
 typedef struct {
@@ -57,7 +58,7 @@ typedef struct {
     size_t local_batch_offset_bytes;
     size_t header_bytes;
     int64_t file_size_bytes;
-    mt19937_state left_rng_;  /* shuffle_rng as this loader left it: another one was restored from a checkpoint */
+    mt19937_state left_rng_;  /* shuffle_rng as this loader left it; if it differs, it was restored from a checkpoint */
     mt19937_state epoch_rng_; /* shuffle_rng before the permutations within this epoch's shards were drawn, */
     int epoch_known_;         /* or 0 if that was before the checkpoint */
 } DataLoader;
@@ -71,7 +72,7 @@ static inline size_t dataloader_sample_tokens_(const DataLoader *loader) {
     return (size_t)loader->num_processes * loader->B * loader->T;
 }
 
-/* Opens the shard at a place in the order, and returns its number of tokens. */
+/* Opens the shard at a position in the order and returns its number of tokens. */
 static inline int64_t dataloader_load_shard_(DataLoader *loader, int shard_index) {
     pybpe_error err;
     pybpe_shard *shard;
@@ -138,7 +139,7 @@ static inline int dataloader_compare_names_(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted by bytes, whatever the locale of the program. */
+/* Sorts by bytes, regardless of the program's locale. */
 static inline void dataloader_find_shards_(DataLoader *loader, const char *filename_pattern) {
     if (glob(filename_pattern, GLOB_NOSORT, NULL, &loader->glob_result) != 0) {
         llmc_fail(filename_pattern, "no shard matches this pattern");
@@ -224,7 +225,7 @@ static inline void dataloader_check_order_(const int *indices, size_t n) {
     }
 }
 
-/* Checks and uses the permutations that the caller has restored. */
+/* Checks the permutations that the caller has restored, and uses them. */
 static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_index) {
     size_t samples = loader->shard_num_samples;
     dataloader_check_order_(loader->shard_indices, loader->glob_result.gl_pathc);
@@ -237,11 +238,12 @@ static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_ind
     loader->epoch_known_ = 0;
 }
 
-/* Goes on from a place in a shard. With shuffling there are two ways:
+/* Continues from a position in a shard. With shuffling there are two cases:
    - The caller has restored shuffle_rng and both permutations, as load_state of train_gpt2.cu does: they are used.
      intra_shard_indices has shard_num_samples entries.
-   - It has restored nothing, or what the loader had: the place is one in the epoch that the loader is in, which is the
-     first after dataloader_init. The permutations of this epoch's shards are drawn again, up to the one of the place. */
+   - The caller has restored nothing, or the loader's own state: the position is in the loader's current epoch, which is
+     the first after dataloader_init. The permutations of this epoch's shards are drawn again, up to the shard of the
+     position. */
 static inline void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t current_sample_idx) {
     if (current_shard_idx >= loader->glob_result.gl_pathc) {
         llmc_fail("dataloader_resume", "there are not so many shards");
@@ -283,7 +285,7 @@ each position whose target is a token of the completion.
 */
 
 #define ASSUMED_NUM_COMPLETIONS 4
-/* With the spaces of llm.c's cuda_common.h, which defines it again. */
+/* Spaced exactly as in llm.c's cuda_common.h, which defines it again. */
 /* clang-format off */
 #define CEIL_DIV(M, N) (((M) + (N)-1) / (N))
 /* clang-format on */
@@ -294,7 +296,7 @@ typedef struct {
     size_t B;
     size_t T;
     FILE *eval_file;
-    uint16_t *buffer; /* an example without its first 3 fields; has room for the longest that there can be */
+    uint16_t *buffer; /* an example without its first 3 fields; has room for the longest possible example */
     int num_examples;
     int num_batches;
     int start_example_index; /* the examples of this process: from start, inclusive, */
@@ -320,7 +322,7 @@ static inline void evalloader_read_(EvalLoader *loader, void *to, size_t bytes) 
     }
 }
 
-/* Little-endian, whatever the machine is. */
+/* Reads little-endian numbers on any machine. */
 static inline void evalloader_read_u16_(EvalLoader *loader, uint16_t *to, size_t count) {
     evalloader_read_(loader, to, count * sizeof *to);
     for (size_t i = 0; i < count; i++) {
@@ -329,7 +331,7 @@ static inline void evalloader_read_u16_(EvalLoader *loader, uint16_t *to, size_t
     }
 }
 
-/* Reads the first fields of the current example, and returns how many bytes follow them. */
+/* Reads the first fields of the current example and returns how many bytes follow them. */
 static inline size_t evalloader_begin_example_(EvalLoader *loader) {
     uint16_t fields[3];
     evalloader_read_u16_(loader, fields, 3);
@@ -418,7 +420,7 @@ static inline void evalloader_init(EvalLoader *loader, const char *filename, siz
     evalloader_reset(loader);
 }
 
-/* Takes a count and so many tokens out of buffer[*at..n). Returns the tokens. */
+/* Reads a count and that many tokens from buffer[*at..n). Returns the tokens. */
 static inline const uint16_t *evalloader_take_(EvalLoader *loader, size_t *at, size_t n, size_t *count) {
     *count = *at < n ? loader->buffer[*at] : 0;
     if (*count < 1 || *count > n - *at - 1) {
@@ -472,7 +474,7 @@ static inline void evalloader_next_batch(EvalLoader *loader) {
     }
 }
 
-/* The mean loss of a row's completion, which sets *active, or 0 if the row holds none. */
+/* The mean loss of a row's completion; sets *active if the row has one, otherwise returns 0. */
 static inline float evalloader_row_loss_(const EvalLoader *loader, const float *losses, size_t row, int *active) {
     float sum = 0.0f;
     int count = 0;

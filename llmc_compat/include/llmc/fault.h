@@ -1,5 +1,5 @@
 /*
-What the drop-in headers do when something is wrong: one line on stderr, then exit, as llm.c does.
+How the drop-in headers handle errors: they print one line on stderr and exit, as llm.c does.
 */
 #ifndef LLMC_FAULT_H
 #define LLMC_FAULT_H
@@ -7,8 +7,8 @@ What the drop-in headers do when something is wrong: one line on stderr, then ex
 #include <stdio.h>
 #include <stdlib.h>
 
-/* llm.c's sources expect fopenCheck and its kin to come with its headers. They do if llm.c is in reach: on the
-   include path, or because this file was copied into its folder. */
+/* llm.c's sources expect its headers to define fopenCheck and similar functions. Include them if llm.c can be found: on
+   the include path, or because this file was copied into its folder. */
 #if __has_include("llmc/utils.h")
 #include "llmc/utils.h"
 #elif __has_include("../llmc/utils.h")
@@ -22,14 +22,14 @@ static inline void llmc_fail(const char *where, const char *message) {
     exit(EXIT_FAILURE);
 }
 
-/* The same for messages of the library, which name the file themselves. */
+/* The same for messages of the library, which already name the file. */
 static inline void llmc_fail_message(const char *message) {
     fflush(stdout);
     fprintf(stderr, "Error: %s\n", message);
     exit(EXIT_FAILURE);
 }
 
-/* Cleared memory for count items, or the end of the program. */
+/* Allocates zeroed memory for count items, or ends the program. */
 static inline void *llmc_alloc(size_t count, size_t size) {
     void *memory = calloc(count > 0 ? count : 1, size);
     if (memory == NULL) {
@@ -38,8 +38,8 @@ static inline void *llmc_alloc(size_t count, size_t size) {
     return memory;
 }
 
-/* How many batches the DataLoaders have served. llm.c's trainers load one between two samples of text, which is all that
-   tells safe_printf that a new text begins. */
+/* How many batches the DataLoaders have returned. llm.c's trainers load a batch between two samples of text; this is
+   the only way for safe_printf to notice that a new text begins. */
 static inline unsigned *llmc_batches_served(void) {
     static unsigned count = 0;
     return &count;

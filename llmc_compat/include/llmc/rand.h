@@ -1,8 +1,8 @@
 /*
-Drop-in for llm.c's llmc/rand.h: mt19937, uniform and normal numbers as PyTorch draws them.
+A drop-in replacement for llm.c's llmc/rand.h: mt19937, uniform and normal numbers as PyTorch draws them.
 
-The same names, states and numbers. The differences: everything is static inline, so that two files of a program can
-include it; no state, however damaged, makes it read outside its numbers; normal_fill takes fewer than 16 numbers.
+Names, states and numbers are the same. The differences: everything is static inline, so that several files of a program
+can include it; no damaged state can make it read outside its array; normal_ accepts fewer than 16 numbers.
 
 Sources: Matsumoto and Nishimura, Mersenne Twister (1998); PyTorch, aten/src/ATen/core/MT19937RNGEngine.h and
 aten/src/ATen/native/cpu/DistributionTemplates.h (the order in which normal_ draws); Box and Muller (1958).
@@ -18,7 +18,7 @@ aten/src/ATen/native/cpu/DistributionTemplates.h (the order in which normal_ dra
 /* llm.c writes this struct into its checkpoints, so its layout is part of a file format. */
 typedef struct {
     unsigned long long seed_;
-    int left_;          /* numbers until the state is renewed, plus one */
+    int left_;          /* how many numbers are left until the state is renewed, plus one */
     unsigned int next_; /* index of the next number */
     unsigned int state_[MERSENNE_STATE_N];
     unsigned int MATRIX_A[2];
@@ -51,7 +51,7 @@ static inline unsigned int randint32(mt19937_state *state) {
         return 0;
     }
     if (state->MATRIX_A[0] != 0 || state->MATRIX_A[1] != 0x9908b0dfu) {
-        manual_seed(state, 5489); /* never seeded */
+        manual_seed(state, 5489); /* not seeded */
     }
     if (state->left_ <= 1 || state->next_ >= MERSENNE_STATE_N) {
         next_state(state);
@@ -70,7 +70,7 @@ static inline unsigned long long randint64(mt19937_state *state) {
     return (high << 32) | randint32(state);
 }
 
-/* From 0 to below 1, of 24 or 53 random bits. */
+/* From 0 to below 1, from 24 or 53 random bits. */
 static inline float randfloat32(mt19937_state *state) {
     return (float)(randint32(state) & 0xffffffu) * (1.0f / 16777216.0f);
 }
@@ -90,7 +90,7 @@ static inline float normal_radius_(float u) { return sqrtf(-2 * logf(u + 1e-12f)
 
 static inline float normal_angle_(float u) { return (float)(2.0 * 3.14159265358979323846 * u); }
 
-/* Turns 16 uniform numbers into normal ones in place: number i goes with number i + 8. */
+/* Turns 16 uniform numbers into normal ones in place: number i is paired with number i + 8. */
 static inline void normal_fill_16(float *data, float mean, float std) {
     for (unsigned int i = 0; i < 8; i++) {
         float radius = normal_radius_(1 - data[i]);

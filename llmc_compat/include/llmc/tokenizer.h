@@ -1,18 +1,19 @@
 /*
-Drop-in for llm.c's llmc/tokenizer.h, over the pybpe library.
+A drop-in replacement for llm.c's llmc/tokenizer.h that uses the pybpe library.
 
-The same struct fields, functions and results, and:
-- Any file is safe: what is wrong with it is said in one line, then the program exits. A missing file is a warning and
-  init_ok 0, as in llm.c.
-- Versions 1 and 2, of llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's has.
-- tokenizer_decode_bytes gives a token with its length, since a token may contain NULs.
-- safe_printf keeps back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
-  with them most Chinese characters. What is kept back is dropped when a new text begins. No control character is printed; llm.c lets those pass that are part of a token.
-- tokenizer_encode turns a prompt into ids, and tokenizer_encode_ordinary a text that you did not write yourself. They
-  give the ids of encode and encode_ordinary in Python.
-- Include guard, everything static inline, C and C++.
+It has the same struct fields, functions and results. The differences:
+- Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. A missing file
+  gives a warning and init_ok 0, as in llm.c.
+- Versions 1 and 2, from llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's does.
+- tokenizer_decode_bytes returns a token with its length, since a token may contain NULs.
+- safe_printf holds back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
+  with them most Chinese characters. Bytes that are held back are dropped when a new text begins. safe_printf prints no
+  control characters; llm.c prints those that are part of a longer token.
+- tokenizer_encode turns a prompt into ids; tokenizer_encode_ordinary does the same for text that you did not write
+  yourself. They give the same ids as encode and encode_ordinary in Python.
+- There is an include guard, and everything is static inline, in C and C++.
 
-Link with libpybpe.a, and put the folder of pybpe.h on the include path.
+Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 */
 #ifndef TOKENIZER_H
 #define TOKENIZER_H
@@ -55,7 +56,7 @@ static inline size_t llmc_character_length(const unsigned char *s, size_t n) {
     return length;
 }
 
-/* Prints the characters of s[0..n), without control characters and bytes that belong to no character. */
+/* Prints the characters of s[0..n), except control characters and bytes that belong to no character. */
 static inline void llmc_print_characters(const unsigned char *s, size_t n) {
     for (size_t at = 0; at < n;) {
         size_t length = llmc_character_length(s + at, n - at);
@@ -66,12 +67,12 @@ static inline void llmc_print_characters(const unsigned char *s, size_t n) {
     }
 }
 
-/* Prints a piece of a text that arrives piece by piece. A new text begins after safe_printf(NULL), and after a batch of a
-   DataLoader. */
+/* Prints one piece of a text that arrives in pieces. A new text begins after safe_printf(NULL), and after a batch from
+   a DataLoader. */
 static inline void safe_printf(const char *piece) {
     static unsigned char kept[8]; /* the beginning of a character that is not complete yet */
     static size_t kept_length = 0;
-    static unsigned batches = 0; /* how many had been served when the last piece came */
+    static unsigned batches = 0; /* how many batches had been returned when the last piece came */
     if (piece == NULL || batches != *llmc_batches_served()) {
         kept_length = 0;
         batches = *llmc_batches_served();
@@ -84,7 +85,8 @@ static inline void safe_printf(const char *piece) {
     while (kept_length > 0 && n > 0) {
         kept[kept_length++] = *rest++;
         n--;
-        /* 0 while it is not complete; more when it is, or is broken off by a byte that begins something else. */
+        /* 0 while the character is not complete; more when it is, or when a byte that begins something else breaks it
+           off. */
         size_t complete = pybpe_utf8_complete(kept, kept_length);
         llmc_print_characters(kept, complete);
         kept_length -= complete;
@@ -102,7 +104,7 @@ static inline void safe_printf(const char *piece) {
 Decoding
 */
 
-/* Lays the tokens out as C strings, in one block behind the table of pointers to them. */
+/* Lays out the tokens as C strings, in one block after the table of pointers to them. */
 static inline void tokenizer_fill_table_(Tokenizer *tokenizer, const pybpe_strings *tokens) {
     size_t bytes = (size_t)tokens->offsets[tokens->count] + tokens->count;
     char *at = (char *)llmc_alloc(bytes, 1);
@@ -145,7 +147,7 @@ static inline const char *tokenizer_decode(Tokenizer *tokenizer, uint32_t token_
     return tokenizer->token_table[token_id];
 }
 
-/* The same with the number of bytes, which may contain NULs. */
+/* The same, with the number of bytes, since a token may contain NULs. */
 static inline const char *tokenizer_decode_bytes(Tokenizer *tokenizer, uint32_t token_id, size_t *length) {
     const char *bytes = tokenizer_decode(tokenizer, token_id);
     *length = 0;
@@ -171,7 +173,7 @@ static inline void tokenizer_free(Tokenizer *tokenizer) {
 Encoding
 */
 
-/* Whether the text would first have to be normalized, which needs tables that C has not. ASCII never does. */
+/* Whether the text would have to be normalized first, which this function cannot do. ASCII never does. */
 static inline int tokenizer_needs_normalizer_(const Tokenizer *tokenizer, const char *text) {
     int needs = 0;
     for (; *text != '\0'; text++) {
@@ -225,15 +227,15 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
     return result;
 }
 
-/* Encodes a text that you wrote yourself, such as the control tokens of a chat, into at most max_ids ids. Special tokens in
-   it are recognised. Returns the number of ids, or -1 after a line on stderr: there are more, or this tokenizer's pattern
-   or normalizer needs Python. */
+/* Encodes a text that you wrote yourself, such as the control tokens of a chat, into at most max_ids ids. Special
+   tokens in it become their ids. Returns the number of ids. Prints a line on stderr and returns -1 if there are more
+   than max_ids, or if the tokenizer's pattern or normalizer needs Python. */
 static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
     return tokenizer_encode_(tokenizer, text, 1, ids, max_ids);
 }
 
-/* The same for a text from anywhere else, such as what a user types. Special tokens in it are ordinary text, so it cannot
-   end its turn of a chat and forge another. */
+/* The same for text from anywhere else, such as user input. Special tokens in it are ordinary text, so it cannot end
+   its turn in a chat and forge another. */
 static inline int tokenizer_encode_ordinary(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
     return tokenizer_encode_(tokenizer, text, 0, ids, max_ids);
 }
