@@ -381,7 +381,7 @@ static int output_open_temp(pybpe_output *o, size_t room, const struct stat *rep
             break;
         }
     }
-    o->temp[base] = '\0'; /* no temporary file of ours exists: _discard must not remove somebody else's */
+    o->temp[base] = '\0'; /* there is no temporary file of this output: _discard must not remove another one's */
     return error_set_errno(err, sys_errno, "%s: cannot be written: no file can be created in its folder", o->path);
 }
 

@@ -70,7 +70,7 @@ pybpe_allocator mem_of(const pybpe_allocator *mem);
    large tables that are accessed at random. Free with mem_table_free. */
 typedef struct mem_table {
     void *data;  /* aligned */
-    void *block; /* what was allocated */
+    void *block; /* the allocation */
 } mem_table;
 bool mem_table_alloc(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);
 bool mem_table_alloc_zeroed(mem_table *t, const pybpe_allocator *mem, size_t count, size_t size);

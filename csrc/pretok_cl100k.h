@@ -95,7 +95,7 @@ static inline uint64_t starts_of_spaces(pretok_place *place, const block *b, con
     unsigned last = b->length - 1;
     uint64_t starts = s->space & ~(s->space << 1 | c->space);
     uint64_t after = s->plain & (s->newline << 1 | c->newline);
-    uint64_t hidden = (s->plain + after) & s->newline; /* a carry runs to the end of what is plain */
+    uint64_t hidden = (s->plain + after) & s->newline; /* a carry runs to the end of the plain bytes */
     uint64_t before_space = s->space >> 1;
     if (PYBPE_UNLIKELY(hidden != 0)) {
         after = drop_hidden(after, hidden);

@@ -292,7 +292,7 @@ typedef struct pybpe_train_config {
 
 typedef struct pybpe_trainer pybpe_trainer;
 
-/* Takes words with their counts. The words are copied; the caller may free them afterwards.
+/* Takes words with their counts. The words are copied; the caller may free them afterward.
    PYBPE_ERR_LIMIT if the words are more than 4 GiB - 1 in total. */
 int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);

@@ -122,7 +122,7 @@ enum { LENGTHS = 40, KINDS = 8 };
 /* Word number `kind` of a length: words of all lengths around 15, where the two kinds of slots meet. */
 static void make_word(uint8_t *word, size_t length, uint32_t kind) {
     for (size_t i = 0; i < length; i++) {
-        word[i] = (uint8_t)(i + 1 == length ? kind : 0); /* zeros: only the length tells them apart */
+        word[i] = (uint8_t)(i + 1 == length ? kind : 0); /* zeros: only the length distinguishes them */
     }
 }
 

@@ -157,7 +157,7 @@ static void test_where(void) {
     pybpe_pretok_free(p);
 }
 
-/* A special of 60 kB that occurs at every second place, so that it lies across each place where words could be cut. If each
+/* A special of 60 kB that occurs at every second place, so that it crosses each place where words could be cut. If each
    of them cost the length of the special, this would take hours. */
 static void test_covered_everywhere(void) {
     enum { LONG = 60000, TEXT = 2000000 };

@@ -9,7 +9,7 @@ Encoding: worked examples, then random words and vocabularies against the obviou
 #include "small_vocab.h"
 
 /* ---------------------------------------------------------------------------------------------------
-What is tested: one encoder with its vocabulary and cache
+The subject of the test: one encoder with its vocabulary and cache
 */
 
 enum { MERGED_LONG = 80 }; /* more than merge_short takes */
