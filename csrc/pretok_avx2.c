@@ -43,19 +43,7 @@ AVX2 static inline uint64_t avx2_range(const uint8_t *p, int low, int high) {
     return avx2_mask_in(x, y, low, high);
 }
 
-AVX2 static common_chars avx2_common(const uint8_t *p) {
-    return (common_chars){common_letters2(p, avx2_range), common_han(p, avx2_range), common_others3(p, avx2_range)};
-}
-
-AVX2 PRETOK_INLINE size_t avx2_emit(size_t *ends, size_t base, uint64_t starts) {
-    size_t count = 0;
-    for (; starts != 0; starts &= starts - 1) {
-        ends[count++] = base + (unsigned)__builtin_ctzll(starts);
-    }
-    return count;
-}
-
-PRETOK_KERNEL(avx2, AVX2)
+PRETOK_KERNEL(avx2, AVX2, common_all, emit_bits)
 
 const pretok_kernel *pretok_avx2(void) {
     bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&

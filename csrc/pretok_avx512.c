@@ -34,11 +34,6 @@ AVX512 static inline uint64_t avx512_range(const uint8_t *p, int low, int high) 
     return avx512_in(_mm512_loadu_si512(p), low, high);
 }
 
-AVX512 static common_chars avx512_common(const uint8_t *p) {
-    return (common_chars){common_letters2(p, avx512_range), common_han(p, avx512_range),
-                          common_others3(p, avx512_range)};
-}
-
 /* The indices of the set bits are compressed, then widened eight at a time. */
 AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
     static const uint8_t numbers[BLOCK] = {
@@ -57,7 +52,7 @@ AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
     return count;
 }
 
-PRETOK_KERNEL(avx512, AVX512)
+PRETOK_KERNEL(avx512, AVX512, common_all, avx512_emit)
 
 const pretok_kernel *pretok_avx512(void) {
     bool supported = pretok_avx2() != NULL && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

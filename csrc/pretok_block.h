@@ -43,9 +43,10 @@ typedef struct block {
 
 /* The first bytes of common characters of two and three bytes. */
 typedef struct common_chars {
-    uint64_t letters2;
-    uint64_t letters3; /* without case */
-    uint64_t others3;  /* punctuation */
+    uint64_t letters2;       /* if case does not matter */
+    uint64_t upper2, lower2; /* if it does */
+    uint64_t letters3;       /* without case */
+    uint64_t others3;        /* punctuation */
 } common_chars;
 
 /* The differences between the instruction sets. */
@@ -54,6 +55,7 @@ typedef struct block_ops {
     void (*classify)(block *b, const uint8_t *p);
     /* Classifies the common non-ASCII characters in p[0..64). */
     common_chars (*common)(const uint8_t *p);
+    common_chars (*common_cased)(const uint8_t *p);
     /* Those of the places in a block that no merge can cross. */
     uint64_t (*hard)(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
     /* Writes the set bits as offsets from the text and returns how many there are; may overwrite ends[0..64). */
@@ -87,6 +89,22 @@ PRETOK_INLINE uint64_t common_letters2(const uint8_t *p, range_fn *in) {
     return (latin | greek | in(p, 0xD0, 0xD1)) & continuation;
 }
 
+/* Capitals among Latin letters with accents, U+00C0 to U+00DE but for a sign; Greek ones, U+03A3 to U+03AB; Cyrillic ones,
+   U+0400 to U+042F. */
+PRETOK_INLINE uint64_t common_upper2(const uint8_t *p, range_fn *in) {
+    uint64_t latin = in(p, 0xC3, 0xC3) & (in(p, 0x80, 0x9E) & ~in(p, 0x97, 0x97)) >> 1;
+    uint64_t greek = in(p, 0xCE, 0xCE) & in(p, 0xA3, 0xAB) >> 1;
+    return latin | greek | (in(p, 0xD0, 0xD0) & in(p, 0x80, 0xAF) >> 1);
+}
+
+/* Lower case: U+00DF to U+00FF but for a sign; U+03AC to U+03CE; U+0430 to U+045F. */
+PRETOK_INLINE uint64_t common_lower2(const uint8_t *p, range_fn *in) {
+    uint64_t latin = in(p, 0xC3, 0xC3) & (in(p, 0x9F, 0xBF) & ~in(p, 0xB7, 0xB7)) >> 1;
+    uint64_t greek = (in(p, 0xCE, 0xCE) & in(p, 0xAC, 0xBF) >> 1) | (in(p, 0xCF, 0xCF) & in(p, 0x80, 0x8E) >> 1);
+    uint64_t cyrillic = (in(p, 0xD0, 0xD0) & in(p, 0xB0, 0xBF) >> 1) | (in(p, 0xD1, 0xD1) & in(p, 0x80, 0x9F) >> 1);
+    return latin | greek | cyrillic;
+}
+
 /* Dashes and quotation marks, U+2010 to U+2027; Chinese punctuation, U+3001 to U+3004 and U+3008 to U+3020; wide forms
    of ASCII's, U+FF01 to U+FF0F and U+FF1A to U+FF20. */
 PRETOK_INLINE uint64_t common_others3(const uint8_t *p, range_fn *in) {
@@ -100,14 +118,37 @@ PRETOK_INLINE uint64_t common_others3(const uint8_t *p, range_fn *in) {
            (in(p, 0xEF, 0xEF) & second_bc & third_ef);
 }
 
-/* Common non-ASCII characters, all at once. If case matters, letters that have a case are left for later. */
-PRETOK_INLINE void block_add_common(block *b, common_chars c, bool cased) {
-    uint64_t letters2 = cased ? 0 : c.letters2;
+/* All of these. */
+PRETOK_INLINE common_chars common_all(const uint8_t *p, bool cased, range_fn *in) {
+    common_chars c = {.letters3 = common_han(p, in), .others3 = common_others3(p, in)};
+    if (in(p, 0xC3, 0xD1) == 0) { /* the first bytes of the letters of two bytes: there are none in most Chinese text */
+        return c;
+    }
+    if (cased) {
+        c.upper2 = common_upper2(p, in);
+        c.lower2 = common_lower2(p, in);
+    } else {
+        c.letters2 = common_letters2(p, in);
+    }
+    return c;
+}
+
+/* Only Han letters: where ranges take long to find, the others are faster one by one. */
+PRETOK_INLINE common_chars common_few(const uint8_t *p, bool cased, range_fn *in) {
+    (void)cased;
+    return (common_chars){.letters3 = common_han(p, in)};
+}
+
+/* Adds common characters to a block, all at once. */
+static inline void block_add_common(block *b, common_chars c) {
+    uint64_t letters2 = c.letters2 | c.upper2 | c.lower2;
     uint64_t inner2 = letters2 << 1;
     uint64_t inner3 = c.letters3 << 1 | c.letters3 << 2;
     uint64_t others = c.others3 << 1 | c.others3 << 2;
     b->inner = inner2 | inner3 | others;
     b->letter |= letters2 | inner2 | c.letters3 | inner3;
+    b->upper |= c.upper2 | c.upper2 << 1;
+    b->lower |= c.lower2 | c.lower2 << 1;
     b->known = b->letter | b->inner | c.others3;
 }
 
@@ -156,7 +197,7 @@ PRETOK_INLINE block block_load(const uint8_t *text, size_t n, size_t base, block
         if (PYBPE_LIKELY(b.length == BLOCK)) {
             block_fit(&b, p);
         }
-        block_add_common(&b, ops.common(p), cased);
+        block_add_common(&b, cased ? ops.common_cased(p) : ops.common(p));
         block_add_multibyte(&b, text, n, base, cased);
     }
     return b;
@@ -206,6 +247,15 @@ PRETOK_INLINE uint64_t places_hard(uint64_t places, const boundary_table *t, con
         soft |= (uint64_t)boundary_is_soft(t, around) << at;
     }
     return places & ~soft;
+}
+
+/* Writes the set bits as offsets from the text; returns how many. */
+PRETOK_INLINE size_t emit_bits(size_t *ends, size_t base, uint64_t starts) {
+    size_t count = 0;
+    for (; starts != 0; starts &= starts - 1) {
+        ends[count++] = base + (unsigned)__builtin_ctzll(starts);
+    }
+    return count;
 }
 
 #endif

@@ -41,28 +41,31 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): an attribute cannot be in parentheses */
-#define PRETOK_CUTTER(simd, attribute, pattern, ...)                                                                   \
+#define PRETOK_CUTTER(simd, attribute, emit, pattern, ...)                                                             \
     attribute static size_t simd##_cut_##pattern(pretok_place *place, const boundary_table *t, const uint8_t *text,    \
                                                  size_t n, size_t *ends, size_t cap) {                                 \
-        const block_ops ops = {simd##_classify, simd##_common, simd##_hard, simd##_emit};                              \
+        const block_ops ops = {simd##_classify, simd##_common, simd##_common_cased, simd##_hard, emit};                \
         return cut_masked(place, t, text, n, ends, cap, ops, (cut_kind){__VA_ARGS__});                                 \
     }
 
-/* Defines simd##_kernel. simd##_hard is not inlined into a larger function: there its loop would have to keep values in
+/* Defines simd##_kernel. `find` is common_all or common_few; `emit` is emit_bits or a faster one. simd##_hard is not
+   inlined into a larger function: there its loop would have to keep values in
    memory. */
-#define PRETOK_KERNEL(simd, attribute)                                                                                 \
+#define PRETOK_KERNEL(simd, attribute, find, emit)                                                                     \
+    attribute static common_chars simd##_common(const uint8_t *p) { return find(p, false, simd##_range); }             \
+    attribute static common_chars simd##_common_cased(const uint8_t *p) { return find(p, true, simd##_range); }        \
     attribute __attribute__((noinline)) static uint64_t simd##_hard(uint64_t places, const boundary_table *t,          \
                                                                     const uint8_t *text, size_t n, size_t base) {      \
         return places_hard(places, t, text, n, base);                                                                  \
     }                                                                                                                  \
-    PRETOK_CUTTER(simd, attribute, gpt2, true, {.numbers = 3})                                                         \
-    PRETOK_CUTTER(simd, attribute, gpt2_digits1, true, {.numbers = 1})                                                 \
-    PRETOK_CUTTER(simd, attribute, cl100k, false, {.numbers = 3, .end_is_one = true})                                  \
-    PRETOK_CUTTER(simd, attribute, cl100k_digits1, false, {.numbers = 1, .end_is_one = true})                          \
-    PRETOK_CUTTER(simd, attribute, o200k, false, {.numbers = 3, .cased = true})                                        \
-    PRETOK_CUTTER(simd, attribute, o200k_digits1, false, {.numbers = 1, .cased = true})                                \
-    PRETOK_CUTTER(simd, attribute, llama3, false, {.numbers = 3})                                                      \
-    PRETOK_CUTTER(simd, attribute, qwen2, false, {.numbers = 1})                                                       \
+    PRETOK_CUTTER(simd, attribute, emit, gpt2, true, {.numbers = 3})                                                   \
+    PRETOK_CUTTER(simd, attribute, emit, gpt2_digits1, true, {.numbers = 1})                                           \
+    PRETOK_CUTTER(simd, attribute, emit, cl100k, false, {.numbers = 3, .end_is_one = true})                            \
+    PRETOK_CUTTER(simd, attribute, emit, cl100k_digits1, false, {.numbers = 1, .end_is_one = true})                    \
+    PRETOK_CUTTER(simd, attribute, emit, o200k, false, {.numbers = 3, .cased = true})                                  \
+    PRETOK_CUTTER(simd, attribute, emit, o200k_digits1, false, {.numbers = 1, .cased = true})                          \
+    PRETOK_CUTTER(simd, attribute, emit, llama3, false, {.numbers = 3})                                                \
+    PRETOK_CUTTER(simd, attribute, emit, qwen2, false, {.numbers = 1})                                                 \
     static const pretok_kernel simd##_kernel = {#simd,                                                                 \
                                                 {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k,          \
                                                  simd##_cut_cl100k_digits1, simd##_cut_o200k,                          \

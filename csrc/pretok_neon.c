@@ -54,19 +54,7 @@ PRETOK_INLINE void neon_classify(block *b, const uint8_t *p) {
 
 PRETOK_INLINE uint64_t neon_range(const uint8_t *p, int low, int high) { return neon_in(vld4q_u8(p), low, high); }
 
-static common_chars neon_common(const uint8_t *p) {
-    return (common_chars){common_letters2(p, neon_range), common_han(p, neon_range), common_others3(p, neon_range)};
-}
-
-PRETOK_INLINE size_t neon_emit(size_t *ends, size_t base, uint64_t starts) {
-    size_t count = 0;
-    for (; starts != 0; starts &= starts - 1) {
-        ends[count++] = base + (unsigned)__builtin_ctzll(starts);
-    }
-    return count;
-}
-
-PRETOK_KERNEL(neon, )
+PRETOK_KERNEL(neon, , common_all, emit_bits)
 
 const pretok_kernel *pretok_neon(void) { return &neon_kernel; }
 

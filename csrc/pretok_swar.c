@@ -41,17 +41,6 @@ static uint64_t swar_range(const uint8_t *p, int low, int high) { /* of bytes be
     return mask;
 }
 
-/* Only Han letters: the others are faster one by one. */
-static common_chars swar_common(const uint8_t *p) { return (common_chars){.letters3 = common_han(p, swar_range)}; }
-
-static size_t swar_emit(size_t *ends, size_t base, uint64_t starts) {
-    size_t count = 0;
-    for (; starts != 0; starts &= starts - 1) {
-        ends[count++] = base + (unsigned)__builtin_ctzll(starts);
-    }
-    return count;
-}
-
-PRETOK_KERNEL(swar, )
+PRETOK_KERNEL(swar, , common_few, emit_bits)
 
 const pretok_kernel *pretok_swar(void) { return &swar_kernel; }
