@@ -16,18 +16,23 @@ If NAME is a symbolic link, all of this happens to the file that it points to, a
 #include "base.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#if defined(_WIN32)
+#include "base_windows.h"
+#else
+#include <fcntl.h>
 #include <sys/mman.h>
 #if defined(__APPLE__)
 #include <sys/random.h> /* getentropy */
 #endif
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#define PYBPE_IS_SEPARATOR(c) ((c) == '/')
+#endif
 
 #if !defined(PYBPE_VERSION)
 #error "define PYBPE_VERSION: the build takes it from pybpe/_version.py"
@@ -350,8 +355,10 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
 /* Where the suffix of a temporary name, of `room` bytes, goes: after the target's name, or after as many whole
    characters of it as the file system's limit on names allows. */
 static size_t temp_base(const char *target, size_t room) {
-    const char *slash = strrchr(target, '/');
-    const char *name = slash == NULL ? target : slash + 1;
+    const char *name = target;
+    for (const char *at = target; *at != '\0'; at++) {
+        name = PYBPE_IS_SEPARATOR(*at) ? at + 1 : name;
+    }
     size_t length = strlen(name), most = NAME_MAX - room;
     if (length > most && length <= NAME_MAX) { /* refuse a longer one now, not when the file is complete */
         for (length = most; length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80; length--) {
@@ -467,6 +474,13 @@ static int retry_fsync(int fd) {
     return result;
 }
 
+#if defined(_WIN32)
+static int folder_sync(pybpe_output *o, pybpe_error *err) { /* rename did */
+    (void)o;
+    (void)err;
+    return PYBPE_OK;
+}
+#else
 /* Flushes the folder of `path`, so that the rename in it survives a power loss. */
 static int folder_sync(pybpe_output *o, pybpe_error *err) {
     char *slash = strrchr(o->temp, '/'); /* temp is no longer needed: it becomes the folder's name */
@@ -488,6 +502,7 @@ static int folder_sync(pybpe_output *o, pybpe_error *err) {
     }
     return PYBPE_OK;
 }
+#endif
 
 static void output_free(pybpe_output *o) {
     pybpe_allocator mem = o->mem;

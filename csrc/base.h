@@ -8,6 +8,12 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
 #endif
+#if defined(_WIN32)
+#define _CRT_RAND_S
+#if !defined(__USE_MINGW_ANSI_STDIO)
+#define __USE_MINGW_ANSI_STDIO 1 /* printf of the C standard, %zu included, with the older C library too */
+#endif
+#endif
 /* Where `long` has 32 bits, offsets in files have 64 all the same. */
 #if !defined(__LP64__) && !defined(_FILE_OFFSET_BITS)
 #define _FILE_OFFSET_BITS 64
@@ -19,12 +25,21 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #include <string.h>
 
 #if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)
+#define PYBPE_PRINTF(string, first) __attribute__((format(gnu_printf, string, first)))
+#else
 #define PYBPE_PRINTF(string, first) __attribute__((format(printf, string, first)))
+#endif
 #define PYBPE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PYBPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PYBPE_PREFETCH(address) __builtin_prefetch(address)
 #else
 #error "pybpe needs gcc or clang"
+#endif
+
+/* gcc for Windows does not align the stack for the vectors of AVX (gcc bug 54412), so there only clang may use them. */
+#if defined(__x86_64__) && (!defined(_WIN32) || defined(__clang__))
+#define PYBPE_AVX 1
 #endif
 
 /* Fills *err, unless err is NULL. Pass strings from outside only through %s. */

@@ -18,8 +18,12 @@ the shuffle would draw.
 #include "random.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <stdlib.h>
+#if defined(_WIN32)
+#include "base_windows.h"
+#else
+#include <glob.h>
+#endif
 
 static const uint32_t SEED = 42;
 

@@ -3,7 +3,7 @@ The splitters with AVX2: 32 bytes at a time.
 */
 #include "pretok_kernel.h"
 
-#if defined(__x86_64__)
+#if defined(PYBPE_AVX)
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))

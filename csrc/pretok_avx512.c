@@ -3,7 +3,7 @@ The splitters with AVX-512: 64 bytes at a time, and the positions of bits withou
 */
 #include "pretok_kernel.h"
 
-#if defined(__x86_64__)
+#if defined(PYBPE_AVX)
 #include <immintrin.h>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,bmi2,popcnt")))

@@ -37,7 +37,7 @@ static size_t valid_by_char(const uint8_t *text, size_t at, size_t n) {
     return n;
 }
 
-#if defined(__x86_64__)
+#if defined(PYBPE_AVX)
 
 #include <immintrin.h>
 
@@ -141,7 +141,7 @@ static size_t last_char(const uint8_t *text, size_t at) {
 
 size_t pybpe_utf8_valid(const uint8_t *text, size_t n) {
     size_t at = 0;
-#if defined(__x86_64__)
+#if defined(PYBPE_AVX)
     if (__builtin_cpu_supports("avx2")) {
         at = last_char(text, valid_blocks(text, n));
     }

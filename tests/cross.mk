@@ -2,10 +2,11 @@
 #
 # make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
 # make cross-musl                                    this machine, with musl
+# make cross-windows                                 Windows on x86-64, under Wine, but for the tests that need fork or glob.h
 #
 # A target whose compiler or emulator is not installed is skipped, and says which Debian packages bring them.
 
-CROSS := aarch64 s390x armv7 musl
+CROSS := aarch64 s390x armv7 musl windows
 .PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
 cross: $(CROSS:%=cross-%)
 
@@ -14,7 +15,7 @@ build/cross/corpus.txt: README.md $(wildcard docs/*.md)
 	cat $^ > $@
 
 # $(1) name, $(2) compiler, $(3) its flags, $(4) how a program is run, $(5) the packages that bring compiler and emulator.
-# $(6) flags for the tests alone. The files of build/tests/pipeline are this machine's own.
+# $(6) flags for the tests alone, $(7) tests that need POSIX. The files of build/tests/pipeline are this machine's own.
 define CROSS_TARGET
 build/cross/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/cross/$(1)/obj/%.o)
 
@@ -25,11 +26,12 @@ build/cross/$(1)/obj/%.o: csrc/%.c $$(HEADERS)
 build/cross/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/cross/$(1)/libpybpe.a
 	@mkdir -p $$(@D)
 	$$(COMPILE:$$(CC)%=$(2)%) $$(CFLAGS) $(3) $(6) -o $$@ $$< build/cross/$(1)/libpybpe.a $$(LDLIBS)
+	@test ! -e $$@.exe || mv $$@.exe $$@
 
-cross-run-$(1): $$(C_TESTS:build/%=build/cross/$(1)/%) $$(addprefix build/cross/$(1)/tests/,llmc_walk pipeline) \
+cross-run-$(1): $$(patsubst %,build/cross/$(1)/tests/%,$$(filter-out $(7),$$(notdir $$(C_TESTS)) llmc_walk pipeline)) \
     build/tests/pipeline build/cross/corpus.txt
-	@for program in $$(C_TESTS:build/%=build/cross/$(1)/%); do echo "$$$$program"; $(4) $$$$program || exit 1; done
-	$(4) build/cross/$(1)/tests/llmc_walk tests/vectors/loader_llmc.json
+	@for program in $$(filter build/cross/$(1)/tests/test_%,$$^); do echo "$$$$program"; $(4) $$$$program || exit 1; done
+	$(if $(filter llmc_walk,$(7)),,$(4) build/cross/$(1)/tests/llmc_walk tests/vectors/loader_llmc.json)
 	build/tests/pipeline build/cross/corpus.txt 1000 build/cross/$(1)/here.bin build/cross/$(1)/here_shard.bin
 	$(4) build/cross/$(1)/tests/pipeline build/cross/corpus.txt 1000 build/cross/$(1)/there.bin build/cross/$(1)/there_shard.bin
 	cmp build/cross/$(1)/here.bin build/cross/$(1)/there.bin
@@ -47,3 +49,5 @@ $(eval $(call CROSS_TARGET,aarch64,aarch64-linux-gnu-gcc,-static,qemu-aarch64,gc
 $(eval $(call CROSS_TARGET,s390x,s390x-linux-gnu-gcc,-static,qemu-s390x,gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user))
 $(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user,-D_FILE_OFFSET_BITS=64))
 $(eval $(call CROSS_TARGET,musl,musl-gcc,,,musl-tools))
+# Debian keeps Wine's program out of the path.
+$(eval $(call CROSS_TARGET,windows,x86_64-w64-mingw32-gcc-posix,-static -D__USE_MINGW_ANSI_STDIO=1,$(or $(shell command -v wine),/usr/lib/wine/wine64),gcc-mingw-w64-x86-64-posix wine64,,test_base test_llmc_headers llmc_walk))

@@ -8,6 +8,12 @@ Each test program is one translation unit, so the counters may be static.
 #include <inttypes.h>
 #include <stdio.h>
 
+#if defined(_WIN32) /* MinGW has most of POSIX, but not these */
+#include <stdlib.h>
+#define setenv(name, value, replace) _putenv_s(name, value)
+#define unsetenv(name) _putenv_s(name, "")
+#endif
+
 static int check_count = 0;
 static int check_failures = 0;
 

@@ -11,6 +11,15 @@ An empty folder to write files in, and token shards and a tokenizer.bin made by 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(_WIN32) /* MinGW has most of POSIX, but not this */
+#include <direct.h>
+#include <process.h>
+static inline char *mkdtemp(char *path) {
+    (void)snprintf(path + strlen(path) - 6, 7, "%06u", (unsigned)_getpid() % 1000000);
+    _mkdir("/tmp");
+    return _mkdir(path) == 0 ? path : NULL;
+}
+#endif
 
 enum { SCRATCH_HEADER = 1024 };
 

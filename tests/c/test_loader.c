@@ -149,6 +149,7 @@ static void test_arguments(void) {
 }
 
 static void test_changes_under_way(void) {
+#if !defined(_WIN32) /* which keeps files from being removed while they are open */
     int32_t x[2], y[2];
     pybpe_error err;
     pybpe_loader *l = open_loader("?.bin", 1, 2, 0, 1, 0);
@@ -169,6 +170,7 @@ static void test_changes_under_way(void) {
     CHECK_EQ(pybpe_loader_next(l, x, y, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, SCRATCH_HEADER + 4);
     pybpe_loader_free(l);
+#endif
 }
 
 static void test_memory(void) {

@@ -118,7 +118,7 @@ static void test_arguments(void) {
 static void test_the_widest_is_taken(void) {
 #if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const char *expected = "neon";
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) && !defined(_WIN32)
     const char *expected = __builtin_cpu_supports("avx2") ? "avx" : "swar";
 #else
     const char *expected = "swar";

@@ -166,7 +166,9 @@ static void test_refused_writes(void) {
     CHECK(w == NULL);
     CHECK_EQ(pybpe_shard_writer_new(&w, "no/such/folder.bin", PYBPE_SHARD_UINT16, NULL, &err), PYBPE_ERR_IO);
     CHECK(w == NULL);
+#if defined(__linux__)
     CHECK_EQ(pybpe_shard_writer_new(&w, "/dev/full", PYBPE_SHARD_UINT16, NULL, &err), PYBPE_ERR_IO);
+#endif
     CHECK_EQ(pybpe_shard_writer_new(&w, "w.bin", PYBPE_SHARD_UINT16, NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_shard_writer_write(w, TOKENS, 4, 1, &err), PYBPE_OK);
     CHECK_EQ(pybpe_shard_writer_write(w, large, 4, 2, &err), PYBPE_ERR_LIMIT);
