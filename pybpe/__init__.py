@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-# Where each name comes from. A part is loaded when it is first used: who only encodes need not wait for what trains.
+# Where each name comes from. A module is loaded when it is first used, so encoding does not wait for the trainer.
 _HOMES = {
     "ArgumentError": "errors",
     "Counts": "counts",
@@ -99,7 +99,7 @@ _HOMES = {
 
 _MODULES = ("corpus", "dataset", "errors", "teaching", "viz")
 
-if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
+if not TYPE_CHECKING:  # a type checker would accept every misspelled name
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -7,7 +7,7 @@ import sys
 
 
 class _Ended(BaseException):
-    """SIGTERM or SIGHUP: raised where the program is, so that it removes its temporary files as after Ctrl-C."""
+    """SIGTERM or SIGHUP, raised as an exception so that the program removes its temporary files, as after Ctrl-C."""
 
 
 def _end(number: int, _: object) -> None:
@@ -16,8 +16,8 @@ def _end(number: int, _: object) -> None:
 
 
 def main() -> int:
-    """Runs the command line; returns the exit code. Ctrl-C is one line at any moment, while modules load too. SIGTERM
-    and SIGHUP end the process as if they were not caught, but after it has cleaned up."""
+    """Runs the command line and returns the exit code. Ctrl-C prints one line at any time, even while modules load.
+    SIGTERM and SIGHUP end the process as if they were not caught, but only after it has cleaned up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, _end)

@@ -1,8 +1,8 @@
-"""The C library as Python objects: the one place that calls it.
+"""The C library as Python objects. Only this module calls it.
 
 Each class owns one C handle of csrc/pybpe.h and keeps alive what that handle borrows. This module
 validates what C cannot (types, NULs in paths), and turns every error code into an exception of
-errors.py. It adds no behaviour of its own; for what a call does, read the header.
+errors.py. It adds no behavior; for what a call does, read the header.
 
 cffi releases the GIL around every call, so threads run them in parallel.
 """
@@ -49,27 +49,27 @@ NORMALIZERS: dict[str | None, int] = {
 SHARD_HEADER_BYTES: int = lib.PYBPE_SHARD_HEADER_BYTES
 SHARD_MAX_BYTES: int = lib.PYBPE_SHARD_MAX_BYTES
 
-# ffi.new clears memory; for buffers that C fills that is time for nothing.
+# ffi.new clears memory, which wastes time for buffers that C fills.
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
 def version() -> str:
-    """The version of the C library."""
+    """Returns the version of the C library."""
     return str(ffi.string(lib.pybpe_version()).decode())
 
 
 def unicode_version() -> str:
-    """The version of the Unicode tables behind the patterns."""
+    """Returns the version of the Unicode tables that the patterns use."""
     return str(ffi.string(lib.pybpe_unicode_version()).decode())
 
 
 def normalizer_unicode_version() -> str:
-    """The version of the Unicode tables of the normalizers."""
+    """Returns the version of the Unicode tables that the normalizers use."""
     return str(ffi.string(lib.pybpe_normalizer_unicode_version()).decode())
 
 
 def unicode_classes() -> bytes:
-    """What the patterns know of each code point, a byte each: see pybpe_unicode_class in csrc/pybpe.h."""
+    """Returns the class of each code point as the patterns see it, one byte each: see pybpe_unicode_class."""
     return bytes(map(lib.pybpe_unicode_class, range(0x110000)))
 
 
@@ -106,12 +106,12 @@ def _make(handle: str, function: Any, free: Any, *args: Any) -> Any:
 
 
 def path_bytes(path: PathLike) -> bytes:
-    """A path as C takes it. ArgumentError for what is none, and for one with a NUL, which C would cut short."""
+    """Returns a path as C takes it. Raises ArgumentError if it is not a path, or has a NUL, which would end it in C."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
     try:
         encoded = os.fsencode(path)
-    except (TypeError, UnicodeEncodeError) as error:  # a class whose path is none; surrogates that are no bytes
+    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns no path; surrogates that stand for no byte
         raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
     if b"\0" in encoded:
         raise errors.ArgumentError(f"a path cannot contain a NUL: {shown(path)}")
@@ -119,12 +119,12 @@ def path_bytes(path: PathLike) -> bytes:
 
 
 def path_text(path: PathLike) -> str:
-    """The same as a str."""
+    """Returns a path as a str, with the checks of `path_bytes`."""
     return os.fsdecode(path_bytes(path))
 
 
 def output_bytes(path: PathLike) -> bytes:
-    """The same of a file to be written, whose folder is made if needed."""
+    """Returns the path of a file to be written as C takes it, and makes its folder if needed."""
     encoded = path_bytes(path)
     folder = os.path.dirname(encoded)
     if folder and not os.path.isdir(folder):
@@ -137,7 +137,7 @@ class _Strings:
     """A `pybpe_strings` with the memory it points to."""
 
     def __init__(self, strings: Sequence[bytes]) -> None:
-        # What a class derived from bytes says of its length may be wrong.
+        # A subclass of bytes may report a wrong length.
         self._offsets = array("Q", accumulate(map(bytes.__len__, strings), initial=0))
         self._bytes = b"".join(strings)
         self.c = ffi.new("pybpe_strings *")
@@ -147,7 +147,7 @@ class _Strings:
 
 
 def _strings_list(c: Any) -> list[bytes]:
-    """The Python list of a `pybpe_strings`."""
+    """Returns a `pybpe_strings` as a Python list."""
     offsets = ffi.unpack(c.offsets, c.count + 1)
     blob = bytes(ffi.buffer(c.bytes, offsets[-1])) if offsets[-1] else b""
     return [blob[a:b] for a, b in zip(offsets, offsets[1:])]
@@ -158,8 +158,8 @@ def _strings_list(c: Any) -> list[bytes]:
 
 
 class Output:
-    """A file that appears complete, at `commit`, or not at all. Its folder is made if needed. A context manager that
-    commits unless the block raises."""
+    """A file that appears complete, at `commit`, or not at all. Its folder is made if needed. It is a context manager
+    that commits unless the block raises."""
 
     def __init__(self, path: PathLike) -> None:
         out = ffi.new("pybpe_output **")
@@ -177,7 +177,7 @@ class Output:
         _call(lib.pybpe_output_commit, handle)
 
     def discard(self) -> None:
-        """Leaves no trace."""
+        """Removes the unfinished file."""
         handle, self._c = self._c, ffi.NULL
         lib.pybpe_output_discard(handle)
 
@@ -192,7 +192,7 @@ class Output:
 
 
 def write_file(path: PathLike, data: Data) -> None:
-    """Writes a whole file atomically: a reader finds the old one or the new one, never a part."""
+    """Writes a whole file atomically: a reader finds the old file or the new one, never part of one."""
     with Output(path) as output:
         output.write(data)
 
@@ -202,7 +202,7 @@ def write_file(path: PathLike, data: Data) -> None:
 
 
 def normalize(data: Data, normalizer: str) -> Data:
-    """The normalized text: `data` itself if nothing changes."""
+    """Returns the normalized text: `data` itself if nothing changes."""
     view = ffi.from_buffer(data)
     out, length = ffi.new("uint8_t **"), ffi.new("size_t *")
     _call(lib.pybpe_normalize, out, length, NORMALIZERS[normalizer], view, len(view), ffi.NULL)
@@ -219,13 +219,13 @@ def normalize(data: Data, normalizer: str) -> Data:
 
 
 def pattern_find(name: str) -> int | None:
-    """The number of a built-in pattern, or None."""
+    """Returns the number of a built-in pattern, or None."""
     found: int = lib.pybpe_pattern_find(name.encode())
     return found if found >= 0 else None
 
 
 def pattern_regex(pattern: int) -> str:
-    """The regular expression of a built-in pattern."""
+    """Returns the regular expression of a built-in pattern."""
     return str(ffi.string(lib.pybpe_pattern_regex(pattern)).decode())
 
 
@@ -265,7 +265,7 @@ class Pretok:
         return str(ffi.string(lib.pybpe_pretok_simd(self.c)).decode())
 
     def split(self, data: Data) -> list[int]:
-        """The ends of all words of `data`, ascending."""
+        """Returns the end offsets of all words of `data`, ascending."""
         view = ffi.from_buffer(data)
         ends = ffi.new("size_t[]", 4096)
         found: list[int] = []
@@ -286,7 +286,7 @@ class Specials:
         self.c = _make("pybpe_specials", lib.pybpe_specials_new, lib.pybpe_specials_free, strings.c, numbers, ffi.NULL)
 
     def find(self, data: Data, start: int = 0) -> tuple[int, int, int] | None:
-        """(start, end, id) of the first special at or after `start`, or None."""
+        """Returns (start, end, id) of the first special token at or after `start`, or None."""
         view = ffi.from_buffer(data)
         begin, end, number = ffi.new("size_t *"), ffi.new("size_t *"), ffi.new("uint32_t *")
         if lib.pybpe_specials_find(self.c, view, len(view), start, begin, end, number):
@@ -294,7 +294,7 @@ class Specials:
         return None
 
     def find_all(self, data: Data) -> Iterator[tuple[int, int, int]]:
-        """(start, end, id) of every special in `data`, in order."""
+        """Yields (start, end, id) of every special token in `data`, in order."""
         view = ffi.from_buffer(data)
         at, room = 0, 16
         while True:
@@ -308,14 +308,15 @@ class Specials:
 
 
 def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) -> int:
-    """The first offset >= start at which `data` can be cut with no influence on any word, or its length."""
+    """Returns the first offset >= start where a cut changes no word of `data`, or the length of `data`."""
     view = ffi.from_buffer(data)
     specials_c = specials.c if specials is not None else ffi.NULL
     return int(lib.pybpe_text_cut(pretok.c, specials_c, view, len(view), start))
 
 
 def utf8_valid(data: Data) -> int:
-    """How many bytes at the start of `data` are valid UTF-8: all, or the place of the first character that is not."""
+    """Returns how many bytes at the start of `data` are valid UTF-8: the offset of the first invalid character, or
+    the length of `data`."""
     view = ffi.from_buffer(data)
     return int(lib.pybpe_utf8_valid(view, len(view)))
 
@@ -325,7 +326,7 @@ def utf8_valid(data: Data) -> int:
 
 
 class Words:
-    """Distinct words with their counts, in C memory: what counters export and trainers take."""
+    """Distinct words with their counts, in C memory. Counters export them and trainers take them."""
 
     def __init__(self, strings: Any, counts: Any, keep: tuple[object, ...]) -> None:
         self.strings = strings
@@ -334,7 +335,7 @@ class Words:
 
     @classmethod
     def from_dict(cls, counts: dict[bytes, int]) -> Words:
-        """From a Python dictionary. ArgumentError for a count that is negative or over 64 bits."""
+        """Makes them from a dictionary. Raises ArgumentError for a count that is negative or exceeds 64 bits."""
         strings = _Strings(list(counts))
         try:
             numbers = array("Q", counts.values())
@@ -344,7 +345,7 @@ class Words:
 
     @classmethod
     def from_parts(cls, blob: bytes, lengths: array[int], counts: array[int]) -> Words:
-        """From words laid end to end; `lengths` and `counts` are arrays of type Q."""
+        """Makes them from words laid end to end; `lengths` and `counts` are arrays of type Q."""
         offsets = array("Q", accumulate(lengths, initial=0))
         strings = ffi.new("pybpe_strings *")
         strings.bytes = ffi.from_buffer("uint8_t[]", blob)
@@ -353,7 +354,7 @@ class Words:
         return cls(strings, ffi.from_buffer("uint64_t[]", counts), (blob, offsets, counts))
 
     def to_parts(self) -> tuple[bytes, array[int], array[int]]:
-        """What `from_parts` takes."""
+        """Returns the arguments of `from_parts`."""
         offsets = ffi.unpack(self.strings.offsets, len(self) + 1)
         blob = bytes(ffi.buffer(self.strings.bytes, offsets[-1])) if offsets[-1] else b""
         counts = array("Q", ffi.unpack(self.counts, len(self)) if len(self) else ())
@@ -363,12 +364,12 @@ class Words:
         return int(self.strings.count)
 
     def to_dict(self) -> dict[bytes, int]:
-        """As a Python dictionary."""
+        """Returns a dictionary word -> count."""
         return dict(zip(_strings_list(self.strings), ffi.unpack(self.counts, len(self)) if len(self) else ()))
 
 
 class Counter:
-    """A table word -> count. For one thread at a time."""
+    """A table word -> count. Only one thread may use it at a time."""
 
     def __init__(self, pretok: Pretok | None, specials: Specials | None) -> None:
         self._keep = (pretok, specials)
@@ -396,7 +397,7 @@ class Counter:
         _call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
     def reserve(self, words: int) -> None:
-        """Makes room for so many distinct words in all."""
+        """Makes room for this many distinct words in all."""
         _call(lib.pybpe_counter_reserve, self.c, words)
 
     def absorb(self, other: Counter) -> None:
@@ -409,7 +410,7 @@ class Counter:
         return lib.pybpe_counter_get_stats(self.c)
 
     def export(self) -> Words:
-        """A copy of the table."""
+        """Returns a copy of the table."""
         stats = self.stats
         blob = _new_uncleared("uint8_t[]", stats.bytes or 1)
         offsets = _new_uncleared("uint64_t[]", stats.words + 1)
@@ -421,7 +422,7 @@ class Counter:
 
 
 class Trainer:
-    """The merge loop. Tokens are numbered 0-255 for the bytes, then as they are made."""
+    """The merge loop. Tokens 0-255 are the bytes; later numbers follow the order in which tokens are made."""
 
     def __init__(
         self,
@@ -452,18 +453,18 @@ class Trainer:
         )
 
     def step(self, budget: int) -> bool:
-        """Works off about `budget` occurrences. True when training is done."""
+        """Processes about `budget` occurrences. Returns True when training is done."""
         done = ffi.new("int *")
         _call(lib.pybpe_trainer_step, self.c, budget, done)
         return bool(done[0])
 
     @property
     def tokens(self) -> int:
-        """Tokens so far, the 256 bytes included."""
+        """How many tokens there are so far, including the 256 bytes."""
         return int(lib.pybpe_trainer_tokens(self.c))
 
     def merges(self) -> list[tuple[int, int, int]]:
-        """(left, right, merged) ids, in order."""
+        """Returns the merges in order, as (left, right, merged) ids."""
         out = ffi.new("uint32_t **")
         count = lib.pybpe_trainer_merges(self.c, out)
         flat = ffi.unpack(out[0], 3 * count) if count else []
@@ -475,7 +476,7 @@ class Trainer:
 
 
 def tokenizer_json_spans(text: bytes) -> list[int] | None:
-    """Where in a tokenizer.json model.vocab begins and ends, and model.merges; None if that is not certain."""
+    """Returns where model.vocab and model.merges begin and end in a tokenizer.json; None if that is not certain."""
     spans = ffi.new("size_t[4]")
     found = lib.pybpe_tokenizer_json_find(ffi.from_buffer("uint8_t[]", text), len(text), spans)
     return ffi.unpack(spans, 4) if found else None
@@ -484,7 +485,7 @@ def tokenizer_json_spans(text: bytes) -> list[int] | None:
 def _vocab_spec(
     specials: Iterable[int], eot_id: int | None, pattern: int, custom: str | None, normalizer: str | None, whole: bool
 ) -> tuple[Any, tuple[Any, ...]]:
-    """A `pybpe_vocab_spec` without tokens and merges, and what must live as long as it."""
+    """Returns a `pybpe_vocab_spec` without tokens and merges, and the objects that must live as long as it does."""
     special_ids = sorted(set(specials))
     numbers = ffi.new("uint32_t[]", special_ids)
     regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
@@ -517,7 +518,7 @@ class Vocab:
         normalizer: str | None,
         whole_words: bool = False,
     ) -> Vocab:
-        """See pybpe_vocab_spec. merges None recovers them from the order of the ids."""
+        """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers them from the order of the ids."""
         strings = _Strings(tokens)
         spec, _kept = _vocab_spec(specials, eot_id, pattern, custom, normalizer, whole_words)
         spec.tokens = strings.c[0]
@@ -544,8 +545,8 @@ class Vocab:
         normalizer: str | None,
         whole_words: bool,
     ) -> Vocab:
-        """With the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans` found. FormatError or
-        ArgumentError for what must be read by other means."""
+        """Makes a vocabulary from the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans`
+        found. Raises FormatError or ArgumentError if the file must be read by other means."""
         by_id = sorted(specials, key=specials.__getitem__)
         texts = _Strings([special.encode("utf-8") for special in by_id])
         spec, _kept = _vocab_spec(specials.values(), eot_id, pattern, custom, normalizer, whole_words)
@@ -557,11 +558,11 @@ class Vocab:
 
     @classmethod
     def load(cls, path: PathLike) -> Vocab:
-        """From a tokenizer.bin."""
+        """Reads a tokenizer.bin."""
         return cls(_make("pybpe_vocab", lib.pybpe_vocab_load, lib.pybpe_vocab_free, path_bytes(path), ffi.NULL))
 
     def save(self, path: PathLike, bin_version: int) -> None:
-        """To a tokenizer.bin of version 1 or 2."""
+        """Writes a tokenizer.bin of version 1 or 2."""
         _call(lib.pybpe_vocab_save, self.c, output_bytes(path), bin_version)
 
     @property
@@ -575,31 +576,31 @@ class Vocab:
         return spec.tokens.count, spec.merges_count
 
     def packed(self) -> tuple[Any, Any, Any]:
-        """All tokens end to end, where each begins and the last ends (uint64), and the merges (two uint32 each), as
-        buffers that live as long as this object."""
+        """Returns three buffers that live as long as this object: all tokens end to end; where each begins and the last
+        ends (uint64); and the merges (two uint32 each)."""
         spec = self._spec
         offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
         end = spec.tokens.offsets[spec.tokens.count]
         return ffi.buffer(spec.tokens.bytes, end), offsets, ffi.buffer(spec.merges, 8 * spec.merges_count)
 
     def token(self, number: int) -> bytes:
-        """The bytes of one id."""
+        """Returns the bytes of one id."""
         tokens = self._spec.tokens
         begin = tokens.offsets[number]
         return bytes(ffi.buffer(tokens.bytes + begin, tokens.offsets[number + 1] - begin))
 
     def tokens(self) -> list[bytes]:
-        """The bytes of every id; b"" for an unused one."""
+        """Returns the bytes of every id; b"" for an unused one."""
         return _strings_list(self._spec.tokens)
 
     def merges(self) -> list[tuple[int, int]]:
-        """(left, right) ids in rank order."""
+        """Returns the merges in rank order, as (left, right) ids."""
         spec = self._spec
         flat = ffi.unpack(spec.merges, 2 * spec.merges_count) if spec.merges_count else []
         return list(zip(flat[0::2], flat[1::2]))
 
     def specials(self) -> list[int]:
-        """The ids of special tokens, ascending."""
+        """Returns the ids of special tokens, ascending."""
         spec = self._spec
         return list(ffi.unpack(spec.specials, spec.specials_count)) if spec.specials_count else []
 
@@ -623,25 +624,25 @@ class Vocab:
 
     @property
     def whole_words(self) -> bool:
-        """Whether a word that is a token is that token, whatever merges give."""
+        """Whether a word that is a token is encoded as that token, whatever the merges give."""
         return bool(self._spec.whole_words)
 
     def decoded_length(self, ids: IdBuffer) -> int:
-        """How many bytes `decode_into` writes for these ids; ArgumentError for an unknown one."""
+        """Returns how many bytes `decode_into` writes for these ids. Raises ArgumentError for an unknown id."""
         length = ffi.new("size_t *")
         _call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, ffi.NULL, 0, length)
         return int(length[0])
 
     def decode_into(self, ids: IdBuffer, out: Any, size: int) -> None:
-        """Decodes ids to a C pointer. `size` is what `decoded_length` gave for them."""
+        """Decodes ids to a C pointer. `size` is what `decoded_length` returned for them."""
         length = ffi.new("size_t *")
         _call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
         if length[0] != size:
-            raise errors.ArgumentError("the ids were changed by another thread while they were decoded")
+            raise errors.ArgumentError("another thread changed the ids while they were being decoded")
 
 
 class IdBuffer:
-    """Ids as C reads them: an object with the buffer protocol, of unsigned items of 2 or 4 bytes."""
+    """Ids as C reads them: an object with the buffer protocol whose items are unsigned, of 2 or 4 bytes."""
 
     def __init__(self, ids: array[int] | memoryview | numpy.ndarray[Any, Any]) -> None:
         self.ids = ids
@@ -651,9 +652,9 @@ class IdBuffer:
 
 
 def new_bytes(size: int) -> tuple[bytes, Any]:
-    """Bytes that are still to be written, and the pointer to do so: as with PyBytes_FromStringAndSize, nobody
-    else may have seen them before that is done."""
-    data = bytes(size)  # of many bytes the system gives zeros without writing them
+    """Returns bytes that are yet to be written, and the pointer to write them through. As with
+    PyBytes_FromStringAndSize, no other code may see them before they are written."""
+    data = bytes(size)  # for large sizes the system supplies zeroed pages without writing them
     return data, ffi.from_buffer("uint8_t[]", data)
 
 
@@ -661,15 +662,15 @@ def new_bytes(size: int) -> tuple[bytes, Any]:
 # Encoding
 
 
-_encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # short calls look them up sooner
-_UNPACK_STEP = 1 << 20  # how many ids become Python's at once: so long other threads, and Ctrl-C, must wait
+_encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # global names make short calls faster
+_UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait that long
 
 
 class _Scratch:
     """What one thread needs to encode: a word cache, and buffers that calls reuse."""
 
     START = 1 << 12  # ids; short texts fit without a new buffer
-    BLOCK = 1 << 23  # bytes: the ids of a piece of a long text fit (pretokenize.BLOCK_BYTES), of either size
+    BLOCK = 1 << 23  # bytes; the ids of a piece of a long text (pretokenize.BLOCK_BYTES) fit, at either id size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = _make("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
@@ -679,8 +680,8 @@ class _Scratch:
         self._block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
 
     def room(self, size: int) -> Any:
-        """Memory for `size` bytes of ids, which the caller copies: the same each time, since fresh memory for all ids
-        that there could be costs more than that copy."""
+        """Returns memory for `size` bytes of ids, which the caller copies. It is reused, because fresh memory for as
+        many ids as there could be costs more than the copy."""
         if size > self.BLOCK:
             return _new_uncleared("uint32_t[]", size // 4 + 1)
         if self._block is None:
@@ -689,8 +690,8 @@ class _Scratch:
 
 
 class Encoder:
-    """An encoder for one vocabulary. Threads share it: each call borrows a scratch of its own from a
-    free list, whose pop and append are atomic, so no lock is held while encoding."""
+    """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
+    append are atomic, so no lock is held while encoding."""
 
     def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
         """`pretok` cuts the texts, if the vocabulary's pattern is none of the built-in ones."""
@@ -726,10 +727,10 @@ class Encoder:
         return scratch.count[0]  # type: ignore[no-any-return]
 
     def encode(self, data: Data, specials: Specials | None) -> list[int]:
-        """The ids of one piece of text."""
+        """Returns the ids of one piece of text."""
         scratch = self._lease()
         cap = len(data)
-        if cap <= _Scratch.START:  # written out, since what short calls take is mostly Python's
+        if cap <= _Scratch.START:  # written out, because short calls spend most of their time in Python
             ids, c_count = scratch.ids, scratch.count
             if _encode(
                 self.c, scratch.cache, specials.c if specials is not None else _NULL,
@@ -748,7 +749,7 @@ class Encoder:
         return found
 
     def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
-        """Encodes into an array of uint16 or uint32 that has room for len(data) ids; returns how many."""
+        """Encodes into an array of uint16 or uint32 that has room for len(data) ids. Returns how many there are."""
         scratch = self._lease()
         target = ffi.from_buffer(ids, require_writable=True)
         count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
@@ -762,8 +763,8 @@ class Encoder:
         specials: Specials | None,
         dtype: numpy.dtype[Any],
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """The ids of many short texts, text i in data[offsets[i] : offsets[i + 1]], in one array, and where in it each
-        text ends (int64). `offsets` are uint64."""
+        """Encodes many short texts; text i is data[offsets[i] : offsets[i + 1]], and `offsets` are uint64. Returns all
+        ids in one array, and where each text ends in it (int64)."""
         import numpy
 
         strings = ffi.new("pybpe_strings *")
@@ -784,7 +785,7 @@ class Encoder:
         return ids, ends
 
     def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
-        """The ids of one piece of text as an array of type H (uint16) or I (uint32)."""
+        """Returns the ids of one piece of text as an array of type H (uint16) or I (uint32)."""
         scratch = self._lease()
         ids = array(typecode)
         room = scratch.room(len(data) * ids.itemsize)
@@ -794,14 +795,14 @@ class Encoder:
         return ids
 
     def count(self, data: Data, specials: Specials | None) -> int:
-        """How many ids a piece of text makes."""
+        """Returns how many ids a piece of text has."""
         scratch = self._lease()
         count = self._encode(scratch, data, specials, ffi.NULL, 4, 0)
         self._free.append(scratch)
         return count
 
     def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
-        """The ids of text that the caller cut into words ending at `ends`."""
+        """Returns the ids of text that the caller has cut into words ending at `ends`."""
         scratch = self._lease()
         view = ffi.from_buffer(data)
         ids = _new_uncleared("uint32_t[]", len(view) or 1)
@@ -826,7 +827,7 @@ MARKS: dict[str, int] = {
 
 
 def count_id(ids: array[int] | memoryview, number: int) -> int:
-    """How many of the ids are this one."""
+    """Returns how many of the ids equal `number`."""
     buffer = IdBuffer(ids)
     return int(lib.pybpe_ids_count(buffer.c, buffer.id_bytes, buffer.count, number))
 
@@ -834,10 +835,11 @@ def count_id(ids: array[int] | memoryview, number: int) -> int:
 def place_marks(
     ids: array[int], mark: int, count: int, mode: str, is_open: bool
 ) -> tuple[memoryview, array[int], bool]:
-    """A piece of a stream with one mark, or none, around each document: see pybpe_marks_place. `count` marks are in it.
+    """Places one mark, or none, around each document in a piece of a stream: see pybpe_marks_place. The piece has
+    `count` marks.
 
     Returns:
-        The ids; where in them documents begin, of type Q; and whether one is open at the end.
+        The ids; where documents begin in them, of type Q; and whether a document is open at the end.
     """
     buffer = IdBuffer(ids)
     out = _new_uncleared("uint8_t[]", (buffer.count + 1) * buffer.id_bytes)
@@ -878,7 +880,7 @@ class Shard:
         return int(lib.pybpe_shard_id_bytes(self.c))
 
     def read(self, start: int, count: int) -> numpy.ndarray[Any, Any]:
-        """Tokens start .. start + count as uint32, shape (count,)."""
+        """Returns tokens `start` to `start + count` (exclusive) as uint32, shape (count,)."""
         import numpy
 
         ids = numpy.empty(count, dtype=numpy.uint32)
@@ -888,7 +890,7 @@ class Shard:
 
 
 class ShardWriter:
-    """A token shard being written. It appears at `finish`, complete."""
+    """A token shard being written. It appears, complete, at `finish`."""
 
     def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
         out = ffi.new("pybpe_shard_writer **")
@@ -907,7 +909,7 @@ class ShardWriter:
         _call(lib.pybpe_shard_writer_finish, handle)
 
     def discard(self) -> None:
-        """Leaves no trace. Does nothing after `finish`."""
+        """Removes the unfinished file. Does nothing after `finish`."""
         handle, self._c = self._c, ffi.NULL
         lib.pybpe_shard_writer_discard(handle)
 
@@ -932,7 +934,7 @@ class Loader:
         )
 
     def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Inputs and targets, int32, each of shape (B, T)."""
+        """Returns inputs and targets, int32, each of shape (B, T)."""
         import numpy
 
         inputs = numpy.empty(self._shape, dtype=numpy.int32)
@@ -947,23 +949,23 @@ class Loader:
         return inputs, targets
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Returns to the start."""
         with self._turn:
             _call(lib.pybpe_loader_reset, self.c)
 
     def seek(self, batches: int) -> None:
-        """To the state after `batches` calls of `next` on a new loader."""
+        """Moves to the state after `batches` calls of `next` on a new loader."""
         with self._turn:
             _call(lib.pybpe_loader_seek, self.c, batches)
 
     @property
     def tokens(self) -> int:
-        """In all shards."""
+        """How many tokens all shards hold."""
         return int(lib.pybpe_loader_tokens(self.c))
 
     @property
     def batches(self) -> int:
-        """Per epoch and process."""
+        """How many batches each process gets per epoch."""
         return int(lib.pybpe_loader_batches(self.c))
 
     @property

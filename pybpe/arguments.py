@@ -1,5 +1,5 @@
-"""Checks of what callers pass: a value of the wrong kind gets one line that names the argument, not a failure deep
-inside."""
+"""Checks of what callers pass. A value of the wrong kind raises an error of one line that names the argument, not a
+failure deep inside."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from .errors import ArgumentError
 
 
 def shown(value: object) -> str:
-    """A value in an error message, cut if it is long."""
+    """Returns a value as an error message shows it, cut if it is long."""
     try:
         text = repr(value.item() if hasattr(value, "item") else value)  # 5 rather than np.int64(5)
-    except ValueError:  # an integer of thousands of digits, which Python does not print
-        return f"a {type(value).__name__} too long to be shown"
+    except ValueError:  # an integer with thousands of digits, which Python refuses to print
+        return f"a {type(value).__name__} too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def whole_number(name: str, value: object, least: int | None = 0, most: int | None = None) -> int:
-    """An integer of Python or numpy as an int, from `least` to `most` (None: any); ArgumentError for anything else."""
+    """Returns an integer of Python or numpy as an int. Raises ArgumentError for anything else, or if it is below
+    `least` or above `most` (None: no bound)."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -32,7 +33,7 @@ def whole_number(name: str, value: object, least: int | None = 0, most: int | No
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold a text: it has no lone surrogate."""
+    """Returns whether UTF-8 can hold a text: it has no lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -41,12 +42,12 @@ def is_unicode(text: str) -> bool:
 
 
 def one_of(name: str, value: object, choices: Collection[str]) -> None:
-    """ArgumentError unless the value is one of the strings."""
+    """Raises ArgumentError unless the value is one of the strings."""
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """ArgumentError unless the value is of a class; `expected` says in words what it should be."""
+    """Raises ArgumentError unless the value is an instance of `kind`; `expected` says in words what it should be."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{name} must be {expected}, not {type(value).__name__}: {shown(value)}")

@@ -1,4 +1,4 @@
-"""Many texts, or a long one, as items of work for threads."""
+"""Splits many texts, or a long one, into items of work for threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 Item = list[tuple[int, _binding.Data]]
 """Pieces of texts, each with the index of its text."""
 
-_ITEM_BYTES = 1 << 18  # so much work is worth handing to a thread
+_ITEM_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _ITEM_PIECES = 1 << 10
 _GROUP_TEXTS = 1 << 13
 
 
 def text_list(texts: Iterable[Text]) -> list[Text]:
-    """The texts of a batch. ArgumentError for one text instead of several."""
+    """Returns the texts of a batch as a list. Raises ArgumentError if it is one text instead of several."""
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}")
     instance("texts", texts, Iterable, "a sequence of texts")
@@ -30,7 +30,7 @@ def text_list(texts: Iterable[Text]) -> list[Text]:
 
 
 def work_items(texts: Iterable[Text], pieces: Callable[[Text], Iterable[_binding.Data]]) -> Iterator[Item]:
-    """The pieces of all texts in order: many short texts make one item, a long text makes many."""
+    """Yields the pieces of all texts in order: many short texts make one item, and a long text makes many."""
     item: Item = []
     size = 0
     for i, text in enumerate(texts):
@@ -45,7 +45,7 @@ def work_items(texts: Iterable[Text], pieces: Callable[[Text], Iterable[_binding
 
 
 class TextGroup(NamedTuple):
-    """Texts of a batch that follow one another."""
+    """Consecutive texts of a batch."""
 
     first: int
     """The index of the first one."""
@@ -55,12 +55,13 @@ class TextGroup(NamedTuple):
 
 
 def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
-    """All texts in order, many short ones per group. A text of more than `long_text` characters or bytes is alone."""
+    """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
+    its own group."""
     import numpy
 
     try:
         sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
-    except TypeError:  # a buffer without a length, or no text
+    except TypeError:  # a buffer without a length, or not a text
         sizes = numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
     ends = numpy.cumsum(sizes)
     alone = numpy.flatnonzero(sizes > long_text).tolist()
@@ -78,7 +79,7 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
 
 
 def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
-    """The UTF-8 of all texts, and where in it each begins: shape (texts + 1,), uint64."""
+    """Returns all texts as UTF-8, end to end, and where each begins and the last ends: shape (texts + 1,), uint64."""
     import numpy
 
     try:
@@ -95,8 +96,8 @@ def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
 
 
 def _packed_str(texts: Sequence[str]) -> tuple[bytes, list[int]]:
-    """The UTF-8 of all texts, and the length of each. The loops are in C, and do not ask what a class derived from str
-    says of its length."""
+    """Returns all texts as UTF-8, end to end, and the length of each. The loops run in C, and do not trust the length
+    that a subclass of str reports."""
     text = "".join(texts)
     if text.isascii():
         return text.encode(), list(map(str.__len__, texts))
@@ -105,7 +106,7 @@ def _packed_str(texts: Sequence[str]) -> tuple[bytes, list[int]]:
 
 
 def joined(parts: list[Any], dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """The concatenation of arrays, each of which is let go when it is copied; `parts` is empty afterwards."""
+    """Concatenates arrays, releasing each after it is copied; `parts` is empty afterwards."""
     import numpy
 
     if len(parts) == 1:

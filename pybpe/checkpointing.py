@@ -1,16 +1,17 @@
-"""Checkpoints of a training: a killed one goes on where it was, to the identical result.
+"""Checkpoints of training runs. A run that was killed resumes from its checkpoint, with an identical result.
 
-A checkpoint is a .counts file (pybpe/formats/counts_file.py) whose header also holds the settings of the training
-and the names, sizes and times of its inputs. Behind it come blocks of merges, appended every few seconds:
+A checkpoint is a .counts file (pybpe/formats/counts_file.py) whose header also holds the settings of the run and the
+names, sizes and times of its inputs. Blocks of merges follow, one every few seconds:
 
     4              n, the number of merges in the block
     8 * n          (left, right) numbers: 0-255 for bytes, then tokens as made
-    4              CRC-32 of the block's bytes before
+    4              CRC-32 of the block up to here
 
-A block that was torn when the process died is cut off again. To resume is to continue a tokenizer that has
-these merges, on these counts: words start as its merges leave them, the earliest first. That is where the training was,
-as long as each merge made a token of its own. One that spells a token of the base, as (bb, b) does if the base has
-(b, bb), may put it where an earlier merge would go on: from there on a training is done again.
+A block that was incomplete when the process died is removed. To resume, pybpe extends a tokenizer that has these
+merges, using these counts: it first applies the merges to the words in order. The result is the state at which the run
+stopped, as long as each merge made a new token. A merge that spells a token of the base, as (bb, b) does if the base
+has (b, bb), may put that token where an earlier merge would apply again. So the run repeats everything from such a
+merge on.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from .folders import remove_file
 from .formats import counts_file
 from .locking import only_holder
 
-SECONDS = 2.0  # between two blocks
+SECONDS = 2.0  # between blocks
 _KEY = "training"
 
 
 def only_trainer(path: _binding.PathLike) -> AbstractContextManager[None]:
-    """Holds the lock of a checkpoint, a hidden file beside it. FileError if another training writes into it."""
+    """Holds the lock of a checkpoint, a hidden file next to it. Raises FileError if another run is writing to it."""
     name = _binding.path_text(path)
     return only_holder(os.path.join(os.path.dirname(name), f".{os.path.basename(name)}.lock"), name)
 
@@ -45,15 +46,15 @@ class Checkpoint:
 
     Args:
         path: where it is, or will be.
-        settings: everything that the result depends on, as JSON holds it.
+        settings: everything that the result depends on, in types that JSON can hold.
 
     Attributes:
         words: the counts, if the file exists.
         merges: the merges in it.
 
     Raises:
-        ArgumentError: the file belongs to a training of other settings.
-        FormatError: it is damaged, or something else.
+        ArgumentError: the file belongs to a run with other settings.
+        FormatError: it is damaged, or not a checkpoint.
     """
 
     def __init__(self, path: _binding.PathLike, settings: Mapping[str, Any]) -> None:
@@ -79,16 +80,17 @@ class Checkpoint:
 
     def _check(self, found: object) -> None:
         if not isinstance(found, dict):
-            raise FormatError(f"{self._path}: is a counts file, not a checkpoint", 16)
+            raise FormatError(f"{self._path}: this is a counts file, not a checkpoint", 16)
         names = sorted(self._settings.keys() | found.keys())
         for name in names:
             if found.get(name) != self._settings.get(name):
                 raise ArgumentError(
-                    f"{self._path}: is the checkpoint of another training: its {name} differs; delete it to start anew"
+                    f"{self._path}: this checkpoint belongs to another training run: its {name} differs. Delete it to"
+                    " start over"
                 )
 
     def start(self, words: _binding.Words) -> None:
-        """Saves the counts, if they are not there yet."""
+        """Saves the counts, unless the file already has them."""
         if self.words is None:
             counts_file.write(self._path, {_KEY: self._settings}, counts_file.sorted_entries(words))
             self.words = words
@@ -96,7 +98,7 @@ class Checkpoint:
             self._stream = open(self._path, "ab", buffering=0)  # noqa: SIM115
 
     def update(self, trainer: _binding.Trainer, skip: int) -> None:
-        """Saves the merges so far, but the first `skip`, if the last time is some seconds ago."""
+        """Saves the merges so far, except the first `skip`, if the last save is at least SECONDS ago."""
         if time.monotonic() - self._saved < SECONDS:
             return
         pairs = _resumable(trainer.merges(), skip)
@@ -114,19 +116,19 @@ class Checkpoint:
             os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Leaves the file for the next time."""
+        """Closes the file and keeps it for the next run."""
         if self._stream is not None:
             with file_errors(self._path, "cannot be written"):
                 self._stream.close()
 
     def remove(self) -> None:
-        """The training is done."""
+        """Removes the file, when training is done."""
         self.close()
         remove_file(self._path)
 
 
 def _resumable(merges: Sequence[tuple[int, int, int]], skip: int) -> list[tuple[int, int]]:
-    """The merges behind the first `skip`, up to one that makes no new token."""
+    """Returns the merges after the first `skip`, up to the first one that makes no new token."""
     made = {merged for _, _, merged in merges[:skip]}
     pairs = []
     for left, right, merged in merges[skip:]:
@@ -138,7 +140,7 @@ def _resumable(merges: Sequence[tuple[int, int, int]], skip: int) -> list[tuple[
 
 
 def _read_merges(stream: BinaryIO) -> list[tuple[int, int]] | None:
-    """The next block, or None if no whole one is left."""
+    """Returns the next block, or None if no complete one is left."""
     start = stream.read(4)
     if len(start) < 4:
         return None

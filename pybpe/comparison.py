@@ -1,4 +1,4 @@
-"""In what two tokenizers differ."""
+"""Finds the differences between two tokenizers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SHOWN_DIFFERENCES = 1000
 
 
 def compare(a: Tokenizer, b: Tokenizer) -> dict[str, Any]:
-    """The differences of two tokenizers, as plain data.
+    """Returns the differences between two tokenizers, as plain data.
 
     Returns:
-        "equal": whether they give the same ids for every text. "settings": name -> [of a, of b] where they differ.
-        "only_in_a", "only_in_b": tokens, ordinary or special. "other_ids": [token, id in a, id in b]. "first_merge":
-        [rank, merge of a, merge of b] where the lists first differ, or None. Tokens are shown as text, with U+FFFD
-        for bytes that are not UTF-8.
+        "equal": whether they give the same ids for every text. "settings": name -> [value in a, value in b] where they
+        differ. "only_in_a", "only_in_b": tokens, ordinary or special. "other_ids": [token, id in a, id in b].
+        "first_merge": [rank, merge of a, merge of b] where the lists first differ, or None. Tokens are shown as text,
+        with U+FFFD for bytes that are not UTF-8.
     """
     left, right = _tokens(a), _tokens(b)
     return {
@@ -31,7 +31,7 @@ def compare(a: Tokenizer, b: Tokenizer) -> dict[str, Any]:
 
 
 def _tokens(tokenizer: Tokenizer) -> dict[tuple[bool, bytes], int]:
-    """(is special, bytes) -> id."""
+    """Returns (is special, bytes) -> id."""
     specials = set(tokenizer.special_tokens.values())
     return {(i in specials, token): i for i, token in tokenizer.vocab.items()}
 
@@ -55,7 +55,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
 
     left, right = facts(a), facts(b)
     different = {name: [value, right[name]] for name, value in left.items() if right[name] != value}
-    if "pattern" in different:  # patterns are equal if their regular expressions are, whatever their names
+    if "pattern" in different:  # patterns are equal if their regular expressions are, even if their names differ
         different["pattern"] = list(map(str, different["pattern"]))
     return different
 
@@ -69,11 +69,11 @@ def _first_merge(a: Tokenizer, b: Tokenizer) -> list[Any] | None:
 
 
 def compare_on(a: Tokenizer, b: Tokenizer, text: bytes) -> dict[str, Any]:
-    """How two tokenizers encode a text.
+    """Compares how two tokenizers encode a text.
 
     Returns:
-        "tokens_a", "tokens_b": how many tokens. "different": [byte offset, tokens of a, tokens of b] of places where
-        the ends of tokens differ, as text, up to 1000; None if their normalizers make different texts of it.
+        "tokens_a", "tokens_b": how many tokens. "different": [byte offset, tokens of a, tokens of b] for up to 1000
+        places where the token boundaries differ, with tokens as text; None if the normalizers produce different texts.
     """
     ids_a, ids_b = a.encode(text), b.encode(text)
     facts: dict[str, Any] = {"tokens_a": len(ids_a), "tokens_b": len(ids_b), "different": None}

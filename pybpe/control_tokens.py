@@ -1,4 +1,4 @@
-"""Names of special tokens. This module imports nothing, so that the command line can use it in its help."""
+"""Names of special tokens. This module imports nothing, so the command line can use it in its help."""
 
 from __future__ import annotations
 

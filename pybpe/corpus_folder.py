@@ -1,14 +1,14 @@
-"""The files of a folder that are a corpus: all but hidden ones and what pybpe wrote there.
+"""Finds the files of a folder that make up a corpus: all except hidden files and files that pybpe wrote there.
 
-An output may lie in the folder that is read: `pybpe binarize data -o data/out`. It must not become input when the same
-command runs again, after a kill too. So these are left out:
+The output folder may be inside the input folder, as in `pybpe binarize data -o data/out`. The output must not become
+input when the same command runs again, even after a kill. So these are left out:
 
-- the outputs of this run, and what lies in them;
-- the files that a manifest.json of `pybpe binarize` lists, the manifest, and the tokenizer beside it;
-- token files beside the hidden folder of a run that was killed;
-- files that temporary names show to be unfinished.
+- the outputs of this run, and everything inside them;
+- the files that a manifest.json of `pybpe binarize` lists, the manifest, and the tokenizer next to it;
+- token files next to the hidden folder of a run that was killed;
+- unfinished files, which have temporary names.
 
-Tokenizers, token shards and the like are also left out where their content shows what they are (file_types.py).
+Tokenizers, token shards and similar files are also left out if their content shows what they are (file_types.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .errors import file_error
 from .locking import FOLDER
 from .warning import warn
 
-_LOST = "lost+found"  # of a disk; only the superuser can read it, and no text is there
+_LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
 _MANIFESTS = ("manifest.json", "_manifest.json")
 _TOKENIZER_FILES = frozenset(
     ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
@@ -33,12 +33,12 @@ _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """The files of a folder and of those in it, sorted; and those that were left out. Links to folders are not
-    followed, as by grep -r and tar: they may lead anywhere. One that leads out of the folder is said.
+    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Links to folders are not
+    followed, as in grep -r and tar, because they may lead anywhere. If one leads out of the folder, this warns.
 
     Args:
         folder: its path.
-        outputs: real paths of what this run writes.
+        outputs: the real paths of what this run writes.
 
     Raises:
         FileError: a folder cannot be read.
@@ -55,7 +55,7 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
             if not _is_hidden(name):
                 is_own = name in own or _is_output(inside, name, outputs)
                 (left_out if is_own else kept).append(os.path.join(place, name))
-    # A link to a file that is not there stays, so that its reader says so.
+    # A broken link is kept, so that opening it raises an error.
     kept = [path for path in kept if os.path.isfile(path) or not os.path.exists(path)]
     _tell_of_links(sorted(links), real)
     return sorted(kept), sorted(left_out)
@@ -65,11 +65,11 @@ def _tell_of_links(links: Sequence[str], real: str) -> None:
     away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:
         more = f" and {len(away) - 1} more" if away[1:] else ""
-        warn(f"{away[0]}{more}: a link to a folder, which is not followed; name the folder itself to read it too")
+        warn(f"{away[0]}{more}: a link to a folder, which is not followed. Name the folder itself to read it too")
 
 
 def _cannot_list(error: OSError) -> None:
-    """os.walk leaves out what it cannot list, unless this raises."""
+    """Raises FileError, because os.walk would silently skip a folder that it cannot list."""
     if os.path.basename(error.filename) != _LOST:
         raise file_error(error.errno or 0, f"{error.filename}: cannot be read: {error.strerror}") from None
 
@@ -85,7 +85,7 @@ def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
 
 
 def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Collection[str]:
-    """Which of the names in a folder are those of files that pybpe wrote."""
+    """Returns which of the names in a folder belong to files that pybpe wrote."""
     own: set[str] = set()
     for manifest in _MANIFESTS:
         if manifest in names:
@@ -98,7 +98,7 @@ def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Coll
 
 
 def _listed(manifest: str) -> Iterator[str]:
-    """The files that a manifest lists, and the manifest; nothing if it is none of pybpe's."""
+    """Yields the files that a manifest lists, and the manifest; nothing if pybpe did not write it."""
     try:
         with open(manifest, encoding="utf-8", errors="surrogateescape") as stream:
             content = json.load(stream)

@@ -1,4 +1,4 @@
-"""From pieces of text to word counts: tables in threads, and sorted runs on disk where memory is short."""
+"""Counts words in pieces of text: in one table per thread, and in sorted runs on disk if memory is limited."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from .text_encoding import Doubts, check_encoding
 LEAST_MEMORY = 1 << 24
 _OPEN_RUNS = 64  # runs that are merged at once
 _LARGE_TABLE = 1 << 17  # words: 6 MB
-_GROWTH_MAX = 4.0  # how far a table is made larger than it is known to become
+_GROWTH_MAX = 4.0  # how many times larger than its known size a table may be made
 
 
 @dataclass(frozen=True)
 class CountSettings:
-    """What decides the counts of a text.
+    """The settings that determine the word counts of a text.
 
     Attributes:
-        pattern: how texts are cut into words.
-        specials: strings that separate words and are not counted; in JSON records they are plain text.
+        pattern: splits texts into words.
+        specials: strings that separate words and are not counted. In JSON records they are plain text.
         normalizer: None, "NFC" or "NFKC": applied before cutting.
-        text_key: where the text of a JSON record is.
-        encoding: of files, as Python calls it; None is UTF-8.
+        text_key: the key of the text in a JSON record.
+        encoding: the encoding of files, by Python's name; None is UTF-8.
     """
 
     pattern: Pattern
@@ -53,13 +53,13 @@ class CountSettings:
 
 
 class WordCounter:
-    """Counts the words of texts with several threads, each with a table of its own.
+    """Counts the words of texts with several threads, each with its own table.
 
     Args:
-        settings: what decides the counts.
-        workers: threads; None for all CPUs.
-        memory_limit: bytes that all tables together may take. A thread's table that passes its share is
-            written to a temporary folder, sorted; the runs are merged in the end. None: no limit.
+        settings: determine the counts.
+        workers: number of threads; None for all CPUs.
+        memory_limit: bytes that all tables together may take. When a thread's table exceeds its share, it is sorted and
+            written to a temporary folder as a run; the runs are merged at the end. None: no limit.
     """
 
     def __init__(self, settings: CountSettings, workers: int | None = None, memory_limit: int | None = None) -> None:
@@ -75,13 +75,13 @@ class WordCounter:
         self._table_limit = None if memory_limit is None else memory_limit // 4 // self._workers
         self._runs: tempfile.TemporaryDirectory[str] | None = None
         self._run_names: list[str] = []
-        self._total: _binding.Counter | None = None  # what the threads' tables were moved to when they became large
+        self._total: _binding.Counter | None = None  # threads' tables are moved here when they become large
         self._total_lock = threading.Lock()
-        self._total_room = 0  # words that the total has room for
+        self._total_room = 0  # how many words the total has room for
         self.doubts = Doubts()
-        self._bytes: int | None = None  # of the whole input, if that is known
+        self._bytes: int | None = None  # of the whole input, if known
         self._bytes_done = 1
-        # Tables that no thread has, with and without specials. pop and append are atomic: no lock needed.
+        # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None:
             self._runs = tempfile.TemporaryDirectory(prefix="pybpe-")
@@ -95,7 +95,7 @@ class WordCounter:
     def add_files(
         self, files: Sequence[InputFile], progress: bool | None = False, sample: Sample | None = None
     ) -> None:
-        """Counts files; each is a text of its own."""
+        """Counts files; each is a separate text."""
         source = self.source
         if sample is None or sample.is_all:
             pieces = (piece for file in files for piece in source.pieces(Range(file)))
@@ -104,7 +104,7 @@ class WordCounter:
             self._add_pieces(source.sample(files, sample), sample.max_bytes, progress)
 
     def add_range(self, part: Range) -> str | None:
-        """Counts a part of a file, in this thread. Returns what there is to say of its encoding."""
+        """Counts a part of a file, in this thread. Returns a warning about its encoding, or None."""
         doubts = [doubt for _, doubt in map(self._looked_at, self.source.pieces(part)) if doubt is not None]
         return doubts[0] if doubts else None
 
@@ -115,7 +115,8 @@ class WordCounter:
         sample: Sample | None = None,
         total: int | None = None,
     ) -> None:
-        """Counts texts, or lists of them; each is one of its own. `total`: about how many bytes there are, if known."""
+        """Counts texts, or lists of texts; each text is separate. `total` is roughly how many bytes they have, or
+        None."""
         texts = flat_texts(texts)
         if sample is not None and not sample.is_all:
             texts = sample.texts(texts, self._cut)
@@ -125,8 +126,8 @@ class WordCounter:
     def add_records(
         self, batches: Iterable[Sequence[bytes]], progress: bool | None = False, total: int | None = None
     ) -> None:
-        """Counts the texts of records, some in one go: each is one of its own, and special tokens in it are plain
-        text. `total`: as in `add_texts`."""
+        """Counts batches of texts from records. Each text is separate, and special tokens in it are plain text. `total`
+        is as in `add_texts`."""
         self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), total, progress)
 
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
@@ -138,13 +139,13 @@ class WordCounter:
                 bar.add(size)
 
     def _looked_at(self, piece: Piece) -> tuple[int, str | None]:
-        """Counts a piece. Returns its size, and what there is to say if it is a file's and not UTF-8."""
+        """Counts a piece. Returns its size, and a warning if it comes from a file and is not UTF-8."""
         doubt = self.doubts.look(piece.data, piece.path, piece.offset) if piece.path and not piece.records else None
         return self._add(piece), doubt
 
     def _add(self, piece: Piece) -> int:
         has_records = piece.records or bool(piece.texts)
-        ordinary = has_records or self._settings.normalizer is not None  # _texts gives texts without specials
+        ordinary = has_records or self._settings.normalizer is not None  # _texts yields texts without specials
         free = self._free[not ordinary]
         specials = None if ordinary else self._specials
         try:
@@ -167,19 +168,20 @@ class WordCounter:
         return len(piece.data) + sum(map(len, piece.texts))
 
     def _gather(self, counter: _binding.Counter) -> None:
-        """Moves a thread's table to the common one: so it stays in the cache, and little is left to do at the end."""
+        """Moves a thread's table to the common one. So it fits in the CPU's cache, and little is left to do at the
+        end."""
         with self._total_lock:
             if self._total is None:
                 self._total = _binding.Counter(self._pattern.pretok, None)
             words = self._total.stats.words + counter.stats.words
-            if words > self._total_room:  # no more room than the rest of the text will need, if it goes on like this
+            if words > self._total_room:  # at most the room that the rest of the text needs at this rate
                 rest = self._bytes / self._bytes_done if self._bytes is not None else 1.0
                 self._total_room = int(words * min(max(rest, 1.0), _GROWTH_MAX))
                 self._total.reserve(self._total_room)
             self._total.absorb(counter)
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
-        """The texts of a piece, normalised. As in encoding, specials are found before."""
+        """Returns the texts of a piece, normalized. As in encoding, specials are found first."""
         if self._settings.normalizer is None and not piece.records:
             return piece.texts or (piece.data,)
         texts: Iterable[_binding.Data] = piece.texts or ordinary_segments(piece.data, self._specials)
@@ -198,7 +200,7 @@ class WordCounter:
         self._run_names.append(name)
 
     def finish(self) -> _binding.Words:
-        """All words with their counts. The counter is empty afterwards, and its temporary files are gone."""
+        """Returns all words with their counts. Afterwards the counter is empty, and its temporary files are removed."""
         try:
             return run_interruptibly(self._merge_runs if self._run_names else self._merge_tables)
         finally:
@@ -238,7 +240,7 @@ def _run_entries(names: Iterable[str], stack: ExitStack) -> list[Iterator[counts
 
 
 def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:
-    """What lies between the special tokens of a text."""
+    """Yields the parts of a text between its special tokens."""
     begin = 0
     for start, end, _ in specials.find_all(data) if specials is not None else ():
         if start > begin:
@@ -249,7 +251,7 @@ def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> I
 
 
 def word_lists(pattern: Pattern, data: bytes) -> Iterator[list[bytes]]:
-    """The words of a text without specials, some thousands at a time, so that Ctrl-C waits for no more than those."""
+    """Yields the words of a text without specials, some thousands at a time, so that Ctrl-C does not wait for all."""
     ends = pattern.word_ends(data)
     words = (data[begin:end] for begin, end in zip(chain((0,), ends), ends))
     while batch := list(islice(words, 1 << 14)):

@@ -1,4 +1,4 @@
-"""Word counts as objects and files, counted here or by many machines."""
+"""Word counts as objects and files, made on this machine or on many."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .progress import Progress
 from .remote import Arrived, Workers
 from .text_encoding import Doubts
 
-RANGE_BYTES = 1 << 26  # what an executor's task counts
-_PENDING = 64  # tasks that wait or run at once; their results are tables
+RANGE_BYTES = 1 << 26  # how much text one task of an executor counts
+_PENDING = 64  # tasks that are waiting or running at once; their results are tables
 
 
 class Counts:
-    """Words with their counts, and how they were made. Immutable.
+    """Words with their counts, and the settings they were made with. Immutable.
 
-    `a + b` is the sum of two; `save` and `load` keep them in a file (pybpe/formats/counts_file.py).
+    `a + b` adds two of them. `save` and `load` write and read files (pybpe/formats/counts_file.py).
     """
 
     def __init__(self, words: _binding.Words, settings: CountSettings) -> None:
@@ -43,7 +43,7 @@ class Counts:
     def from_dict(
         cls, counts: Mapping[Text, int], *, pattern: str = "gpt2", special_tokens: Sequence[str] = ()
     ) -> Counts:
-        """From words that were counted elsewhere, with this pattern, and without these specials."""
+        """Makes Counts from words that were counted elsewhere, with this pattern, and without these special tokens."""
         instance("counts", counts, Mapping, "a Counts, or a dictionary word -> count")
         words: dict[bytes, int] = {}
         for word, count in counts.items():
@@ -56,7 +56,7 @@ class Counts:
         return len(self.words)
 
     def to_dict(self) -> dict[bytes, int]:
-        """Word -> count."""
+        """Returns a dictionary word -> count."""
         return self.words.to_dict()
 
     def __add__(self, other: object) -> Counts:
@@ -66,10 +66,10 @@ class Counts:
 
     @classmethod
     def merge(cls, counts: Iterable[Counts]) -> Counts:
-        """The sum of any number.
+        """Returns the sum of any number of Counts.
 
         Raises:
-            ArgumentError: there is none, or they were made with other patterns, specials or normalizers.
+            ArgumentError: there are none, or they were made with different patterns, special tokens or normalizers.
         """
         counts = iter(counts)
         first = next(counts, None)
@@ -91,7 +91,7 @@ class Counts:
         """Reads a .counts file.
 
         Raises:
-            FileError, FormatError: with the file and the place.
+            FileError: it cannot be read. FormatError: it is not a .counts file, or is damaged.
         """
         with counts_file.Reader(path) as reader:
             settings = settings_of_header(reader.header, path)
@@ -102,7 +102,7 @@ class Counts:
         return table.counts()
 
     def fingerprint(self) -> str:
-        """A hash of words and counts."""
+        """Returns a SHA-256, in hex, of the words, the counts and the settings."""
         digest = hashlib.sha256()
         for part in counts_file.parts(_header(self.settings), counts_file.sorted_entries(self.words)):
             digest.update(part)
@@ -127,7 +127,7 @@ def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) 
 
 
 def _comparable(settings: CountSettings) -> CountSettings:
-    """Settings that may be compared: where a text lay in its record has no influence on its words."""
+    """Returns settings that can be compared: the key of a text in its record has no influence on its words."""
     return replace(settings, specials=tuple(sorted(settings.specials)), text_key="", encoding=None)
 
 
@@ -140,16 +140,16 @@ def _header(settings: CountSettings) -> dict[str, object]:
 
 
 def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
-    """What a .counts file says of its making."""
+    """Returns the settings that a .counts file was made with."""
     try:
         pattern = Pattern(header["pattern"])
         return CountSettings(pattern, tuple(check_specials(header["special_tokens"])), header["normalizer"])
     except (ArgumentError, KeyError, TypeError) as error:
-        raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is not right: {error}", 16) from None
+        raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is invalid: {error}", 16) from None
 
 
 class _Table:
-    """A sum in the making."""
+    """A sum to which counts are added."""
 
     def __init__(self, settings: CountSettings) -> None:
         self._settings = settings
@@ -158,7 +158,7 @@ class _Table:
     def add(self, counts: Counts) -> None:
         instance("counts", counts, Counts, "made by count_words")
         if _comparable(counts.settings) != _comparable(self._settings):
-            raise ArgumentError("counts of different patterns, special tokens or normalizers cannot be added")
+            raise ArgumentError("counts with different patterns, special tokens or normalizers cannot be added")
         self.add_words(counts.words)
 
     def add_words(self, words: _binding.Words) -> None:
@@ -189,24 +189,24 @@ def count_words(
     memory_limit: int | None = None,
     progress: bool | None = None,
 ) -> Counts:
-    """Counts the words of a corpus, to train on later: the first half of `pybpe.train`.
+    """Counts the words of a corpus, to train on them later. This is the first half of `pybpe.train`.
 
     Args:
         inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, max_documents, max_bytes,
         seed, memory_limit, progress: as in `pybpe.train`.
-        workers: threads, if there is no executor; None for all CPUs.
-        executor: any concurrent.futures.Executor: of processes, or Dask's `Client.get_executor()`, or
-            mpi4py's. Its workers must see the files under the same names. Each task is a range of a file
-            (64 MiB; a compressed file is one) and returns its counts.
+        workers: number of threads if there is no executor; None for all CPUs.
+        executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or
+            mpi4py's. Its workers must see the files under the same names. Each task counts a range of a file
+            (64 MiB; a compressed file is one range).
 
     Returns:
-        The Counts: the same for any number of workers and any executor.
+        The Counts. They are the same for any number of workers and any executor.
 
     Raises:
-        WorkerError: a process of the executor died, and the executor cannot go on.
+        WorkerError: a process of the executor died, and the executor cannot continue.
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
-    specials = tuple(special_ids_of(special_tokens))  # counts have no ids: a mapping says no more than its strings
+    specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so those of a mapping are ignored
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, text_key, encoding)
     sample = Sample(max_documents, max_bytes, seed).checked()
     return count_inputs(inputs, settings, sample, workers, executor, memory_limit, progress)
@@ -221,26 +221,28 @@ def count_inputs(
     memory_limit: int | None,
     progress: bool | None,
 ) -> Counts:
-    """`count_words` with checked settings."""
+    """Does the work of `count_words`, with checked settings."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
-        raise ArgumentError("inputs is one bytes object: pass a path, or texts in a list, as [text]")
+        raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
     files = _files_to_count(inputs, settings.encoding) if is_path_list(inputs) else None
     for file in files or ():
         if file.path.endswith(".parquet"):
-            raise FormatError(f"{file.path}: words are counted in text and JSON lines; `pybpe prepare` takes parquet")
+            raise FormatError(f"{file.path}: only text and JSON lines can be counted; `pybpe prepare` reads parquet")
     if files is None:
         instance("inputs", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, Mapping):
-            raise ArgumentError("inputs is a dictionary: pass word counts as counts=, texts as iter(texts.values())")
+            raise ArgumentError("inputs is a dictionary: pass word counts as counts=, or texts as iter(texts.values())")
         if isinstance(inputs, (set, frozenset)):
-            raise ArgumentError("inputs is a set: pass paths in a list, texts as iter(...)")
+            raise ArgumentError("inputs is a set: pass paths in a list, or texts as iter(...)")
         if isinstance(inputs, (list, tuple)) and any(isinstance(i, (str, os.PathLike)) for i in inputs):
-            raise ArgumentError("inputs has both str, which are paths in a list, and others: pass texts as iter([...])")
+            raise ArgumentError("inputs mixes paths (every str in a list) and other objects: pass texts as iter([...])")
     if executor is not None:
         if files is None or not sample.is_all or memory_limit is not None:
-            raise ArgumentError("an executor counts whole files: no texts, max_documents, max_bytes or memory_limit")
+            raise ArgumentError(
+                "an executor counts whole files: it takes no texts, max_documents, max_bytes or memory_limit"
+            )
         if any(file.path == STDIN for file in files):
-            raise ArgumentError("an executor counts files, which its workers open themselves: not standard input")
+            raise ArgumentError("an executor's workers open the files themselves, so they cannot read standard input")
         return _count_by_executor(files, settings, executor, progress)
     counter = WordCounter(settings, workers, memory_limit)
     try:
@@ -258,8 +260,8 @@ def _files_to_count(inputs: Inputs, encoding: str | None) -> list[InputFile]:
         return corpus_files(inputs, encoding)
     except FileMissingError as error:
         name = str(error).rpartition(": cannot be opened")[0]
-        if re.search(r"\s", name) or not re.search(r"[./]", name):  # it may be meant as a text
-            raise FileMissingError(f"{error} (texts are not paths: in Python pass them as iter([...]))") from None
+        if re.search(r"\s", name) or not re.search(r"[./]", name):  # the user may have meant a text
+            raise FileMissingError(f"{error} (if it is a text, not a path: in Python, pass iter([text]))") from None
         raise
 
 
@@ -292,7 +294,7 @@ def _count_by_executor(
 
 
 def count_range(part: Range, settings: CountSettings) -> tuple[Counts, str | None]:
-    """An executor's task. Returns the counts, and what there is to say of the file's encoding."""
+    """Runs one task of an executor. Returns the counts, and a warning about the file's encoding, or None."""
     counter = WordCounter(settings, 1)
     doubt = counter.add_range(part)
     return Counts(counter.finish(), settings), doubt

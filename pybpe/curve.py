@@ -1,4 +1,4 @@
-"""The compression curve: what each size of a vocabulary gains, and what it costs a model."""
+"""The compression curve: how much each vocabulary size compresses, and what it costs a model."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .errors import ArgumentError, MissingExtraError
 from .tokenizer import Tokenizer
 
 PLOTS = (".png", ".svg", ".pdf")
-_DATES = {".svg": "Date", ".pdf": "CreationDate"}  # which would differ from run to run
+_DATES = {".svg": "Date", ".pdf": "CreationDate"}  # the metadata that would differ from run to run
 
 
 class CurvePoint(NamedTuple):
-    """One size of a vocabulary.
+    """One vocabulary size.
 
     Attributes:
-        vocab_size: tokens in all.
-        bytes_per_token: of the counted text.
-        embedding_parameters: of a model's input and output embeddings together: 2 * vocab_size * hidden.
+        vocab_size: number of tokens.
+        bytes_per_token: average over the counted text.
+        embedding_parameters: parameters of a model's input and output embeddings together: 2 * vocab_size * hidden.
     """
 
     vocab_size: int
@@ -31,7 +31,7 @@ class CurvePoint(NamedTuple):
 
 
 def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:
-    """One point for each size, ascending; sizes beyond the tokenizer's become its own."""
+    """Returns one point for each size, ascending. A size above the tokenizer's is reduced to it."""
     words = counts.to_dict()
     size = sum(len(word) * count for word, count in words.items())
     points = []
@@ -43,7 +43,7 @@ def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int]
 
 
 def table(points: Sequence[CurvePoint]) -> str:
-    """The curve as text. "fewer tokens" compares a row with the one above it."""
+    """Returns the curve as text. "fewer tokens" compares a row with the one above it."""
     lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'fewer tokens':>12}  {'embedding parameters':>20}"]
     before = 0.0
     for point in points:
@@ -55,8 +55,8 @@ def table(points: Sequence[CurvePoint]) -> str:
 
 
 def plot(points: Sequence[CurvePoint], path: str) -> None:
-    """Draws the curve into a file, atomically; its name ends in .png, .svg or .pdf. The axis of sizes is linear: on a
-    logarithmic one the curve of most texts is nearly straight, and does not show where it flattens."""
+    """Draws the curve to a file, atomically. The file's name ends in .png, .svg or .pdf. The size axis is linear: on a
+    logarithmic axis the curve of most texts is nearly straight, and does not show where it flattens."""
     figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
     sizes = [point.vocab_size for point in points]
     lines = axes.plot(sizes, [point.bytes_per_token for point in points], marker="o", label="bytes per token")
@@ -75,20 +75,20 @@ def plot(points: Sequence[CurvePoint], path: str) -> None:
 
 
 def check_plot(path: str) -> None:
-    """Fails now, not after an hour of training, if `plot` cannot draw into this file."""
+    """Raises an error if `plot` cannot draw to this file, so that it fails now and not after an hour of training."""
     if os.path.splitext(path)[1] not in PLOTS:
-        raise ArgumentError(f"{path}: a plot's name ends in {', '.join(PLOTS)}")
+        raise ArgumentError(f"{path}: the name of a plot must end in one of {', '.join(PLOTS)}")
     _pyplot()
 
 
 def _pyplot() -> Any:
-    """matplotlib.pyplot, drawing into files only."""
+    """Returns matplotlib.pyplot, set up to draw to files only."""
     try:
         import matplotlib
     except ImportError:
-        raise MissingExtraError("plotting needs a package: pip install 'pybpe[plot]'") from None
+        raise MissingExtraError("plotting needs matplotlib: pip install 'pybpe[plot]'") from None
     matplotlib.use("agg")
-    matplotlib.rcParams["svg.hashsalt"] = "pybpe"  # names inside, which are random without it
+    matplotlib.rcParams["svg.hashsalt"] = "pybpe"  # otherwise the ids inside the file are random
     from matplotlib import pyplot
 
     return pyplot

@@ -1,4 +1,4 @@
-"""Decoding of ids that arrive one by one, as a model makes them."""
+"""Decodes ids that arrive one by one, as a model generates them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class DecodeStream:
-    """Decodes ids that arrive one by one, without ever splitting a character.
+    """Decodes ids that arrive one by one, and never splits a character.
 
-    `push` returns what can be shown so far; bytes of an unfinished character wait for the next id. All that
-    `push` and `flush` return, joined, is what `Tokenizer.decode` gives for all ids: with errors="replace"
-    invalid bytes become U+FFFD, with "surrogateescape" none is lost.
+    `push` returns the text that can be shown so far; bytes of an incomplete character wait for the next id. What
+    `push` and `flush` return, joined, equals what `Tokenizer.decode` returns for all ids: with errors="replace"
+    invalid bytes become U+FFFD, and with "surrogateescape" no byte is lost.
 
     >>> import pybpe
     >>> tokenizer = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
@@ -32,16 +32,16 @@ class DecodeStream:
         return f"DecodeStream(after {self._position} ids of {self._tokenizer!r})"
 
     def push(self, token: int) -> str:
-        """The text that one more id completes; "" if it completes none.
+        """Returns the text that one more id completes; "" if it completes no character.
 
         Raises:
-            ArgumentError: an id that is not in the vocabulary. The stream is then as it was before.
+            ArgumentError: the id is not in the vocabulary. The stream does not change.
         """
         data = self._tokenizer.decode_single_token_bytes(token, self._position)
         self._position += 1
         return self._decoder.decode(data)
 
     def flush(self) -> str:
-        """What was held back, at the end of the stream. Then the stream can be used for another text."""
+        """Ends the stream and returns the text that was held back. The stream can then be used for another text."""
         self._position = 0
         return self._decoder.decode(b"", final=True)

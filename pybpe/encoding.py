@@ -1,9 +1,9 @@
-"""Text to ids for any model: what the methods of Tokenizer share.
+"""Turns text into ids for any model: what the methods of Tokenizer share.
 
-A text is cut at its special tokens. What lies between them is normalised, cut into words with the pattern, and
+A text is cut at its special tokens. The parts between them are normalized, split into words with the pattern, and
 merged. For a model without a normalizer C does all of it in one call, unless its pattern does not compile.
 
-Long texts are encoded in pieces, between places where a cut has no influence on any id.
+Long texts are encoded in pieces, cut where a cut has no influence on any id.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # how much text `iterate` gathers before it encodes
-_SHORT_TEXT = 1 << 18  # characters, or bytes: up to so many are encoded in one call of C
-_LONG_PIECE = 4 * BLOCK_BYTES  # a text without safe cuts makes longer pieces, which take long
-_NORMALIZED_GROWTH = 11  # NFKC makes 33 bytes of the 3 of U+FDFA; nothing grows more
+_SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
+_LONG_PIECE = 4 * BLOCK_BYTES  # pieces longer than this, of a text without safe cuts, take long
+_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; nothing grows more
 
 
 class TextEncoder:
-    """Encodes texts with one model. Immutable but for caches; shared by threads.
+    """Encodes texts with one model. Immutable except for caches; threads may share it.
 
     Attributes:
-        specials: the matcher of all special tokens, or None.
+        specials: the matcher for all special tokens, or None.
     """
 
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
@@ -50,11 +50,11 @@ class TextEncoder:
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
     # ------------------------------------------------------------------------------------------------
-    # One text. `specials` are those that are found in it.
+    # One text. `specials` matches the special tokens to look for.
 
     def encode(self, text: Text, specials: _binding.Specials | None) -> list[int]:
-        """The ids of a text."""
-        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short calls come first
+        """Returns the ids of a text."""
+        if self._direct and isinstance(text, (str, bytes)) and len(text) <= _SHORT_TEXT:  # short texts must be fast
             return self._encoder.encode(utf8(text), specials)
         ids: list[int] = []
         for piece in self._pieces(text):
@@ -62,7 +62,7 @@ class TextEncoder:
         return ids
 
     def iterate(self, texts: Iterable[Text], specials: _binding.Specials | None) -> Iterator[int]:
-        """The ids of all texts joined, gathering text only up to the next cut."""
+        """Yields the ids of all texts joined, gathering text only up to the next cut."""
         pending = bytearray()
         enough = _ITERABLE_BYTES
         for text in whole_characters(texts):
@@ -74,14 +74,14 @@ class TextEncoder:
                 yield from self._encode_piece(bytes(pending[:at]), specials)
                 del pending[:at]
                 enough = _ITERABLE_BYTES
-            else:  # there is no cut: looking again after each text would take quadratic time
+            else:  # there is no cut; looking again after each text would take quadratic time
                 enough = 2 * len(pending)
         yield from self._encode_piece(bytes(pending), specials)
 
     def array(
         self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> numpy.ndarray[Any, Any]:
-        """The ids as an array of shape (tokens,)."""
+        """Returns the ids as an array of shape (tokens,)."""
         import numpy
 
         num_threads = worker_count(num_threads, "num_threads")
@@ -91,7 +91,7 @@ class TextEncoder:
             )
             return joined(list(parts), dtype)
         data = utf8(text)
-        ids = numpy.empty(len(data), dtype=dtype)  # pages that stay untouched cost nothing
+        ids = numpy.empty(len(data), dtype=dtype)  # untouched pages cost nothing
         count = 0
         if num_threads == 1 or len(data) <= BLOCK_BYTES:
             for piece in data_pieces(data, self._cut):
@@ -104,8 +104,8 @@ class TextEncoder:
         return ids
 
     def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> arrays.array[int]:
-        """The ids as an array of type H or I, where numpy is not needed otherwise: loading it takes a tenth of a
-        second."""
+        """Returns the ids as an array of type H or I, for callers that do not need numpy: importing it takes a tenth of
+        a second."""
         found = arrays.array(typecode)
         for piece in self._pieces(text):
             if self._direct:
@@ -121,8 +121,8 @@ class TextEncoder:
     def _parts(
         self, data: _binding.Data, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> Iterator[numpy.ndarray[Any, Any]]:
-        """The ids of a text in parts, each valid until the next one is asked for: fresh memory costs a fifth of the
-        time, so a few buffers serve all."""
+        """Yields the ids of a text in parts, each valid until the next is requested. A few buffers serve all parts,
+        because fresh memory would cost a fifth of the time."""
         import numpy
 
         spare: list[numpy.ndarray[Any, Any]] = []
@@ -138,13 +138,13 @@ class TextEncoder:
             spare.append(buffer)
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:
-        """How many ids there are."""
+        """Returns how many ids a text has."""
         if not self._direct:
             return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
         return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
-        """What the ids spell: the text, normalised between its special tokens."""
+        """Returns what the ids spell: the text, normalized between its special tokens."""
         data = bytes(utf8(text))
         if self._model.normalizer is None:
             return data
@@ -155,7 +155,7 @@ class TextEncoder:
         return b"".join(parts)
 
     def _pieces(self, text: Text) -> Iterator[_binding.Data]:
-        """A text in pieces that can be encoded separately."""
+        """Yields a text in pieces that can be encoded separately."""
         return text_pieces(text, self._cut)
 
     def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
@@ -175,7 +175,7 @@ class TextEncoder:
     def _encode_into(
         self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
     ) -> int:
-        """Writes the ids to the start of an array with room for them (see _room); returns how many there are."""
+        """Writes the ids to the start of an array with room for them (see _room). Returns how many there are."""
         if self._direct:
             return _interruptibly(self._encoder.encode_into, piece, specials, ids)
         found = self._encode_piece(piece, specials)
@@ -183,7 +183,7 @@ class TextEncoder:
         return len(found)
 
     def _room(self, pieces: Iterable[_binding.Data], dtype: Any) -> numpy.ndarray[Any, Any]:
-        """An array with room for the ids of pieces."""
+        """Returns an array with room for the ids of pieces."""
         import numpy
 
         return numpy.empty(self._growth * sum(map(len, pieces)), dtype=dtype)
@@ -201,7 +201,7 @@ class TextEncoder:
     def batch(
         self, texts: Sequence[Text], specials: _binding.Specials | None, num_threads: int | None
     ) -> list[list[int]]:
-        """The ids of each text, by threads."""
+        """Returns the ids of each text, computed by threads."""
 
         def encode(item: Item) -> list[tuple[int, list[int]]]:
             return [(i, self._encode_piece(piece, specials)) for i, piece in item]
@@ -216,7 +216,7 @@ class TextEncoder:
     def batch_arrays(
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """The ids of all texts in one array, and where each text's begin."""
+        """Returns the ids of all texts in one array, and where those of each text begin."""
         import numpy
 
         num_threads = worker_count(num_threads, "num_threads")
@@ -233,7 +233,7 @@ class TextEncoder:
         return joined(parts, dtype), row_offsets
 
     def _groups(self, texts: Sequence[Text]) -> Iterator[TextGroup]:
-        """Texts for one thread at a time: many short ones, or a piece of a long one."""
+        """Yields work for one thread at a time: many short texts, or a piece of a long one."""
         for group in text_groups(texts, _SHORT_TEXT):
             if group.is_long:
                 yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
@@ -243,7 +243,7 @@ class TextEncoder:
     def _group_arrays(
         self, group: TextGroup, specials: _binding.Specials | None, dtype: Any
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """The ids of texts in one array, and where in it each text ends."""
+        """Returns the ids of texts in one array, and where each text ends in it."""
         import numpy
 
         if self._direct and not group.is_long:
@@ -258,10 +258,10 @@ class TextEncoder:
     def allowed(
         self, texts: Iterable[Text], allowed: AllowedSpecial, disallowed: AllowedSpecial = ()
     ) -> _binding.Specials | None:
-        """The matcher of the allowed specials.
+        """Returns the matcher for the allowed special tokens.
 
         Raises:
-            ArgumentError: a disallowed one occurs in a text, or one of them is no special.
+            ArgumentError: a text contains a disallowed special token, or a string is not a special token.
         """
         if allowed == "all" and not disallowed:
             return self.specials
@@ -276,13 +276,13 @@ class TextEncoder:
 
     def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
         begin = 0
-        for piece in self._pieces(text):  # no special lies across two of them
+        for piece in self._pieces(text):  # no special token spans two of them
             found = _interruptibly(forbidden.find, piece)
             if found is not None:
                 special = bytes(piece[found[0] : found[1]]).decode("utf-8")
                 raise ArgumentError(
-                    f"the text contains the special token {special!r} at byte {begin + found[0]},"
-                    " which is disallowed; pass it in allowed_special, or use disallowed_special=() to take it as text"
+                    f"the text contains the disallowed special token {special!r} at byte {begin + found[0]};"
+                    " pass it in allowed_special, or use disallowed_special=() to encode it as text"
                 )
             begin += len(piece)
 
@@ -304,7 +304,8 @@ class TextEncoder:
 
 
 def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
-    """The texts, with no surrogate pair between two of them: they give the bytes that they give joined."""
+    """Yields the texts, with no surrogate pair split between two of them, so that their bytes are those of the joined
+    text."""
     half = ""
     for text in texts:
         if isinstance(text, str):
@@ -320,7 +321,7 @@ def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
 
 
 def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[bytes, int | None]]:
-    """The text between special tokens, each with the id of the special behind it; the last has None."""
+    """Yields the texts between special tokens, each with the id of the special token after it; the last has None."""
     begin = 0
     for start, end, special in specials.find_all(data) if specials is not None else ():
         yield data[begin:start], special
@@ -329,5 +330,5 @@ def segments(data: bytes, specials: _binding.Specials | None) -> Iterator[tuple[
 
 
 def _interruptibly(function: Callable[..., Result], piece: _binding.Data, *args: object) -> Result:
-    """function(piece, *args). Ctrl-C is answered at once even if the piece is long."""
+    """Calls function(piece, *args). Ctrl-C works at once, even if the piece is long."""
     return run_interruptibly(function, piece, *args) if len(piece) > _LONG_PIECE else function(piece, *args)

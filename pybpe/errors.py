@@ -1,8 +1,7 @@
-"""Every exception that pybpe raises on purpose.
+"""The exceptions that pybpe raises on purpose.
 
-Each derives from `Error` and from the built-in exception it resembles, so both `except pybpe.Error` and
-the `except ValueError` or `except OSError` that a caller already has will catch it. The message is one
-line: what was wrong, where, and what to do.
+Each derives from `Error` and from the built-in exception it resembles, so both `except pybpe.Error` and an existing
+`except ValueError` or `except OSError` catch it. The message is one line: what was wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from contextlib import contextmanager
 
 
 class Error(Exception):
-    """The base of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class ArgumentError(Error, ValueError):
-    """An argument is outside what the function accepts."""
+    """The function does not accept an argument."""
 
 
 class UnknownIdError(ArgumentError, KeyError):
-    """An id that is not in the vocabulary: a ValueError as all wrong arguments, and a KeyError as in tiktoken."""
+    """An id is not in the vocabulary. This is a ValueError like every wrong argument, and a KeyError as in tiktoken."""
 
     def __str__(self) -> str:  # KeyError would quote it
         return str(self.args[0])
 
 
 class FormatError(Error, ValueError):
-    """A file's content is not what its format demands. `offset` is the byte at which that showed."""
+    """The content of a file violates its format. `offset` is the byte at which that was found."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -37,15 +36,15 @@ class FormatError(Error, ValueError):
 
 
 class LimitError(Error, OverflowError):
-    """Valid, but more than the target format or this library can hold."""
+    """Something valid exceeds what the target format or this library can hold."""
 
 
 class UnsupportedError(Error, ValueError):
-    """A target format or library cannot hold something of this tokenizer; the message says what."""
+    """A target format or library cannot represent a feature of this tokenizer. The message says which."""
 
 
 class ShardTooSmallError(LimitError):
-    """A split of a corpus has too few tokens for one shard: `tokens`, at `path`."""
+    """A split of a corpus has too few tokens for one shard: it has `tokens`, and the shard would be `path`."""
 
     def __init__(self, message: str, path: str, tokens: int) -> None:
         super().__init__(message, path, tokens)
@@ -60,24 +59,24 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class MissingExtraError(Error, ImportError):
-    """An optional package is not installed; the message names what to `pip install`."""
+    """An optional package is not installed. The message says what to `pip install`."""
 
 
 class NotCompiledError(Error, ImportError):
-    """This copy of the package is source code without its compiled part."""
+    """This copy of the package is source code without its compiled extension."""
 
 
 class WorkerError(Error, RuntimeError):
-    """A worker process died before it gave its result, or the system has no more threads."""
+    """A worker process died before it returned its result, or the system has no more threads."""
 
 
 class FileError(Error, OSError):
-    """The operating system refused to read or write a file. `errno` is its reason."""
+    """The operating system refused to read or write a file. `errno` holds its reason."""
 
     def __str__(self) -> str:  # OSError would put "[Errno 2]" before it
         return str(self.args[0])
 
-    def __reduce__(self) -> tuple[object, ...]:  # OSError would lose errno on the way from another process
+    def __reduce__(self) -> tuple[object, ...]:  # OSError would lose errno between processes
         return file_error, (self.errno or 0, str(self))
 
 
@@ -86,15 +85,15 @@ class FileMissingError(FileError, FileNotFoundError):
 
 
 class FilePermissionError(FileError, PermissionError):
-    """A file or folder may not be read or written by this user."""
+    """This user may not read or write a file or folder."""
 
 
 class FileIsFolderError(FileError, IsADirectoryError):
-    """A file was expected where there is a folder."""
+    """A folder is where a file was expected."""
 
 
 class FileChangedError(FileError):
-    """An input was changed while it was read, or another machine has another copy of it."""
+    """An input changed while it was being read, or another machine has a different copy of it."""
 
 
 _BY_ERRNO: dict[int, type[FileError]] = {
@@ -107,7 +106,7 @@ _BY_ERRNO: dict[int, type[FileError]] = {
 
 
 def file_error(sys_errno: int, message: str) -> FileError:
-    """The FileError for an errno, with `message` as its whole text."""
+    """Returns the FileError for an errno, with `message` as its whole text."""
     error = _BY_ERRNO.get(sys_errno, FileError)(message)
     error.errno = sys_errno
     error.strerror = message
@@ -115,10 +114,10 @@ def file_error(sys_errno: int, message: str) -> FileError:
 
 
 def not_compiled(package: str) -> NotCompiledError:
-    """The error of a package in this folder that was found before the installed one, as happens in a clone."""
+    """Returns the error for an uncompiled package that Python found before the installed one, as in a clone."""
     return NotCompiledError(
-        f"{package} is source code that is not compiled. To use the pybpe that you installed, run Python from another"
-        f" folder than {os.path.dirname(package)}. To work on the source, run `make` there and use .venv/bin/python"
+        f"{package} is source code that is not compiled. To use the pybpe that you installed, run Python from a folder"
+        f" other than {os.path.dirname(package)}. To work on the source, run `make` there and use .venv/bin/python"
     )
 
 

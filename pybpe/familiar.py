@@ -1,7 +1,7 @@
-"""What other libraries call the things of pybpe: for an error that says the name here, not for a second name.
+"""The names that other libraries use for what pybpe has. They appear in error messages; they are not aliases.
 
-Every error is an AttributeError, so hasattr, dir, copy and pickle see only what is there. A type checker sees none of
-this (TYPE_CHECKING): it reports each of these names.
+Every error is an AttributeError, so hasattr, dir, copy and pickle see only real attributes. Type checkers do not see
+this code (TYPE_CHECKING), so they report each of these names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OF_TOKENIZER = {
     "from_str": _LOADING + ", of a file",
     "from_buffer": _LOADING + ", of a file",
     "from_pretrained": _PRETRAINED,
-    "from_directory": _LOADING + ", of a folder too",
+    "from_directory": _LOADING + ", which takes a folder too",
     "train": _TRAINING,
     "train_from_iterator": _TRAINING_ON_TEXTS,
     "train_new_from_iterator": _TRAINING_ON_TEXTS,
@@ -67,7 +67,7 @@ _OF_TOKENIZER = {
     "id_to_piece": "id_to_token(i)",
     "get_piece_size": "n_vocab",
     "eos_id": "eot_token",
-    "bos_id": "eot_token, which begins a text too",
+    "bos_id": "eot_token, which also begins a text",
 }
 
 _OF_PACKAGE = {
@@ -92,7 +92,7 @@ _OF_PACKAGE = {
     "RustBPETokenizer": "train(inputs, vocab_size=N)",
     "BPE": "Tokenizer(vocab, merges)",
     "BPETokenizer": "Tokenizer(vocab, merges, special_tokens)",
-    # what is a method of a tokenizer
+    # methods of a tokenizer
     "encode": "a method: get_encoding('gpt2').encode(text)",
     "decode": "a method: get_encoding('gpt2').decode(ids)",
     "tokenize": "a method: get_encoding('gpt2').encode(text)",
@@ -100,15 +100,15 @@ _OF_PACKAGE = {
 
 
 def unknown_attribute(owner: str, name: str) -> AttributeError:
-    """What to raise for an attribute that the package or Tokenizer lacks; `owner` says in words which of them."""
+    """Returns the error to raise for an attribute that `owner`, the package or Tokenizer, lacks."""
     names = _OF_PACKAGE if owner.startswith("module") else _OF_TOKENIZER
-    here = f": here it is {names[name]}" if name in names else ""
+    here = f": in pybpe it is {names[name]}" if name in names else ""
     return AttributeError(f"{owner} has no attribute {name!r}{here}")
 
 
 class Answering(ABCMeta):
-    """The class of Tokenizer, which answers Tokenizer.load too. It derives from ABCMeta, so that a class may derive
-    from Tokenizer and from an abstract class."""
+    """The metaclass of Tokenizer, which raises these errors for class attributes such as Tokenizer.load. It derives
+    from ABCMeta, so that a class may derive from Tokenizer and from an abstract class."""
 
     if not TYPE_CHECKING:
 

@@ -1,7 +1,7 @@
-"""What a file is that is not text, told by its first bytes, or by its name where its kind has no mark.
+"""Recognizes files that are not text by their first bytes, or by their names if their kind has no mark.
 
-A corpus of such files would be read as text without an error: the tokenizer would learn from compressed bytes. So they
-are refused, with a line that says what the file is and what to do.
+Without this check pybpe would read such files as text, and the tokenizer would learn from compressed bytes. So pybpe
+refuses them, with an error that says what the file is and what to do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .unpacking import packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
-JSON_HEAD_BYTES = 1 << 16  # of .json: whether it holds JSON lines shows in its second line
+JSON_HEAD_BYTES = 1 << 16  # for .json files: the second line shows whether they hold JSON lines
 
 
 class NoText(NamedTuple):
@@ -21,8 +21,8 @@ class NoText(NamedTuple):
     Attributes:
         what: "a zip archive".
         advice: what to do.
-        is_own: whether pybpe writes such files. In a folder they are left out.
-        is_json: whether it is text for whoever does not look for texts in it.
+        is_own: whether pybpe writes such files. If they are found in a folder, they are left out.
+        is_json: whether it is JSON, which `open_text` accepts as text.
     """
 
     what: str
@@ -31,18 +31,19 @@ class NoText(NamedTuple):
     is_json: bool = False
 
 
-_UNPACK = "unpack it and name the files in it"
+_UNPACK = "unpack it and name the files inside"
 _LEAVE_OUT = "leave it out"
 _EXTRACT = "extract its text first"
+_OFFICE = "an office document"
 _WEIGHTS = "it holds weights, not text: leave it out"
 _UNKNOWN_PACKING = "decompress it first, or compress it with gzip, bzip2, xz or zstd"
-_ARROW = "convert it, with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
-_PICKLE = NoText("a Python pickle, perhaps of PyTorch", "export its texts as JSON lines")
-_TOKENS = "it holds tokens already; TokenDataset and llm.c read it"
+_ARROW = "convert it with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
+_PICKLE = NoText("a Python pickle, perhaps from PyTorch", "export its texts as JSON lines")
+_TOKENS = "it already holds tokens; TokenDataset and llm.c read it"
 
-# Marks that no text begins with, and where they are.
+# Marks that no text begins with, and their offsets.
 _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
-    (0, b"PK\x03\x04", NoText("a zip archive (or a file of an office program)", _UNPACK)),
+    (0, b"PK\x03\x04", NoText("a zip archive (or an office document)", _UNPACK)),
     (0, b"PK\x05\x06", NoText("an empty zip archive", _UNPACK)),
     (257, b"ustar\0", NoText("a tar archive", _UNPACK)),
     (257, b"ustar  \0", NoText("a tar archive", _UNPACK)),
@@ -57,7 +58,7 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"II*\x00", NoText("a TIFF image", _LEAVE_OUT)),
     (0, b"MM\x00*", NoText("a TIFF image", _LEAVE_OUT)),
     (0, b"%PDF-", NoText("a PDF document", f"{_EXTRACT}, for example with pdftotext")),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", NoText("a file of an office program", f"{_EXTRACT}: save it as text")),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", NoText(_OFFICE, f"{_EXTRACT}: save it as text")),
     (0, b"\x7fELF", NoText("a program or library", _LEAVE_OUT)),
     (0, b"\xca\xfe\xba\xbe", NoText("a program or library", _LEAVE_OUT)),
     (0, b"\xcf\xfa\xed\xfe", NoText("a program or library", _LEAVE_OUT)),
@@ -67,22 +68,22 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"ARROW1\x00\x00", NoText("an Arrow or Feather file", _ARROW)),
     (0, b"\xff\xff\xff\xff", NoText("an Arrow stream", _ARROW)),
     (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
-    (0, b"MMIDIDX\x00", NoText("an index of Megatron", _TOKENS, True)),
+    (0, b"MMIDIDX\x00", NoText("a Megatron index", _TOKENS, True)),
     (0, b"WARC/", NoText("a WARC archive of web pages", f"{_EXTRACT}, for example with trafilatura")),
     *(
         (0, magic.to_bytes(4, "little"), NoText(what, _TOKENS if magic != 20240328 else "name texts", True))
         for magic, what in (
-            (20240520, "a token shard of llm.c"),
-            (20240801, "a token shard of llm.c"),
-            (20240522, "an eval file of llm.c"),
+            (20240520, "an llm.c token shard"),
+            (20240801, "an llm.c token shard"),
+            (20240522, "an llm.c eval file"),
             (20240328, "a tokenizer.bin"),
         )
     ),
-    (0, b"pybpecnt", NoText("word counts of pybpe", "pass them to `pybpe train --counts`", True)),
-    (0, (20240326).to_bytes(4, "little"), NoText("a checkpoint of llm.c", _WEIGHTS)),
+    (0, b"pybpecnt", NoText("a pybpe counts file", "pass it to `pybpe train --counts`", True)),
+    (0, (20240326).to_bytes(4, "little"), NoText("an llm.c checkpoint", _WEIGHTS)),
 )
 
-# Marks that a text could begin with, and endings of names: they count where the first bytes are no text.
+# Marks that a text could begin with, and endings of names. They count only if the first bytes are not text.
 _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
     (b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
     (b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
@@ -106,7 +107,7 @@ _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
 _ENDINGS: dict[str, NoText] = {
     **dict.fromkeys((".zip", ".tar", ".7z", ".rar", ".jar", ".whl", ".epub"), NoText("an archive", _UNPACK)),
     **dict.fromkeys((".br", ".lz4", ".sz", ".z"), NoText("a compressed file", _UNKNOWN_PACKING)),
-    **dict.fromkeys((".docx", ".xlsx", ".pptx", ".odt", ".doc", ".xls", ".ppt"), NoText("an office file", _EXTRACT)),
+    **dict.fromkeys((".docx", ".xlsx", ".pptx", ".odt", ".doc", ".xls", ".ppt"), NoText(_OFFICE, _EXTRACT)),
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors", ".onnx"), NoText("a model", _WEIGHTS)),
     **dict.fromkeys((".pkl", ".pickle", ".npz"), NoText("a Python pickle or array", "export its texts as JSON lines")),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), NoText("an Arrow or Feather file", _ARROW)),
@@ -117,8 +118,8 @@ _ENDINGS: dict[str, NoText] = {
 }
 JSON_LINES = NoText(
     "JSON lines, whose braces and keys would be read as text",
-    "give it a name that ends in .jsonl, or in .txt if that is meant; where there is an argument `documents`"
-    " (--documents), jsonl says it too",
+    "give it a name that ends in .jsonl, or in .txt if you want that; or use documents='jsonl' (--documents jsonl),"
+    " where available",
     is_json=True,
 )
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
@@ -128,7 +129,8 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
 def no_text(head: bytes, path: str) -> NoText | None:
-    """What a file is, by its first HEAD_BYTES, unpacked if it was compressed; None if it seems to be text."""
+    """Returns what a file is, by its first HEAD_BYTES (decompressed if it was compressed); None if it seems to be
+    text."""
     found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
     if found is not None:
         return found
@@ -136,7 +138,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
         return None
     packing = packing_of_content(head)
     if packing is not None:
-        return NoText(f"compressed twice, in it with {packing}", "decompress it once")
+        return NoText(f"compressed twice (inside, with {packing})", "decompress it once")
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
     if is_json_name(path):
@@ -145,7 +147,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
 
 
 def is_json_name(path: str) -> bool:
-    """Whether a file is one JSON value, by its name."""
+    """Returns whether a file holds one JSON value, judging by its name."""
     return without_ending(path).endswith(".json")
 
 
@@ -169,11 +171,11 @@ def _binary_kind(head: bytes, name: str) -> NoText | None:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file are no text in UTF-8: control characters, or bytes that do not decode."""
+    """Returns whether the first bytes are not UTF-8 text: they hold control characters, or do not decode."""
     if _CONTROL.search(head):
         return True
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start < len(head) - 3  # else a character that ends after the head
+        return error.start < len(head) - 3  # otherwise a character extends past the head
     return False

@@ -1,4 +1,4 @@
-"""Folders for output, and files in them that get their names when they are complete."""
+"""Output folders, and files in them that get their names when they are complete."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from contextlib import suppress
 from . import _binding
 from .errors import file_error, file_errors
 
-_LONGEST_NAME = 255  # bytes; what nearly all file systems take
+_LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
 
 
 def make_folder(path: _binding.PathLike) -> str:
-    """Makes a folder, and those above it, unless it is there; returns its name."""
+    """Makes a folder and its parents, if needed. Returns its name."""
     folder = _binding.path_text(path)
     with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
@@ -25,8 +25,8 @@ def make_folder(path: _binding.PathLike) -> str:
 
 
 def unfinished_folder(path: str) -> str:
-    """The name of a hidden folder beside a file, for what is not finished yet; a hash if the file's name is too long to
-    be a part of it."""
+    """Returns the name of a hidden folder next to a file, for unfinished work. It holds the file's name, or a hash of
+    it if that is too long."""
     folder, name = os.path.split(path)
     hidden = f".{name}.unfinished"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
@@ -35,10 +35,10 @@ def unfinished_folder(path: str) -> str:
 
 
 def output_file(path: str) -> str:
-    """The file to write for a path: where a link leads.
+    """Returns the file to write for a path, which is the target of a link.
 
     Raises:
-        FileError: what is there is no regular file, such as a pipe or device: a file would take its place.
+        FileError: the path is not a regular file but, for example, a pipe or device, which a file would replace.
     """
     target = os.path.realpath(path) if os.path.islink(path) else path
     if os.path.exists(target) and not os.path.isfile(target):
@@ -47,11 +47,11 @@ def output_file(path: str) -> str:
 
 
 def give_name(temporary: str, path: str) -> None:
-    """Gives a finished file its name: the file is on disk before, the name after. It keeps the mode of the file that it
-    replaces."""
+    """Gives a finished file its name. The content is on disk before the name is, and the name is on disk afterwards.
+    The file keeps the mode of the file that it replaces."""
     with file_errors(path, "cannot be written"):
         with open(temporary, "rb") as stream:
-            with suppress(OSError):  # there is none, or the file system has no modes
+            with suppress(OSError):  # there is no such file, or the file system has no modes
                 os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode) & 0o777)
             os.fsync(stream.fileno())
         os.replace(temporary, path)
@@ -59,7 +59,7 @@ def give_name(temporary: str, path: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """The names in a folder are on disk."""
+    """Makes sure that the names in a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -68,20 +68,20 @@ def sync_folder(folder: str) -> None:
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:
-    """Writes a file atomically, by way of another place on the same disk: a kill leaves nothing beside it."""
+    """Writes a file atomically, through another path on the same disk. So a kill leaves nothing next to the file."""
     _binding.write_file(temporary, data)
     give_name(temporary, path)
 
 
 def remove_file(path: str) -> None:
-    """Removes a file, if it is there."""
+    """Removes a file, if it exists."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def remove_others(pattern: str, keep: Collection[str]) -> None:
-    """Removes what a glob pattern finds, but the files of these names: what an earlier run left beside those of this
-    one would be taken for its own."""
+    """Removes the files that a glob pattern matches, except those with these names. Files that an earlier run left
+    would otherwise be taken for files of this one."""
     for path in glob.glob(pattern):
         if os.path.basename(path) not in keep:
             remove_file(path)

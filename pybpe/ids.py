@@ -1,6 +1,6 @@
-"""What callers give as ids, as C reads it: unsigned integers of 2 or 4 bytes, in chunks.
+"""Converts the ids that callers pass to what C reads: unsigned integers of 2 or 4 bytes, in chunks.
 
-A chunk is a few milliseconds of work, so that Ctrl-C is answered between two of them.
+A chunk takes a few milliseconds, and Ctrl-C works between chunks.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ CHUNK = 1 << 18  # ids
 
 
 def id_chunks(ids: Iterable[int], vocab_size: int, position: int = 0) -> Iterator[IdBuffer]:
-    """The ids in chunks of CHUNK, the last one shorter. Arrays that C can read as they are, are not copied. `position`
-    is what an error calls the place of the first.
+    """Returns the ids in chunks of CHUNK; the last may be shorter. Arrays that C can read directly are not copied.
+    `position` is the position of the first id in error messages.
 
     Raises:
-        ArgumentError: an item that cannot be an id, with its position. (Ids that are numbers but not in the
-            vocabulary are left to C.)
+        ArgumentError: an item cannot be an id; the message gives its position. (C reports numbers that are not in the
+            vocabulary.)
     """
     if isinstance(ids, (list, tuple)):
         return _list_chunks(ids, vocab_size, position)
     try:
         view = memoryview(ids)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # no buffer; or, of numpy, one of times, which has no items for C
+    except (TypeError, ValueError):  # no buffer, or a numpy array of times, which cannot be exported
         view = None
     if view is None or view.ndim == 1 and view.format == "O":
         instance("ids", ids, Iterable, "a list, an array or another iterable of integers")
@@ -55,7 +55,7 @@ def _list_chunks(ids: Sequence[int], vocab_size: int, position: int) -> Iterator
 
 
 def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[IdBuffer]:
-    """Of an array of other integers: signed, wider, narrower, or with gaps between them."""
+    """Yields chunks of an array of other integers: signed, wider, narrower, or not contiguous."""
     import numpy
 
     whole: numpy.ndarray[Any, Any] = numpy.asarray(ids)
@@ -67,8 +67,8 @@ def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[I
 
 
 def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Sequence[bytes] = ()) -> ArgumentError:
-    """The error for the first item that is no id. `start` is the position of the first one; `unused` the tokens,
-    of which an empty one is an id that is not in use."""
+    """Returns the error for the first item that is not an id. `start` is the position of the first item. `unused` are
+    the tokens; an empty one means that its id is unused."""
     for position, i in enumerate(ids, start):
         try:
             known = 0 <= operator.index(i) < vocab_size
@@ -79,4 +79,4 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
                 f"{shown(i)} at position {position} is not an id of this vocabulary (0 to {vocab_size - 1})"
                 + (", where it is unused" if known else "")
             )
-    return ArgumentError("the ids were changed by another thread while they were decoded")
+    return ArgumentError("another thread changed the ids while they were being decoded")

@@ -1,8 +1,8 @@
-"""One file of a corpus, as a run first saw it: where it is, how it is read, and what shows that it has changed since.
+"""One file of a corpus as a run first saw it: where it is, how to read it, and how to tell that it has changed since.
 
-A run looks at each file once, before it reads any. Whoever reads the file later, or a range of it, on this machine or
-on another, compares size and time with what was seen then: before the first byte and after the last one. So a file
-that is cut, grows or is replaced during a run is an error, never a result with a part of the text.
+A run looks at each file once, before it reads any. Every later reader of the file or of a range of it, on this machine
+or another, compares the size and modification time with those first seen, before the first byte and after the last. So
+if a file is truncated, grows or is replaced during a run, pybpe raises an error and never uses only part of the text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class InputFile:
 
     Attributes:
         path: its name; STDIN is standard input.
-        size, mtime_ns: of the file. `size` is None for what is no regular file, where nothing can be compared.
-        packing: how it is compressed (see unpacking.py), or None. Of what is no regular file, `open` sees it.
-        encoding: of its text, as Python calls it; None is UTF-8.
-        folder: where a relative path begins; "" is the folder of the process that reads.
+        size, mtime_ns: of the file. `size` is None if this is not a regular file; then nothing can be compared.
+        packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
+        encoding: of its text, by Python's name; None is UTF-8.
+        folder: the base of a relative path; "" is the current folder of the process that reads.
     """
 
     path: str
@@ -42,10 +42,11 @@ class InputFile:
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
-        """Looks at a file. `called` is its name in errors, if that is another one.
+        """Looks at a file. `called` is its name in errors, if different.
 
         Raises:
-            FileError: there is none. FormatError: it is not text; the message says what it is, and what to do.
+            FileError: the file cannot be opened. FormatError: it is not text. The message says what it is, and what to
+                do.
         """
         file, what = cls.look(path, encoding)
         if what is not None:
@@ -54,7 +55,7 @@ class InputFile:
 
     @classmethod
     def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
-        """The same with what it is if it is not text."""
+        """Looks at a file. Also returns what it is, if it is not text."""
         if path == STDIN:
             return cls(path, encoding=encoding), None
         with file_errors(path, "cannot be opened"):
@@ -63,36 +64,35 @@ class InputFile:
             return cls(path, encoding=encoding), None
         with open_input(path) as stream:
             packing, head = _head_of(path, stream)
-            if head and not os.fstat(stream.fileno()).st_size:  # as in /proc: only reading shows how long it is
+            if head and not os.fstat(stream.fileno()).st_size:  # as in /proc: only reading shows the length
                 return cls(path, encoding=encoding), None
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
     def anchored(self) -> InputFile:
-        """The same file for a process that may run in another folder."""
+        """Returns the same file for a process that may run in another folder."""
         return replace(self, folder=os.getcwd())
 
     @property
     def location(self) -> str:
-        """Where to open it."""
+        """The path to open."""
         return os.path.join(self.folder, self.path)
 
     @property
     def is_sequential(self) -> bool:
-        """Whether it can only be read from its start: what is at a place of the text is not at that place of the
-        file."""
+        """Whether the file can only be read from its start, because offsets in the text are not offsets in the file."""
         return self.packing is not None or self.encoding is not None
 
     @property
     def known_size(self) -> int | None:
-        """How many bytes of text there are, if the file's size tells."""
+        """How many bytes of text there are, if the file's size tells, or None."""
         return None if self.is_sequential else self.size
 
     def open(self) -> BinaryIO:
-        """Opens the file for reading; what is compressed is decompressed on the way.
+        """Opens the file for reading, and decompresses it if needed.
 
         Raises:
-            FileChangedError: it is not the file that was looked at. The stream, used as a context manager, raises it
-                too, after the block, if the file has changed meanwhile.
+            FileChangedError: the file has changed since it was looked at. Used as a context manager, the stream also
+                raises it after the block, if the file has changed meanwhile.
         """
         stream = self._stream()
         if self.size is None:
@@ -108,7 +108,7 @@ class InputFile:
             return _CheckedStream(self)
 
     def _peeked(self, packed: BinaryIO) -> BinaryIO:
-        """What a stream holds that can be read only once: how it is compressed shows in its first bytes."""
+        """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed."""
         head = packed.read(HEAD_BYTES)
         packing = packing_of_content(head) or packing_of_name(self.path)
         stream: BinaryIO = Prefixed(head, packed)  # type: ignore[assignment]
@@ -123,42 +123,43 @@ class InputFile:
         return stream
 
     def check(self, status: os.stat_result) -> None:
-        """FileChangedError unless this is the status of the file that was looked at."""
+        """Raises FileChangedError unless this is the status of the file that was looked at."""
         if self.size is None or (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns):
             return
-        what = f"has {status.st_size} bytes now, and had {self.size}"
+        what = f"now has {status.st_size} bytes, and had {self.size}"
         if status.st_size == self.size:
-            what = f"was written to: its time of change differs, its size of {self.size} bytes does not"
+            what = f"was written to: its modification time differs, its size of {self.size} bytes does not"
         raise self._changed(what)
 
     def check_progress(self, start: int, stop: int) -> None:
-        """FileChangedError unless a search for the next place in the file led forward: it does as long as the file is
-        as long as it was."""
+        """Raises FileChangedError unless a search for the next place in the file moved forward. It always does if the
+        file is still as long as it was."""
         if stop <= start:
-            raise self._changed(f"ends before byte {start + 1} now, and had {self.size} bytes")
+            raise self._changed(f"now ends before byte {start + 1}, and had {self.size} bytes")
 
     def _changed(self, what: str) -> FileError:
         return file_error(
             errno.ESTALE,
             f"{self.location}: changed after this run first looked at it: it {what}. Run again when nothing writes to"
-            " it; workers on other machines need the same copy",
+            " it. Workers on other machines need the same copy",
         )
 
     def check_now(self) -> None:
-        """The same with the status that the file has now, by its name."""
+        """Raises FileChangedError if the file that now has this name is not the one that was looked at."""
         with file_errors(self.location, "cannot be opened"):
             status = os.stat(self.location)
         self.check(status)
 
 
 def known_total(files: Iterable[InputFile]) -> int | None:
-    """How many bytes of text there are in all, if the files' sizes tell. Standard input and pipes count nothing."""
+    """Returns how many bytes of text all files have, if their sizes tell, or None. Standard input and pipes count as
+    0."""
     files = list(files)
     return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
 
 
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
-    """How a file is compressed, and the first bytes of what it holds."""
+    """Returns how a file is compressed, and the first bytes of its content."""
     size = JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
     head = stream.read(size)
     packing = packing_of_content(head) or packing_of_name(path)
@@ -169,13 +170,13 @@ def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
 
 
 def refusal(path: str, what: NoText) -> FormatError:
-    """The error for a file that is not text."""
+    """Returns the error for a file that is not text."""
     name = "standard input" if path == STDIN else path
     return FormatError(f"{name}: not text, but {what.what}: {what.advice}")
 
 
 class _CheckedStream(InputStream):
-    """The stream of an InputFile, which compares the file when it is opened and when it has been read."""
+    """The stream of an InputFile. It checks the file when it is opened and after it has been read."""
 
     def __init__(self, file: InputFile) -> None:
         super().__init__(file.location)
@@ -187,7 +188,7 @@ class _CheckedStream(InputStream):
             raise
 
     def check(self) -> None:
-        """FileChangedError if the file is not as it was."""
+        """Raises FileChangedError if the file has changed."""
         self._file.check(os.fstat(self.fileno()))
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

@@ -1,8 +1,8 @@
-"""What can be trained on: files, globs, folders; plain, compressed, or JSON lines.
+"""What pybpe can train on: files, globs and folders; plain text or JSON lines, compressed or not.
 
-A file is read in pieces (pretokenize.py) and may also be read in ranges, by machines that know nothing of each
-other: a range of bytes stands for what lies between the first safe cut at or behind its start and the first
-one at or behind its end. Whether a place is a safe cut shows in the few bytes around it, so neighbours agree.
+A file is read in pieces (pretokenize.py). It may also be read in ranges, by machines that know nothing of each other:
+a range of bytes is the text from the first safe cut at or after its start to the first safe cut at or after its end.
+The few bytes around a place decide whether it is a safe cut, so the readers of neighboring ranges agree.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .text_encoding import check_encoding, seems_utf8
 from .unpacking import without_ending
 from .warning import warn
 
-_SAMPLE_BYTES = 1 << 20  # the ranges that a sample of plain text is made of
-_LOOK_BYTES = 1 << 16  # how much is read to see whether an encoding is the right one
-_FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
+_SAMPLE_BYTES = 1 << 20  # size of the ranges that make up a sample of plain text
+_LOOK_BYTES = 1 << 16  # how much is read to check whether an encoding is right
+_FIRST_LOOK = 1 << 16  # how much is read at first to find a cut
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -45,15 +45,15 @@ _FIRST_LOOK = 1 << 16  # how much is read to find a cut; more if there is none
 
 
 def input_files(inputs: Inputs) -> list[str]:
-    """The files that paths, globs and folders name. Globs and folders give theirs sorted; a folder gives all
-    files in it and in its folders, but none whose name begins with a dot, none that pybpe wrote there, and no pipes,
-    sockets and devices, which could be waited for without end. STDIN stays what it is."""
+    """Returns the files that paths, globs and folders name. The files of a glob or folder are sorted. A folder gives
+    all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote there, and
+    pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
     return [name for path in path_list(inputs) for name in _files_of(path)[0]]
 
 
 def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str], bool]:
-    """The files that a path, folder or glob stands for; those that were left out; and whether it is the name of a
-    file."""
+    """Returns the files that a path, folder or glob names; those that were left out; and whether `path` is the name of
+    a file."""
     left_out: list[str] = []
     if path != STDIN and os.path.isdir(path):
         found, left_out = corpus_of_folder(path, outputs)
@@ -62,13 +62,13 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     else:
         return [path], [], True
     if not found:
-        raise ArgumentError(f"{path}: no file is there" + (" but tokens and tokenizers" if left_out else ""))
+        raise ArgumentError(f"{path}: no files found" + (" except tokens and tokenizers" if left_out else ""))
     return found, left_out, False
 
 
 def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], list[str]]:
-    """What a glob matches, as if a shell had put it on a command line: folders stand for their files. Where ** matches
-    folders it matches what is in them too."""
+    """Returns the files that a glob names, as if a shell had expanded it: a folder gives its files. If ** matches
+    folders, it also matches their contents."""
     kept, left_out = list[str](), list[str]()
     for name in sorted(_glob(pattern)):
         if not os.path.isdir(name):
@@ -84,7 +84,7 @@ def _glob(pattern: str) -> list[str]:
     try:
         return glob.glob(pattern, recursive=True)
     except RecursionError:
-        raise ArgumentError(f"{shown(pattern)}: a pattern of too many folders") from None
+        raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
 
 
 def _is_glob(path: str) -> bool:
@@ -94,17 +94,17 @@ def _is_glob(path: str) -> bool:
 def corpus_files(
     inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = (), documents: str = "auto"
 ) -> list[InputFile]:
-    """The files of a corpus that paths, globs and folders name, each with what a run has to know of it. Warns of empty
-    files, and of files that were left out of a folder since they hold tokens or a tokenizer, as pybpe writes them.
+    """Returns the files of a corpus that paths, globs and folders name, each with what a run must know about it. Warns
+    of empty files, and of files of a folder that were left out because they hold tokens or a tokenizer.
 
     Args:
-        encoding: of the files' text; None is UTF-8.
-        outputs: what this run writes.
-        documents: "jsonl" says that files hold JSON lines whatever their names are.
+        encoding: encoding of the files; None is UTF-8.
+        outputs: the paths that this run writes.
+        documents: "jsonl" means that all files hold JSON lines, whatever their names.
 
     Raises:
-        ArgumentError: nothing is there, or it is an output. FileError: a file cannot be read. FormatError: a file is
-        not text.
+        ArgumentError: there are no files, or an input is also an output. FileError: a file cannot be read.
+        FormatError: a file is not text.
     """
     encoding = check_encoding(encoding)
     own = {os.path.realpath(path) for path in outputs}
@@ -112,7 +112,7 @@ def corpus_files(
     left_out: list[str] = []
     for path in path_list(inputs):
         if own and path != STDIN and os.path.realpath(path) in own:
-            raise ArgumentError(f"{path}: is input and output at once; name another output")
+            raise ArgumentError(f"{path}: this is both input and output: name another output")
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name in names:
@@ -125,14 +125,14 @@ def corpus_files(
                 raise refusal(name, what)
             else:
                 files.append(file)
-    _tell("holds tokens or a tokenizer: left out", "hold tokens or a tokenizer: left out", left_out)
-    _tell("is empty", "are empty", [file.path for file in files if file.size == 0])
+    _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
+    _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     if encoding is not None:
         valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
-        told = f"UTF-8 as far as a look at its start tells, but read as {encoding}, as the encoding says"
-        _tell(f"is {told}", f"are {told}", valid)
+        told = f"to be UTF-8, judging by the start, but encoding={encoding!r} was given"
+        _tell(f"this file seems {told}", f"these files seem {told}", valid)
     if not files:
-        raise ArgumentError(f"{path_list(inputs)[0]}: no file is there but tokens and tokenizers")
+        raise ArgumentError(f"{path_list(inputs)[0]}: no files found except tokens and tokenizers")
     return files
 
 
@@ -151,13 +151,13 @@ def _tell(one: str, many: str, paths: Sequence[str]) -> None:
 
 
 def has_records(path: str) -> bool:
-    """Whether a file holds JSON lines, by its name."""
+    """Returns whether a file holds JSON lines, judging by its name."""
     return without_ending(path).endswith((".jsonl", ".ndjson"))
 
 
 def open_text(path: str, encoding: str | None = None) -> BinaryIO:
-    """Opens a file for reading; what is compressed is decompressed on the way. STDIN is standard input. JSON of any
-    kind is text here.
+    """Opens a file for reading, and decompresses it if needed. STDIN is standard input. JSON of any kind is accepted
+    as text.
 
     Raises:
         FileError: it cannot be read. FormatError: it is not text.
@@ -173,7 +173,7 @@ def open_text(path: str, encoding: str | None = None) -> BinaryIO:
 
 
 def line_cut(data: _binding.Data, start: int) -> int:
-    """A Cut: the first start of a line at or behind `start`."""
+    """Returns the first start of a line at or after `start`. This is a Cut."""
     if start == 0:
         return 0
     found = data.find(b"\n", start - 1)  # type: ignore[union-attr]
@@ -181,18 +181,18 @@ def line_cut(data: _binding.Data, start: int) -> int:
 
 
 def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[bytes]:
-    """The texts of JSON lines, which begin at byte `offset` of a file. Blank lines are skipped."""
+    """Yields the texts of JSON lines that begin at byte `offset` of a file. Blank lines are skipped."""
     for record in records(lines, text_key, path, offset):
         yield utf8(record[text_key])
 
 
 def records(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[dict[str, Any]]:
-    """The same with all that the records hold; each has a string at `text_key`."""
+    """Yields the whole records, each with a string at `text_key`."""
     return (record for record, _ in record_lines(lines, text_key, path, offset))
 
 
 def record_lines(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """The same with the line of each record."""
+    """Yields the records, each with its line."""
     for line in bytes(lines).split(b"\n"):
         if line and not line.isspace():
             yield _record(line, text_key, path, offset), line
@@ -202,7 +202,7 @@ def record_lines(lines: memoryview, text_key: str, path: str, offset: int) -> It
 def _loads(line: bytes) -> Any:
     try:
         return _fast_loads(line)
-    except ValueError:  # orjson refuses some of what Python's own module takes: NaN, lone surrogates
+    except ValueError:  # orjson refuses some of what Python's json accepts: NaN, lone surrogates
         return json.loads(line.decode("utf-8-sig"))
 
 
@@ -210,7 +210,7 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
     try:
         record = _loads(line)
     except UnicodeDecodeError as error:
-        problem = f"not UTF-8 at byte {error.start} of it: if it is in another encoding, name that (--encoding)"
+        problem = f"not UTF-8 at its byte {error.start}: if the file has another encoding, name it (--encoding)"
     except (ValueError, RecursionError) as error:
         problem = f"not JSON ({error})"
     else:
@@ -219,7 +219,7 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
         problem = f"expected an object with a string {text_key!r}"
         if isinstance(record, dict) and text_key not in record:
             keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
-            problem += f", and its keys are {keys or 'none'}: say with text_key (--text-key) which one is the text"
+            problem += f", but its keys are {keys or 'none'}: name the key of the text with text_key (--text-key)"
     raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)
 
 
@@ -228,7 +228,7 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
 
 
 class Range(NamedTuple):
-    """A part of a file; end None is the file's end."""
+    """A part of a file. If `end` is None, it extends to the end of the file."""
 
     file: InputFile
     start: int = 0
@@ -236,7 +236,7 @@ class Range(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a worker counts in one go: plain text; JSON lines if `records`; or the texts of records."""
+    """What a worker counts at once: plain text; JSON lines if `records`; or the texts of records."""
 
     data: memoryview
     path: str = ""
@@ -246,19 +246,19 @@ class Piece(NamedTuple):
 
 
 class Source:
-    """How files are read.
+    """Reads files in ranges and pieces.
 
     Args:
-        cut: where plain text can be cut.
-        whole: plain text must not be read in ranges, since its pattern knows no cuts.
-        context: bytes before a place that may decide whether it is a cut.
+        cut: finds where plain text can be cut.
+        whole: whether plain text must not be read in ranges, because its pattern has no safe cuts.
+        context: how many bytes before a place may decide whether it is a cut.
     """
 
     def __init__(self, cut: Cut, whole: bool, context: int) -> None:
         self._cut, self._whole, self._context = cut, whole, context
 
     def ranges(self, files: Iterable[InputFile], size: int) -> Iterator[Range]:
-        """Files in ranges of about `size` bytes, where they can be read so."""
+        """Yields the files in ranges of about `size` bytes, or whole if they cannot be read in ranges."""
         for file in files:
             length = file.known_size
             if length is None or length <= size or (self._whole and not has_records(file.path)):
@@ -268,7 +268,7 @@ class Source:
                 yield Range(file, start, min(start + size, length))
 
     def pieces(self, part: Range) -> Iterator[Piece]:
-        """The pieces of a range."""
+        """Yields the pieces of a range."""
         path = part.file.path
         records = has_records(path)
         cut = line_cut if records else self._cut
@@ -284,7 +284,7 @@ class Source:
                 offset += len(data)
 
     def sample(self, files: Iterable[InputFile], sample: Sample) -> Iterator[Piece]:
-        """The pieces of a sample."""
+        """Yields the pieces of a sample."""
         import random
 
         parts = list(self.ranges(files, _SAMPLE_BYTES))
@@ -303,7 +303,7 @@ class Source:
 
 
 def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
-    """The first safe cut of a file at or behind `start`; `context` bytes before it may decide."""
+    """Returns the first safe cut of a file at or after `start`. Up to `context` bytes before it may decide."""
     if start == 0:
         return 0
     begin = max(0, start - context)
@@ -315,7 +315,7 @@ def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
         window += more
         if not more:
             return begin + len(window)
-        if start - begin < len(window):  # else the context alone is longer, and more must be read
+        if start - begin < len(window):  # otherwise the context is not complete, and more must be read
             found = cut(window, start - begin)
             if found < len(window):
                 return begin + found
@@ -340,7 +340,8 @@ class Limited:
 
 
 def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
-    """The texts of an iterable, which may also hold lists of them, as Hugging Face's trainers take batches."""
+    """Yields the texts of an iterable, which may also hold lists of texts, like the batches that Hugging Face's
+    trainers take."""
     for item in texts:
         if isinstance(item, (list, tuple)):
             yield from item
@@ -349,12 +350,12 @@ def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
 
 
 class Sample(NamedTuple):
-    """How much of a corpus is used, and what decides which part.
+    """How much of a corpus is used, and the seed that decides which part.
 
-    Files are divided into documents: a JSON record, a range of 1 MiB of plain text, or a smaller or compressed
-    plain file. Those ranges (of JSON lines too) are shuffled by the seed and taken until there are
-    max_documents, or max_bytes of file content; what then exceeds max_bytes is left out from the next safe
-    cut, or record, on. Texts of an iterable are documents that are taken in their own order.
+    Files are divided into documents: a JSON record, a range of 1 MiB of plain text, or a smaller or compressed plain
+    file. The ranges of 1 MiB, of JSON lines too, are shuffled with the seed and taken until there are max_documents, or
+    max_bytes of file content. What exceeds max_bytes is dropped, starting at the next safe cut or record. The texts of
+    an iterable are documents, taken in their own order.
     """
 
     max_documents: int | None = None
@@ -367,7 +368,7 @@ class Sample(NamedTuple):
         return self.max_documents is None and self.max_bytes is None
 
     def checked(self) -> Sample:
-        """The same with numbers of Python; ArgumentError for one below 1, or what is no number."""
+        """Returns the sample with Python integers. Raises ArgumentError for a number below 1, or a non-integer."""
         return Sample(
             None if self.max_documents is None else whole_number("max_documents", self.max_documents, 1),
             None if self.max_bytes is None else whole_number("max_bytes", self.max_bytes, 1),
@@ -375,7 +376,7 @@ class Sample(NamedTuple):
         )
 
     def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
-        """The part of an iterable of texts."""
+        """Yields the texts of an iterable that belong to the sample."""
         left = _Left(self)
         for text in texts:
             left.documents -= 1
@@ -385,7 +386,7 @@ class Sample(NamedTuple):
 
 
 class _Left:
-    """What a sample may still take."""
+    """How much a sample may still take."""
 
     def __init__(self, sample: Sample) -> None:
         self.documents: float = float("inf") if sample.max_documents is None else sample.max_documents

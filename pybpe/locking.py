@@ -1,9 +1,9 @@
-"""One writer at a time: two that wrote into one folder would overwrite each other's files, and both report success.
+"""Allows one writer at a time. Two writers in one folder would overwrite each other's files, and both report success.
 
-A writer takes the lock before it writes anything, and holds it until all is written. The lock is a file that the
-process locks with fcntl, so a kill ends it, and worker processes do not inherit it. Since such a lock belongs to the
-process, a table tells its threads apart. The file is removed at the end; a process that had opened it before then
-finds that its name leads elsewhere, and tries again.
+A writer takes the lock before it writes anything, and holds it until everything is written. The lock is a file that
+the process locks with fcntl, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the
+process, so a table tells its threads apart. The file is removed at the end. A process that opened it before that finds
+that the name refers to another file, and tries again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from contextlib import contextmanager, suppress
 from .errors import FileError, file_error, file_errors
 from .folders import make_folder
 
-FOLDER = ".pybpe-unfinished"  # inside an output folder: what is not finished yet, and the lock
-LOCK = "input-lock"  # begins as all names in there that a new run keeps: see dataset/journal.py
-_TRIES = 100  # a lock file disappears between opening and locking only when another writer ends in that moment
-_held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks of this process's threads
+FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
+LOCK = "input-lock"  # has the prefix of the names that a new run keeps: see dataset/journal.py
+_TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
+_held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold
 
 
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
-    """Holds the lock of an output folder, which is made if needed. `only_writer(f, temporary=True)` removes it
-    afterwards, if it is empty then.
+    """Holds the lock of an output folder, which is made if needed. With `temporary`, the folder is removed afterwards
+    if it is empty.
 
     Raises:
-        FileError: another process or thread is writing into this folder.
+        FileError: another process or thread is writing to this folder.
     """
     hidden = make_folder(os.path.join(folder, FOLDER))
     try:
@@ -37,13 +37,13 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
             yield
     finally:
         for path in (hidden, folder) if temporary else (hidden,):
-            with suppress(OSError):  # it is not empty, or another writer is there
+            with suppress(OSError):  # it is not empty, or another writer uses it
                 os.rmdir(path)
 
 
 @contextmanager
 def only_holder(lock: str, target: str) -> Iterator[None]:
-    """Holds a lock file. `target` is what an error says is being written.
+    """Holds a lock file. Error messages name `target` as what is being written.
 
     Raises:
         FileError: another process or thread holds it.
@@ -56,7 +56,7 @@ def only_holder(lock: str, target: str) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # nothing was written into it
+            with suppress(OSError):  # nothing was written to it
                 if _is_named(handle, lock):
                     os.unlink(lock)
             with suppress(OSError):
@@ -66,7 +66,7 @@ def only_holder(lock: str, target: str) -> Iterator[None]:
 
 
 def _locked(lock: str, target: str) -> int:
-    """An open handle of the lock file, locked."""
+    """Opens and locks the lock file. Returns its handle."""
     for _ in range(_TRIES):
         make_folder(os.path.dirname(lock) or ".")
         try:
@@ -89,7 +89,7 @@ def _locked(lock: str, target: str) -> int:
 
 
 def _is_named(handle: int, path: str) -> bool:
-    """Whether a path still leads to the file that was opened by it."""
+    """Returns whether a path still refers to the file that was opened through it."""
     with file_errors(path, "cannot be examined"):
         opened = os.fstat(handle)
         try:
@@ -100,4 +100,4 @@ def _is_named(handle: int, path: str) -> bool:
 
 
 def _refusal(sys_errno: int, target: str, who: str) -> FileError:
-    return file_error(sys_errno, f"{target}: {who} is writing into it; wait until it is done, or name another output")
+    return file_error(sys_errno, f"{target}: {who} is writing to it: wait until that is done, or name another output")

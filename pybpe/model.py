@@ -1,4 +1,4 @@
-"""What a tokenizer is, as plain data: the form in which formats and the C library exchange it."""
+"""A tokenizer as plain data: the form in which file formats and the C library exchange it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .pattern import Pattern
 from .template import Template
 from .vocab_parts import VocabPart, merges_of, tokens_of
 
-# What else the end of a document is called: Llama 3.
+# Other names of the end-of-document token: Llama 3.
 _OTHER_ENDS = ("<|end_of_text|>",)
 
 SPECIAL_IDS = ("first", "after_bytes", "last")
 
 MOST_IDS = 1 << 24
-_UNUSED_IDS = 1 << 20  # so many at least may be unused: they take some 40 bytes each
+_UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each takes about 40 bytes
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class Model:
     """A tokenizer as plain data.
 
     Attributes:
-        tokens: the bytes of id 0, 1, ...; b"" for an unused id. Specials stand here with their UTF-8.
+        tokens: the bytes of id 0, 1, ...; b"" for an unused id. Special tokens are included, as UTF-8.
         merges: (left id, right id) in rank order.
-        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the one that it is decoded to.
-        pattern: how text is cut into words.
+        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the one that the id decodes to.
+        pattern: splits text into words.
         normalizer: None, "NFC" or "NFKC".
-        training: how it was trained (tie_break and the like), for the saved file; free of any meaning.
-        whole_words: a word that is a token becomes that token even if merges give other ones. tiktoken does so,
-            and Hugging Face's models with ignore_merges.
-        visible: the specials that are text to a reader: Hugging Face's added tokens that are not "special".
-        template: what stands around an encoded text, on request.
-        eos: the special that ends a document; None for <|endoftext|>.
-        chat_template: how a chat becomes text, in Jinja, for transformers.
-        unknown: unk_token and fuse_unk of a tokenizer.json, kept for files: what Hugging Face does with a byte that has
-            no token. Here a text with such a byte is an error.
+        training: how it was trained (tie_break and so on), for the saved file only; it affects nothing.
+        whole_words: whether a word that is a token becomes that token even if merges give others, as in tiktoken and
+            in Hugging Face's models with ignore_merges.
+        visible: the special tokens that readers see as text: Hugging Face's added tokens that are not "special".
+        template: the special tokens to put around an encoded text, on request.
+        eos: the special token that ends a document; None for <|endoftext|>.
+        chat_template: turns a chat into text, in Jinja, for transformers.
+        unknown: unk_token and fuse_unk of a tokenizer.json, kept for files. They say what Hugging Face does with a byte
+            that has no token. In pybpe a text with such a byte raises an error.
     """
 
     tokens: Sequence[bytes]
@@ -64,31 +64,31 @@ class Model:
 
     @property
     def lacking_bytes(self) -> list[int]:
-        """The bytes that have no token, as where Hugging Face's trainer was not told initial_alphabet."""
+        """The bytes that have no token. Hugging Face's trainer without initial_alphabet makes such vocabularies."""
         special_ids = set(self.specials.values())
         found = {token for i, token in enumerate(self.tokens) if len(token) == 1 and i not in special_ids}
         return [byte for byte in range(256) if bytes([byte]) not in found]
 
     @property
     def eot(self) -> str | None:
-        """The special that ends a document, or None if there is none."""
+        """The special token that ends a document, or None."""
         return end_of_text(self.specials, self.eos)
 
     @property
     def eot_id(self) -> int | None:
-        """Its id."""
+        """The id of the special token that ends a document, or None."""
         return self.specials.get(self.eot or "")
 
     @cached_property
     def aliases(self) -> list[str]:
-        """The specials whose id is decoded to another one."""
+        """The special tokens whose id decodes to another one."""
         return [text for text, i in self.specials.items() if self.tokens[i] != text.encode("utf-8")]
 
     def fingerprint(self) -> str:
-        """A SHA-256, in hex, of all that influences encoding: equal for equal tokenizers, whatever file they
-        came from."""
+        """Returns a SHA-256, in hex, of everything that influences encoding. Equal tokenizers have equal fingerprints,
+        whatever files they came from."""
         digest = hashlib.sha256()
-        vocab = self.to_vocab()  # a name, since the parts live as long as it
+        vocab = self.to_vocab()  # a name keeps it alive, and the parts with it
         for part in vocab.packed():
             digest.update(part)
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
@@ -96,7 +96,7 @@ class Model:
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
-        """The C vocabulary; ArgumentError if the parts do not fit together."""
+        """Returns the C vocabulary. Raises ArgumentError if the parts do not fit together."""
         vocab = self.tokens.vocab if isinstance(self.tokens, VocabPart) else None
         if vocab is not None and self._is_of(vocab):
             return vocab
@@ -112,7 +112,7 @@ class Model:
         )
 
     def _is_of(self, vocab: _binding.Vocab) -> bool:
-        """Whether nothing was replaced since the model was made of the vocabulary that its tokens are from."""
+        """Returns whether nothing has been replaced since the model was made from this vocabulary."""
         if not isinstance(self.merges, VocabPart) or self.merges.vocab is not vocab:
             return False
         ours = (sorted(set(self.specials.values())), self.eot_id, (self.pattern.number, self.pattern.custom))
@@ -121,7 +121,8 @@ class Model:
         return ours == theirs and settings
 
     def unreached(self) -> list[int]:
-        """The ordinary tokens that merging their bytes does not give: without `whole_words`, no text has them."""
+        """Returns the ordinary tokens that merging their bytes does not produce. Without `whole_words`, encoding never
+        produces them."""
         special_ids = set(self.specials.values())
         ordinary = [i for i, token in enumerate(self.tokens) if token and i not in special_ids]
         lacking = set(self.lacking_bytes)
@@ -135,8 +136,8 @@ class Model:
         return sorted({*(ids[bisect_right(ends, at)] for at in inside), *(set(ordinary) - set(ids))})
 
     def with_size(self, size: int) -> Model:
-        """The first `size` tokens: bytes, specials, and what the first merges make. Specials that stand
-        behind the merged tokens move up, so the ids are those of a training that stopped at this size."""
+        """Returns a model with `size` tokens: the bytes, the special tokens, and the results of the first merges.
+        Special tokens after the merged tokens move up, so the ids equal those of a training run that stopped here."""
         size = whole_number("the vocabulary size", size)
         made = {self.tokens[left] + self.tokens[right] for left, right in self.merges}
         special_ids = set(self.specials.values())
@@ -152,8 +153,8 @@ class Model:
                 break
             if left not in kept or right not in kept:
                 raise ArgumentError(
-                    f"this tokenizer has no first {size} tokens: merges[{rank}] joins {self.tokens[left]!r:.60} and"
-                    f" {self.tokens[right]!r:.60}, and only a later merge makes one of them; prune(keep) chooses tokens"
+                    f"cannot take the first {size} tokens: merges[{rank}] joins {self.tokens[left]!r:.60} and"
+                    f" {self.tokens[right]!r:.60}, and only a later merge makes one of them. Use prune(keep) instead"
                 )
             merges.append((left, right))
             kept.add(by_bytes[self.tokens[left] + self.tokens[right]])
@@ -167,7 +168,7 @@ class Model:
 
     @classmethod
     def from_vocab(cls, vocab: _binding.Vocab) -> Model:
-        """The plain data of a C vocabulary."""
+        """Returns the plain data of a C vocabulary."""
         specials = {vocab.token(i).decode("utf-8", "replace"): i for i in vocab.specials()}
         pattern = Pattern.from_number(*vocab.pattern)
         eos = None if vocab.eot_id is None else vocab.token(vocab.eot_id).decode("utf-8", "replace")
@@ -177,57 +178,57 @@ class Model:
 
 
 def end_of_text(specials: Collection[str], named: str | None) -> str | None:
-    """The special token that ends a document: the one that was named so, else the first of the usual names; None if
-    there is none."""
+    """Returns the special token that ends a document: the one that is `named`, otherwise the first of the usual names;
+    None if there is none."""
     names = (END_OF_TEXT, *_OTHER_ENDS) if named is None else (named,)
     return next((text for text in names if text in specials), None)
 
 
 def check_end_of_text(specials: Collection[str], named: str | None) -> None:
-    """ArgumentError if what is named as the end of text is not among the special tokens."""
+    """Raises ArgumentError if the token named as the end of text is not a special token."""
     if named is not None and named not in specials:
-        raise ArgumentError(f"end_of_text: {shown(named)} is none of the special tokens: name it among them too")
+        raise ArgumentError(f"end_of_text: {shown(named)} is not among the special tokens: add it to them")
 
 
 def refuse_aliases(model: Model, target: str) -> None:
-    """UnsupportedError if special tokens share an id, which only tiktoken and pybpe's own tokenizer.json know."""
+    """Raises UnsupportedError if special tokens share an id, which only tiktoken and our own tokenizer.json allow."""
     for text in model.aliases:
         raise UnsupportedError(
-            f"{target} cannot hold the special token {text!r:.80}, which shares its id, {model.specials[text]}, with"
-            " another one"
+            f"{target} cannot hold the special token {text!r:.80}: it shares its id, {model.specials[text]}, with"
+            " another special token"
         )
 
 
 def id_problem(ids: Collection[object]) -> str | None:
-    """What is wrong with the ids of a vocabulary; None if nothing is. A file of some lines could otherwise claim an id
-    that takes gigabytes, since ids below it that are unused take memory as well."""
+    """Returns what is wrong with the ids of a vocabulary, or None. Without this check a short file could claim an id
+    that takes gigabytes, because the unused ids below it take memory too."""
     limit = min(MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
     for i in ids:
         if type(i) is not int or not 0 <= i < limit:
-            return f"{i!r} is no id: of {len(ids)} tokens every id must be an integer from 0 to {limit - 1}"
+            return f"invalid id {i!r}: with {len(ids)} tokens, ids must be integers from 0 to {limit - 1}"
     return None
 
 
 def check_all_bytes(tokens: Collection[bytes]) -> None:
-    """ArgumentError unless each of the 256 single bytes is among some ordinary tokens."""
+    """Raises ArgumentError unless each of the 256 single bytes is among these ordinary tokens."""
     missing = next((byte for byte in range(256) if bytes([byte]) not in tokens), None)
     if missing is not None:
-        raise ArgumentError(f"no token is the single byte 0x{missing:02X}; a byte-level vocabulary has all 256")
+        raise ArgumentError(f"there is no token for the byte 0x{missing:02X}: a byte-level vocabulary needs all 256")
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
-    """The special tokens as a list, those of a set sorted; ArgumentError for an empty or repeated one, or one that is
-    no str. A mapping is refused as well: its ids would be lost."""
+    """Returns the special tokens as a list; those of a set are sorted. Raises ArgumentError for one that is empty,
+    repeated or not a str, and for a mapping, because its ids would be lost."""
     if isinstance(specials, Mapping):
         raise ArgumentError(
-            "special_tokens is a mapping with ids, but here pybpe chooses the ids: pass a list of the strings;"
+            "special_tokens is a mapping with ids, but pybpe chooses the ids here: pass a list of the strings."
             " Tokenizer(vocab, merges, special_tokens) takes ids"
         )
     if isinstance(specials, (str, bytes)):
-        raise ArgumentError("special_tokens is a list of strings, not one string")
+        raise ArgumentError("special_tokens must be a list of strings, not one string")
     if not isinstance(specials, Iterable):
-        raise ArgumentError(f"special_tokens is a list of strings, not {type(specials).__name__}")
-    if isinstance(specials, (set, frozenset)):  # whose order differs from run to run
+        raise ArgumentError(f"special_tokens must be a list of strings, not {type(specials).__name__}")
+    if isinstance(specials, (set, frozenset)):  # the order of a set differs from run to run
         specials = sorted(specials, key=str)
     found: dict[str, None] = {}
     for text in specials:
@@ -238,16 +239,16 @@ def check_specials(specials: Iterable[str]) -> list[str]:
         if text in found:
             raise ArgumentError(f"the special token {text!r} is given twice")
         if not is_unicode(text):
-            raise ArgumentError(f"the special token {text!r} holds a lone surrogate: not valid Unicode")
+            raise ArgumentError(f"the special token {text!r} contains a lone surrogate, which is not valid Unicode")
         found[text] = None
     return list(found)
 
 
 def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
-    """The special tokens that `check_specials` takes, each with its id if it comes with one.
+    """Returns the special tokens that `check_specials` accepts, each with its id if it has one, or None.
 
     Raises:
-        ArgumentError: also for what is no id, and for an id that is given twice.
+        ArgumentError: as in `check_specials`; or an id is invalid or repeated.
     """
     if not isinstance(specials, Mapping):
         return dict.fromkeys(check_specials(specials))
@@ -264,14 +265,14 @@ def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int
 def lay_out(
     merged: Sequence[tuple[int, int, int]], specials: Sequence[str], special_ids: str, tie_break: str = "lexicographic"
 ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
-    """Gives final ids to what a trainer made.
+    """Gives final ids to the tokens that a trainer made.
 
     Args:
-        merged: (left, right, merged) in the trainer's numbering: 0-255 bytes, then tokens as made.
+        merged: (left, right, merged) in the trainer's numbering: 0-255 for bytes, then tokens in the order made.
         specials: the special tokens.
         special_ids: "first" (specials, bytes, merges), "after_bytes" (bytes, specials, merges) or "last".
-        tie_break: with "huggingface" the bytes are numbered as Hugging Face numbers them, by the characters
-            that stand for them; else by their value.
+        tie_break: with "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
+            them; otherwise by value.
 
     Returns:
         The tokens by id, the merges as pairs of ids, and the specials' ids.
@@ -300,19 +301,19 @@ def lay_out(
 
 
 class BaseNumbering:
-    """A tokenizer in the numbering of a trainer that continues it: 0-255 bytes, then tokens as made.
+    """A tokenizer in the numbering of a trainer that extends it: 0-255 for bytes, then tokens in the order made.
 
     Attributes:
         merges: (left, right) of every merge, in rank order.
-        made: how many tokens they made; two merges may spell the same one.
+        made: how many tokens the merges made; two merges may make the same one.
 
     Raises:
-        ArgumentError: a byte has no token, or a merge joins a token that no merge before it makes.
+        ArgumentError: a byte has no token, or a merge joins a token that no earlier merge makes.
     """
 
     def __init__(self, base: Model) -> None:
         if lacking := base.lacking_bytes:
-            raise ArgumentError(f"base: no token is the single byte 0x{lacking[0]:02X}; only one with all 256 can grow")
+            raise ArgumentError(f"base: there is no token for the byte 0x{lacking[0]:02X}: training needs all 256")
         self._base = base
         numbers = {bytes([byte]): byte for byte in range(256)}
         self.merges: list[tuple[int, int]] = []
@@ -321,8 +322,8 @@ class BaseNumbering:
             unmade = next((part for part in parts if part not in numbers), None)
             if unmade is not None:
                 raise ArgumentError(
-                    f"base: merges[{rank}] joins {unmade!r:.60}, which no merge before it makes: the merges are not in"
-                    " the order of a training, so none can continue it; extend(special_tokens) can add to it"
+                    f"base: merges[{rank}] joins {unmade!r:.60}, which no earlier merge makes: the merges are not in"
+                    " training order, so training cannot extend them. extend(special_tokens) works"
                 )
             self.merges.append((numbers[parts[0]], numbers[parts[1]]))
             numbers.setdefault(parts[0] + parts[1], len(numbers))
@@ -332,8 +333,8 @@ class BaseNumbering:
     def extend(
         self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str]
     ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
-        """The result of `lay_out` for a continued training: every id of the base stays; behind them come
-        the new specials, then the new tokens.
+        """Does what `lay_out` does when training extends a base: all ids of the base stay; after them come the new
+        special tokens, then the new tokens.
 
         Args:
             merged: (left, right, merged) of all merges, the base's first.

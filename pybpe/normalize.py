@@ -1,7 +1,8 @@
-"""Unicode normalization before anything else: stored in the tokenizer, the same in training and encoding.
+"""Unicode normalization, which comes before everything else. The tokenizer stores it, so that training and encoding
+apply the same one.
 
-The C library has the tables, which are those of Hugging Face's tokenizers. So a tokenizer gives the same ids as there,
-with every version of Python. (`unicodedata` has newer tables, other ones in each version.)
+The C library has the tables of Hugging Face's tokenizers. So a tokenizer gives the same ids as there, with every
+version of Python. (The tables of `unicodedata` are newer, and differ between versions of Python.)
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ _LONG = 1 << 22  # bytes; shorter texts take milliseconds
 
 
 def check_normalizer(normalizer: str | None) -> None:
-    """ArgumentError unless it is None, "NFC" or "NFKC"."""
+    """Raises ArgumentError unless the normalizer is None, "NFC" or "NFKC"."""
     if not isinstance(normalizer, (str, type(None))) or normalizer not in NORMALIZERS:
         raise ArgumentError(f"normalizer must be None, 'NFC' or 'NFKC', not {normalizer!r}")
 
 
 def normalize(data: Data, normalizer: str | None) -> Data:
-    """Normalized UTF-8. Bytes that are not valid UTF-8 stay as they are."""
+    """Returns normalized UTF-8. Bytes that are not valid UTF-8 do not change."""
     if normalizer is None:
         return data
     if len(data) > _LONG:
@@ -30,12 +31,12 @@ def normalize(data: Data, normalizer: str | None) -> Data:
 
 
 def normalize_text(text: str, normalizer: str | None) -> str:
-    """The same for a str. Lone surrogates stay as they are."""
+    """Returns a normalized str. Lone surrogates do not change."""
     if normalizer is None or text.isascii():
         return text
     return bytes(normalize(text.encode("utf-8", "surrogatepass"), normalizer)).decode("utf-8", "surrogatepass")
 
 
 def is_normalized(text: str, normalizer: str) -> bool:
-    """Whether `normalize_text` leaves it as it is."""
+    """Returns whether `normalize_text` leaves a text unchanged."""
     return normalize_text(text, normalizer) == text

@@ -1,7 +1,7 @@
-"""Where tokens stand in their text: in bytes and in characters.
+"""Finds where tokens are in their text, in bytes and in characters.
 
-A token of byte-level BPE may begin or end inside a character. Its character span then covers that character
-too, so the spans of two neighbours may share one.
+A token of byte-level BPE may begin or end inside a character. Its character span then includes that character, so the
+spans of two adjacent tokens may overlap by one character.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Span = tuple[int, int]
 
 
 class EncodingWithOffsets(NamedTuple):
-    """Ids, and for each one where its token stands in the text.
+    """Ids, and where the token of each id is in the text.
 
     Attributes:
-        ids: as `Tokenizer.encode` gives them.
-        byte_spans: (start, end) in the text's UTF-8; they follow each other without a gap.
-        char_spans: (start, end) in characters: all that the token touches.
+        ids: what `Tokenizer.encode` returns.
+        byte_spans: (start, end) in the text's UTF-8. They are contiguous.
+        char_spans: (start, end) in characters: all characters that the token touches.
     """
 
     ids: list[int]
@@ -29,18 +29,19 @@ class EncodingWithOffsets(NamedTuple):
     char_spans: list[Span]
 
 
-_STEP = 1 << 16  # tokens that are worked on at once: milliseconds, so long Ctrl-C must wait
+_STEP = 1 << 16  # tokens processed at once; Ctrl-C waits this long, some milliseconds
 
 
 def spans(
     ids: Sequence[int], token_offsets: numpy.ndarray[Any, Any], data: bytes | memoryview
 ) -> tuple[list[Span], list[Span]]:
-    """The spans of ids in bytes and in characters.
+    """Returns the spans of ids in bytes and in characters.
 
-    A continuation byte belongs to the character before it. In text that is not UTF-8 this counts lead and single bytes.
+    A continuation byte belongs to the character before it. So in text that is not UTF-8 this counts lead bytes and
+    single bytes.
 
     Args:
-        ids: of `data`.
+        ids: the ids of `data`.
         token_offsets: where the tokens of id 0, 1, ... begin if all are laid end to end, and where the last one ends.
         data: what the ids spell.
     """
@@ -57,10 +58,10 @@ def spans(
         is_first = (text[start : start + bounds[-1]] & 0xC0) != 0x80
         step = _between(bounds + start)
         byte_spans += step
-        if characters < start or not is_first.all():  # else bytes are characters so far
+        if characters < start or not is_first.all():  # otherwise every byte so far is a character
             before = numpy.concatenate(([characters], characters + numpy.cumsum(is_first, dtype=numpy.int64)))
             step = _between(before[bounds])
-            for i in numpy.flatnonzero(~is_first[bounds[:-1]]).tolist():  # it begins inside a character
+            for i in numpy.flatnonzero(~is_first[bounds[:-1]]).tolist():  # the token begins inside a character
                 step[i] = (max(0, step[i][0] - 1), step[i][1])
             characters = int(before[-1])
         else:
@@ -76,7 +77,7 @@ def _between(bounds: numpy.ndarray[Any, Any]) -> list[Span]:
 
 
 def char_starts(tokens: Sequence[bytes]) -> list[int]:
-    """For each token the character in which it begins, as tiktoken's decode_with_offsets counts them."""
+    """Returns the index of the character in which each token begins, as tiktoken's decode_with_offsets does."""
     starts = []
     count = 0
     for token in tokens:

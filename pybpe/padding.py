@@ -1,4 +1,4 @@
-"""The vocabulary size that a model is given: a little above the tokenizer's, for fast matrix shapes."""
+"""The vocabulary size of a model: a little above the tokenizer's, for fast matrix shapes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from .arguments import whole_number
 
 
 def padded_vocab_size(v: int, multiple: int = 128) -> int:
-    """The least multiple of `multiple` that is at least v.
+    """Returns the smallest multiple of `multiple` that is at least v.
 
-    128 is llm.c's own convention (50257 -> 50304), 64 is nanoGPT's. The rows above v are never produced by
-    the tokenizer, and must be zero in a llm.c checkpoint.
+    llm.c uses 128 (50257 -> 50304), nanoGPT uses 64. The tokenizer never produces ids of v or above; their rows must be
+    zero in an llm.c checkpoint.
 
     Raises:
-        ArgumentError: v or multiple is below 1, or no integer.
+        ArgumentError: v or multiple is below 1, or not an integer.
 
     >>> padded_vocab_size(50257), padded_vocab_size(20009, 64)
     (50304, 20032)

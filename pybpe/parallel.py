@@ -1,8 +1,8 @@
-"""Threads over C calls, which release the GIL. What other processes and machines do is in remote.py.
+"""Runs C calls, which release the GIL, in threads. Work for other processes and machines is in remote.py.
 
-`map_ordered` is the main thing: work items go to threads, results come back in the order of the items, and
-only a few items are under way at once, so memory stays bounded however long the input is. Ctrl-C is
-answered at once: the main thread waits in Python, and each item is a few milliseconds of C.
+`map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
+items are in progress at once, so memory stays bounded however long the input is. Ctrl-C works at once: the main thread
+waits in Python, and each item takes a few milliseconds of C.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .errors import WorkerError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_thread = threading.local()  # .stop: in a thread of map_ordered, the event that its results are not wanted any more
+_thread = threading.local()  # .stop: in a thread of map_ordered, the event that says its results are no longer wanted
 
 
 def worker_count(workers: int | None, name: str = "workers") -> int:
-    """`workers`, or for None the number of CPUs that this process may use. `name` is what an error calls it."""
+    """Returns `workers`, or if it is None the number of CPUs that this process may use. Errors call it `name`."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number(name, workers, 1)
@@ -37,9 +37,10 @@ def map_ordered(
 ) -> Iterator[Result]:
     """Yields function(item) for each item, in order, computed by `workers` threads.
 
-    A function that loops in Python for longer than milliseconds calls `end_if_unwanted` in between. An exception of
-    `function` or of `items` is raised here after the threads have stopped. A thread that does not stop within a second,
-    since a regular expression backtracks, is left alone: it ends after its match, or with the process.
+    A function that loops in Python for more than some milliseconds must call `end_if_unwanted` in the loop. An
+    exception from `function` or `items` is raised here after the threads have stopped. A thread that does not stop
+    within a second, because a regular expression backtracks, is left running: it ends after its match, or with the
+    process.
 
     Raises:
         WorkerError: the system has no more threads.
@@ -54,8 +55,8 @@ def map_ordered(
         for item in items:
             try:
                 pending.append(threads.submit(function, item))
-            except RuntimeError as error:  # no memory or no number for a thread is left, or Python ends
-                raise WorkerError(f"{error}: take fewer workers than {count}") from None
+            except RuntimeError as error:  # out of memory or threads, or Python is exiting
+                raise WorkerError(f"{error}: use fewer workers than {count}") from None
             if len(pending) > 2 * count:
                 yield pending.popleft().result()
         while pending:
@@ -65,9 +66,9 @@ def map_ordered(
 
 
 class _Threads:
-    """Up to `count` threads that take tasks in order. They are daemons, for which Python does not wait at its end."""
+    """Up to `count` threads that take tasks in order. They are daemons: Python does not wait for them when it exits."""
 
-    _PATIENCE = 1.0  # seconds that tasks may go on for when nobody wants their results
+    _PATIENCE = 1.0  # seconds to wait for tasks whose results are no longer wanted
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -76,7 +77,7 @@ class _Threads:
         self._unwanted = threading.Event()
 
     def submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-        """function(item), by one of the threads. RuntimeError if the system has no more of them."""
+        """Runs function(item) in one of the threads. Raises RuntimeError if the system has no more threads."""
         if len(self._threads) < self._count:
             thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
             thread.start()
@@ -89,10 +90,10 @@ class _Threads:
         _thread.stop = self._unwanted
         while (task := self._tasks.get()) is not None and not self._unwanted.is_set():
             _finish(*task)
-            del task  # the result belongs to who waits for it, and is large
+            del task  # the result is large, and only the caller should keep it
 
     def stop(self) -> None:
-        """Ends the threads, each after the task at hand."""
+        """Ends the threads, each after its current task."""
         self._unwanted.set()
         for _ in self._threads:
             self._tasks.put(None)
@@ -110,20 +111,20 @@ def _finish(outcome: Future[Result], function: Callable[..., Result], *args: obj
 
 
 def end_if_unwanted() -> None:
-    """Raises CancelledError in a thread of `map_ordered` if nobody waits for its result any more."""
+    """Raises CancelledError in a thread of `map_ordered` if its result is no longer wanted."""
     stop: threading.Event | None = getattr(_thread, "stop", None)
     if stop is not None and stop.is_set():
         raise CancelledError
 
 
 def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
-    """function(*args), by a thread of its own. Ctrl-C ends the wait for it at once, however long a call into
-    C takes; the thread then ends by itself, or with the process."""
+    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it at once, however long a call into C takes; the
+    thread then ends by itself, or with the process."""
     outcome: Future[Result] = Future()
-    # A daemon: Python waits at its end for all other threads.
+    # A daemon, because Python waits for all other threads when it exits.
     thread = threading.Thread(target=_finish, args=(outcome, function, *args), name="pybpe", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no memory or no number for a thread is left, or Python ends: then Ctrl-C must wait
+    except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
         return function(*args)
     return outcome.result()

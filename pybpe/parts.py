@@ -1,4 +1,4 @@
-"""A model from its parts, as `Tokenizer(vocab, merges, special_tokens)` is given them."""
+"""Makes a model from the arguments of `Tokenizer(vocab, merges, special_tokens)`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def model_of_parts(
     pattern: Pattern,
     normalizer: str | None,
 ) -> Model:
-    """Gives every part its id. A special without an id takes that of a vocabulary entry with its text, unless BPE
-    needs that entry; else it is appended."""
+    """Makes a model. A special token without an id takes the id of a vocabulary entry with its text, unless BPE needs
+    that entry; otherwise it is appended."""
     check_normalizer(normalizer)
     tokens = _tokens(vocab)
     instance("merges", merges, Iterable, "a list of (left bytes, right bytes)")
@@ -45,13 +45,13 @@ def model_of_parts(
     pairs = []
     for rank, (left, right) in enumerate(merges):
         if left not in by_bytes or right not in by_bytes:
-            raise ArgumentError(f"merges[{rank}]: {left!r} + {right!r}: both must be in the vocabulary")
+            raise ArgumentError(f"merges[{rank}]: {left!r} and {right!r} must both be in the vocabulary")
         pairs.append((by_bytes[left], by_bytes[right]))
     return Model(tokens, pairs, special_ids, pattern, normalizer)
 
 
 def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:
-    """Puts specials at their ids. ArgumentError if another token is there."""
+    """Puts special tokens at their ids. Raises ArgumentError if another token has the id."""
     tokens += [b""] * (max(specials.values(), default=-1) + 1 - len(tokens))
     for text, i in specials.items():
         data = text.encode("utf-8")
@@ -63,7 +63,7 @@ def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:
 
 
 def _tokens(vocab: Mapping[int, bytes]) -> list[bytes]:
-    """The tokens by id; b"" for an unused one."""
+    """Returns the tokens by id; b"" for an unused id."""
     instance("vocab", vocab, Mapping, "a dictionary id -> bytes")
     by_id = {whole_number("an id in vocab", i, 0, MOST_IDS - 1): token for i, token in vocab.items()}
     if problem := id_problem(by_id):

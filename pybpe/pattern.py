@@ -1,4 +1,4 @@
-"""Patterns: how text is cut into words before BPE.
+"""Patterns: how text is split into words before BPE.
 
 The C library cuts with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), and with any other regular expression
 that can be compiled to an automaton (automata). Python's `regex` package runs what cannot be compiled: as exact, and
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
 
-# Other spellings under which the built-in patterns were published, mostly by versions of tiktoken: each gives
-# the same words. cl100k's older ones have no rule for white space at the end, which makes them llama3's.
+# Other spellings of the built-in patterns that were published, mostly in versions of tiktoken. Each gives the same
+# words. The older ones of cl100k have no rule for white space at the end, so they equal llama3's.
 _SPELLINGS = {
     r"""'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
     r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
@@ -38,7 +38,8 @@ _SPELLINGS = {
 
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, tuple[str, int | None]]:
-    """The regular expression of every built-in pattern -> its name (qwen2 before llama3 with digits=1) and digits."""
+    """Returns a table: the regular expression of each built-in pattern -> its name (qwen2 before llama3 with digits=1)
+    and digits."""
     table: dict[str, tuple[str, int | None]] = {}
     for digits in (None, 1):
         for name in NAMES:
@@ -61,43 +62,42 @@ def _automaton(regex: str) -> _binding.Pretok | None:
 
 
 class Pattern:
-    """One way of cutting text.
+    """A way to split text into words.
 
     Args:
-        pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression as the
-            `regex` package takes it; one that is known for a built-in pattern is that pattern. What a regular
-            expression does not match is a word of its own, so that nothing is lost.
-        digits: 1 makes every digit a word of its own (built-in patterns only); None keeps the pattern's
-            own rule.
+        pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression for the `regex`
+            package. A regular expression that is known to spell a built-in pattern becomes that pattern. Text that a
+            regular expression does not match becomes a separate word, so that nothing is lost.
+        digits: 1 makes every digit a separate word (built-in patterns only); None keeps the pattern's rule.
 
     Raises:
-        ArgumentError: an unknown name, a regular expression that does not compile or searches backwards, or other
-            digits.
+        ArgumentError: the name is unknown, the regular expression does not compile or searches backwards, or `digits`
+            is invalid.
     """
 
     def __init__(self, pattern: str, digits: int | None = None) -> None:
         if digits is not None and digits != 1:
-            raise ArgumentError(f"digits must be 1 (every digit a word of its own) or None, not {digits!r}")
+            raise ArgumentError(f"digits must be 1 (every digit is a separate word) or None, not {digits!r}")
         instance("pattern", pattern, str, "a name or a regular expression")
         if "\0" in pattern or any("\ud800" <= char <= "\udfff" for char in pattern):
-            raise ArgumentError("a pattern cannot hold a NUL or a lone surrogate: write it as \\x00 or \\ud800")
+            raise ArgumentError("a pattern cannot contain a NUL or a lone surrogate: write it as \\x00 or \\ud800")
         pattern, own_digits = self._named(pattern)
         digits = digits or own_digits
         number = _binding.pattern_find(pattern)
         if number is None and re.fullmatch(r"[\w.-]*", pattern):
             raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
         if number is None and digits is not None:
-            raise ArgumentError("digits=1 goes with a built-in pattern; put it into the regex instead")
+            raise ArgumentError("digits=1 needs a built-in pattern: put the rule in the regular expression instead")
         self.name = pattern if number is not None else None
         self.digits = digits
         self.number = _binding.CUSTOM if number is None else number + (_binding.DIGITS1 if digits else 0)
         self.regex = pattern if number is None else _binding.pattern_regex(self.number)
         if number is None:
-            self._compiled  # noqa: B018  a bad regular expression is refused now, not at first use
+            self._compiled  # noqa: B018  refuses a bad regular expression now, not at first use
 
     @classmethod
     def from_number(cls, number: int, custom: str | None) -> Pattern:
-        """The pattern of a `pybpe_vocab_spec`."""
+        """Returns the pattern of a `pybpe_vocab_spec`."""
         if number == _binding.CUSTOM:
             return cls(custom or "")
         base = number & ~_binding.DIGITS1
@@ -106,33 +106,35 @@ class Pattern:
 
     @staticmethod
     def _named(pattern: str) -> tuple[str, int | None]:
-        """The name and the digits of a built-in pattern that is given by a regular expression; else what is given."""
+        """Returns the name and the digits of the built-in pattern that a regular expression spells; otherwise what was
+        given, and None."""
         if pattern in _SPELLINGS:
             return _SPELLINGS[pattern], None
         return _built_in().get(pattern, (pattern, None))
 
     @classmethod
     def known(cls, regex: str) -> Pattern | None:
-        """The built-in pattern that a regular expression stands for, here and in tiktoken; None if it is another."""
+        """Returns the built-in pattern that a regular expression spells, both here and in tiktoken, or None."""
         return cls(regex) if regex in _SPELLINGS else cls.builtin(regex)
 
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
-        """The built-in pattern with exactly this regular expression, by its own name if it has one (qwen2)."""
+        """Returns the built-in pattern with exactly this regular expression, under its own name if it has one (qwen2),
+        or None."""
         return cls(regex) if regex in _built_in() else None
 
     @property
     def is_custom(self) -> bool:
-        """Whether the pattern is none of the built-in ones."""
+        """Whether the pattern is not built in."""
         return self.number == _binding.CUSTOM
 
     @property
     def custom(self) -> str | None:
-        """The regular expression of a custom pattern."""
+        """The regular expression of a custom pattern; None for a built-in one."""
         return self.regex if self.is_custom else None
 
     def __eq__(self, other: object) -> bool:
-        # Two names may stand for one regular expression: qwen2 is llama3 with digits=1.
+        # Two names may share one regular expression: qwen2 is llama3 with digits=1.
         return isinstance(other, Pattern) and self.regex == other.regex
 
     def __hash__(self) -> int:
@@ -159,14 +161,14 @@ class Pattern:
 
         try:
             compiled = regex.compile(self.regex)
-        except (regex.error, ValueError, RecursionError) as error:  # flags that exclude one another; deep nesting
+        except (regex.error, ValueError, RecursionError) as error:  # incompatible flags; deep nesting
             raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
         if compiled.flags & regex.REVERSE:
-            raise ArgumentError("a pattern cuts from left to right: leave out the flag (?r), which searches backwards")
+            raise ArgumentError("a pattern splits from left to right: remove the flag (?r), which searches backwards")
         return compiled
 
     def word_ends(self, data: bytes) -> list[int]:
-        """The ends of the words of `data`, ascending byte offsets; the last is len(data).
+        """Returns the ends of the words of `data` as ascending byte offsets; the last is len(data).
 
         Invalid UTF-8 reaches a custom pattern as lone surrogates (U+DC80 to U+DCFF), one for each byte.
         """
@@ -185,17 +187,17 @@ class Pattern:
         return ends
 
     def _words(self, text: str) -> Iterator[str]:
-        """What the custom pattern matches, and what lies between its matches."""
+        """Yields the matches of the custom pattern, and the text between them."""
         done = 0
         for i, match in enumerate(self._compiled.finditer(text)):
             if i % 1024 == 0:
                 end_if_unwanted()
             start, end = match.span()
-            start = max(start, done)  # \K in a look-behind begins a match inside the one before
+            start = max(start, done)  # with \K in a lookbehind a match may begin inside the previous one
             if start > done:
                 yield text[done:start]
             if end > start:
                 yield text[start:end]
-            done = max(start, end)  # an empty match separates what lies around it
+            done = max(start, end)  # an empty match separates the text around it
         if done < len(text):
             yield text[done:]

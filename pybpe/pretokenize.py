@@ -1,8 +1,8 @@
-"""From files to pieces of text that can be worked on separately.
+"""Turns files into pieces of text that can be processed separately.
 
-A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a
-new word is certain to begin, whatever surrounds it. What lies behind the cut is carried over to the next
-block. So any number of workers gives the result of the whole, and memory does not grow with the file.
+A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a new word is
+certain to begin, whatever surrounds it. The text after the cut is carried over to the next block. So the result does
+not depend on the number of workers, and memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
     import numpy
     from _typeshed import ReadableBuffer
 
-Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or whatever has bytes to read
+Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or any other object with readable bytes
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
 
 STDIN = "-"  # the path of standard input
 
-BLOCK_BYTES = 1 << 21  # a piece: some milliseconds of C, a few of which fit into the cache of a CPU
-_FIRST_BLOCK = 1 << 16  # what is read of a text first, since it may be short
-_READ_BYTES = 1 << 24  # what is read at once, whatever length a damaged file claims
-_CUT_WINDOW = 1 << 16  # where the last cut of a block is looked for first
-_CUT_STEP = 1 << 24  # how far a cut is looked for in one call of C
+BLOCK_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
+_FIRST_BLOCK = 1 << 16  # how much of a text is read first, because it may be short
+_READ_BYTES = 1 << 24  # the most that is read at once, whatever length a damaged file claims
+_CUT_WINDOW = 1 << 16  # the end of a block, where its last cut is searched for first
+_CUT_STEP = 1 << 24  # how far one call of C searches for a cut
 
 
 def utf8(text: Text) -> bytes:
-    """The bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken.
+    """Returns the bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken.
 
-    Bytes are not copied, nor are those of any other object with the buffer protocol (bytearray, memoryview,
-    mmap, a uint8 array): of these the result is a memoryview, which serves where bytes do.
+    Bytes are not copied. Neither are other objects with the buffer protocol (bytearray, memoryview, mmap, a uint8
+    array): for these the result is a memoryview, which works wherever bytes do.
     """
     if isinstance(text, str):
         try:
-            return str.encode(text, "utf-8")  # a class derived from str may have another encode, or __len__ below
+            return str.encode(text, "utf-8")  # a subclass of str may override encode, and __len__ below
         except UnicodeEncodeError:
             return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
     if type(text) is bytes:
         return text
     try:
         view = memoryview(text)
-    except (TypeError, ValueError):  # no buffer; or, of numpy, one of times
+    except (TypeError, ValueError):  # no buffer, or a numpy array of times
         raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}") from None
     if view.format not in ("B", "b", "c") or view.ndim != 1 or not view.c_contiguous:
         raise ArgumentError(
             f"expected text as str or bytes; this {type(text).__name__} has items of format {view.format!r}, shape"
-            f" {view.shape} and strides {view.strides}, not bytes in a row"
+            f" {view.shape} and strides {view.strides}, not contiguous bytes"
         )
     return view.cast("B")  # type: ignore[return-value]
 
@@ -65,8 +65,8 @@ def utf8(text: Text) -> bytes:
 
 
 class InputStream(io.FileIO):
-    """A file open for reading. Its errors name it, and it reads less than was asked for only at its end, whatever
-    the file system does."""
+    """A file open for reading. Its errors name the file. It returns fewer bytes than requested only at its end,
+    whatever the file system does."""
 
     def readinto(self, block: Any) -> int:
         view = memoryview(block)
@@ -95,14 +95,14 @@ class InputStream(io.FileIO):
 
 
 def open_input(path: _binding.PathLike) -> BinaryIO:
-    """Opens a file for reading. FileError, with one line, if that is impossible, and if a read fails."""
-    _binding.path_bytes(path)  # refuses what is no path
+    """Opens a file for reading. Raises FileError, with one line, if that fails or a read fails."""
+    _binding.path_bytes(path)  # refuses anything that is not a path
     with file_errors(path, "cannot be opened"):
         return InputStream(path)
 
 
 class _StandardInput(InputStream):
-    """Standard input. Once it has ended it is not read again: on a terminal each such read would want a Ctrl-D."""
+    """Standard input. After its end it is not read again: on a terminal each such read would wait for a Ctrl-D."""
 
     def __init__(self) -> None:
         super().__init__(0, closefd=False)
@@ -125,12 +125,13 @@ class _StandardInput(InputStream):
 
 
 def open_stdin() -> InputStream:
-    """Standard input, as open_input opens a file."""
+    """Opens standard input, as `open_input` opens a file."""
     return _StandardInput()
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
-    """The next `count` items of a file that open_input opened, shape (count,); fewer if it ends."""
+    """Reads the next `count` items of a file that `open_input` opened. Returns an array of shape (count,); shorter at
+    the end of the file."""
     import numpy
 
     items = numpy.empty(count, dtype)
@@ -139,14 +140,15 @@ def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> n
 
 
 def is_path_list(inputs: object) -> bool:
-    """Whether `inputs` names files (one path, or a list or tuple of paths) rather than holding texts."""
+    """Returns whether `inputs` names files (one path, or a list or tuple of paths) rather than holding texts."""
     if isinstance(inputs, (str, os.PathLike)):
         return True
     return isinstance(inputs, (list, tuple)) and all(isinstance(i, (str, os.PathLike)) for i in inputs)
 
 
 def path_list(inputs: Inputs) -> list[str]:
-    """The paths that `inputs` names; ArgumentError if there are none, and for a set, which has no order."""
+    """Returns the paths that `inputs` names. Raises ArgumentError if there are none, and for a set, which has no
+    order."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     instance("inputs", inputs, Iterable, "a path or a list of paths")
@@ -159,20 +161,20 @@ def path_list(inputs: Inputs) -> list[str]:
 
 
 def _file_name(path: _binding.PathLike) -> str:
-    """A path as a str. ArgumentError for what no file can be called: a text that was passed for a path."""
+    """Returns a path as a str. Raises ArgumentError if no file can have this name: it is a text passed as a path."""
     if isinstance(path, (list, tuple)):
-        raise ArgumentError("inputs has a list in it: pass paths in one list, and texts to train as iter([...])")
+        raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
     name = path if isinstance(path, str) else _binding.path_text(path)
     if _is_no_name(name):
         raise ArgumentError(
-            f"{shown(name)} is a text, and a path was expected: `train` and `count_words` take texts as iter([text]),"
+            f"expected a path, but {shown(name)} is a text: `train` and `count_words` take texts as iter([text]);"
             " all other functions read files"
         )
     return _binding.path_text(path)
 
 
 def _is_no_name(name: str) -> bool:
-    """Whether no file has this name, and it is so long or has such characters that none was meant."""
+    """Returns whether a name cannot be meant as a file's: no file has it, and it is too long or has line breaks."""
     longest = max(len(part.encode("utf-8", "surrogatepass")) for part in name.split("/"))
     return (longest > 255 or len(name) > 4096 or bool(set(name) & set("\n\r"))) and not os.path.lexists(name)
 
@@ -181,7 +183,7 @@ def _is_no_name(name: str) -> bool:
 # Pieces
 
 Cut = Callable[[_binding.Data, int], int]
-"""cut(data, start) -> the first safe cut at or after start, or len(data)."""
+"""cut(data, start) returns the first safe cut at or after `start`, or len(data)."""
 
 
 def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
@@ -192,7 +194,7 @@ def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
 
 
 def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
-    """How texts are cut that are normalised and then divided by a pattern. Texts of a pattern without cuts are never
+    """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts are never
     cut."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
@@ -202,15 +204,15 @@ def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str
 
 
 def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:
-    """A cut that normalising does not notice, since it changes neither of the characters beside it.
+    """Returns a cut that does not affect normalization, because normalization changes neither adjacent character.
 
-    Behind a cut there is no mark. So nothing composes across it; and what composes with one of the two characters, on
-    its own side, leaves its class as it is: no composition of Unicode is of another class than what it begins with.
+    No combining mark follows a cut, so nothing composes across it. What composes with one of the two characters, on its
+    own side, does not change the character's class: in Unicode a composition has the class of its first character.
     """
     view = memoryview(data)
     while (at := cut(data, start)) < len(view):
-        before, behind = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
-        if is_normalized(before[-1:], normalizer) and is_normalized(behind[:1], normalizer):
+        before, after = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
+        if is_normalized(before[-1:], normalizer) and is_normalized(after[:1], normalizer):
             break
         start = at + 1
     return at
@@ -221,7 +223,7 @@ def _characters(data: memoryview) -> str:
 
 
 def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
-    """A late safe cut of a block whose first `seen` bytes are known to have none; 0 if there is none."""
+    """Returns a late safe cut of a block whose first `seen` bytes have none; 0 if there is none."""
     size = len(block)
     for start in (max(seen, size - _CUT_WINDOW), seen):
         found = cut(block, start)
@@ -233,19 +235,19 @@ def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
 def stream_pieces(
     stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES, size: int | None = None
 ) -> Iterator[memoryview]:
-    """Cuts a stream into pieces of about `block_bytes` that can be worked on separately.
+    """Cuts a stream into pieces of about `block_bytes` that can be processed separately.
 
-    Where a text has no safe cut the piece grows, by doubling, until it has one or the text ends.
+    If a piece has no safe cut, its size is doubled until it has one or the text ends.
 
     Args:
         stream: the text.
-        cut: where it can be cut.
-        block_bytes: a piece.
-        size: of the text, if that is known: a short text then takes no more memory than it needs.
+        cut: finds where it can be cut.
+        block_bytes: the size of a piece.
+        size: the size of the text, if known: a short text then takes no more memory than it needs.
     """
     carry = memoryview(b"")
     seen = 1  # offset 0 is a cut already
-    room = min(block_bytes, _FIRST_BLOCK if size is None else size + 1)  # the one more shows that the text ends
+    room = min(block_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
     while True:
         block = bytearray(max(room, 2 * len(carry)))
         block[: len(carry)] = carry
@@ -265,7 +267,7 @@ def stream_pieces(
 
 
 def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
-    """Reads until `block` is full or the stream ends; returns how much of it is filled."""
+    """Reads until `block` is full or the stream ends. Returns how many bytes of it are filled."""
     while filled < len(block):
         with file_errors(getattr(stream, "name", "input"), "cannot be read"):
             got = stream.readinto(block[filled:])  # type: ignore[union-attr]
@@ -276,7 +278,7 @@ def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) 
 
 
 def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
-    """The same for a text in memory, without copying it."""
+    """Yields the pieces of a text in memory, without copying it."""
     view = memoryview(data).cast("B")
     begin = 0
     while begin < len(view):
@@ -286,18 +288,18 @@ def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -
 
 
 def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
-    """cut(view, start), looked for in steps that take milliseconds each, so that Ctrl-C is not kept waiting."""
+    """Returns cut(view, start), searching in steps of some milliseconds, so that Ctrl-C does not wait."""
     while start < len(view):
         end = start + _CUT_STEP
         found = cut(view[:end], start)
         if found < min(end, len(view)):
             return found
-        start = end - _CUT_WINDOW  # near its end a text has no cut, since a special token could begin there
+        start = end - _CUT_WINDOW  # a text has no cut near its end, because a special token could begin there
     return len(view)
 
 
 def text_pieces(text: Text, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[_binding.Data]:
-    """The same for any text. A long str is converted part by part, never as a whole."""
+    """Yields the pieces of any text. A long str is converted part by part, never as a whole."""
     if isinstance(text, str) and len(text) > block_bytes:
         return stream_pieces(_StrReader(text), cut, block_bytes)
     data = utf8(text)
@@ -305,7 +307,7 @@ def text_pieces(text: Text, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterato
 
 
 class _StrReader(io.RawIOBase):
-    """A str as a stream of its UTF-8."""
+    """A str as a stream of UTF-8."""
 
     _PART = 1 << 18  # characters
 
@@ -322,7 +324,7 @@ class _StrReader(io.RawIOBase):
             begin = end
 
     def readinto(self, block: memoryview) -> int:  # type: ignore[override]
-        """Fills the start of a block; returns how much, 0 at the end."""
+        """Fills the start of a block. Returns how many bytes it wrote, 0 at the end."""
         if not self._rest:
             self._rest = memoryview(next(self._parts, b""))
         size = min(len(block), len(self._rest))

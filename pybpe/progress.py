@@ -1,4 +1,4 @@
-"""Progress bars: tqdm on a terminal, silence otherwise."""
+"""Progress bars: tqdm on a terminal, nothing otherwise."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-_STEADY = None  # tqdm's own, with the time that is left
-_UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # the last merges take far less time
+_STEADY = None  # tqdm's own format, with the remaining time
+_UNSTEADY = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"  # no estimate: late merges are fast
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A bar that is shown if `shown`; with None, if standard error is a terminal.
+    """A progress bar. It is shown if `shown` is True, or is None and standard error is a terminal.
 
     Args:
-        description: what is under way, e.g. "counting".
-        total: the amount at which it is done; None if unknown.
-        unit: "B" for bytes (shown as MB, GB), else a word such as "merge".
+        description: what is in progress, e.g. "counting".
+        total: the final amount; None if unknown.
+        unit: "B" for bytes (shown as MB, GB), or a word such as "merge".
         shown: True, False, or None.
     """
 
@@ -38,7 +38,7 @@ class Progress(AbstractContextManager["Progress"]):
             )
 
     def add(self, amount: int) -> None:
-        """Moves the bar on."""
+        """Advances the bar."""
         if self._bar is not None:
             self._bar.update(amount)
 

@@ -1,11 +1,11 @@
-"""What becomes of ids when a vocabulary changes: pruned, extended, or replaced.
+"""Maps ids when a vocabulary is pruned, extended or replaced.
 
-A remap file says for each id of the new tokenizer which id of the old one the same token had, so that the rows of
-an embedding can be taken along. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
-that the old tokenizer lacks.
+A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that the rows of
+an embedding can be kept. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token that
+the old tokenizer lacks.
 
     remap = numpy.load("remap.npy")
-    new_embedding = old_embedding[numpy.maximum(remap, 0)]  # rows of -1 are still to be initialised
+    new_embedding = old_embedding[numpy.maximum(remap, 0)]  # then initialize the rows where remap is -1
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ NEW = -1
 
 
 def old_ids(old: Model, new: Model) -> list[int]:
-    """For each id of `new` that of the same token in `old`, or NEW. Ordinary tokens are the same if their bytes are,
-    special tokens if their text is."""
+    """Returns, for each id of `new`, the id of the same token in `old`, or NEW. Ordinary tokens are the same if their
+    bytes are, and special tokens if their text is."""
     special_ids = set(old.specials.values())
     ordinary = {token: i for i, token in enumerate(old.tokens) if token and i not in special_ids}
     ids = [ordinary.get(token, NEW) for token in new.tokens]
@@ -44,7 +44,7 @@ def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
 
 
 def pruned(model: Model, keep: Iterable[int]) -> Model:
-    """The model with fewer tokens; see Tokenizer.prune."""
+    """Returns the model with fewer tokens; see Tokenizer.prune."""
     specials = set(model.specials.values())
     kept = specials | {i for i, token in enumerate(model.tokens) if len(token) == 1}
     makers: dict[bytes, list[tuple[int, int]]] = {}
@@ -55,7 +55,7 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
     for i in keep:
         number = whole_number("an id in keep", i, 0, len(model.tokens) - 1)
         if not model.tokens[number]:
-            raise ArgumentError(f"keep: the id {number} is unused in this vocabulary")
+            raise ArgumentError(f"keep: id {number} is unused in this vocabulary")
         waiting.append(number)
     while waiting:
         i = waiting.pop()
@@ -78,11 +78,11 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
 
 
 def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:
-    """The model with more special tokens behind its ids. ArgumentError for one that it has."""
+    """Returns the model with more special tokens, after its ids. Raises ArgumentError for one that it already has."""
     tokens, specials = list(model.tokens), dict(model.specials)
     for text in check_specials(special_tokens):
         if text in specials:
-            raise ArgumentError(f"{text!r} is a special token already, with id {specials[text]}")
+            raise ArgumentError(f"{text!r} is already a special token, with id {specials[text]}")
         specials[text] = len(tokens)
         tokens.append(text.encode("utf-8"))
     return replace(model, tokens=tokens, specials=specials)

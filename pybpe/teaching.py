@@ -1,8 +1,8 @@
-"""Two tokenizers to learn from: one id a word, as tutorials begin, and BPE as it was first published.
+"""Two tokenizers to learn from: one with an id per word, as in many tutorials, and BPE as first published.
 
-Both are short, slow, and for reading: docs/teaching.md goes through them. They have the methods of
-pybpe.Tokenizer that make sense for them. Neither should be used to train a model: text does not come back as it
-was (white space is lost), and what was not in the training text becomes <|unk|>. `pybpe.train` has neither fault.
+Both are short, slow, and meant for reading: docs/teaching.md explains them. They have the methods of pybpe.Tokenizer
+that make sense for them. Do not train a model with them: decoding loses white space, and everything that was not in the
+training text becomes <|unk|>. `pybpe.train` has neither fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_OF_WORD = "</w>"
 
 
 class _TokenTable:
-    """What both have in common: a vocabulary of strings, the specials last."""
+    """What both tokenizers share: a vocabulary of strings, with the special tokens last."""
 
     def __init__(self, tokens: Iterable[str], special_tokens: Sequence[str]) -> None:
         special_tokens = check_specials(special_tokens)
@@ -31,26 +31,26 @@ class _TokenTable:
         self.special_tokens = {token: self._ids[token] for token in special_tokens}
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. ArgumentError if a part is not in the vocabulary and there is no <|unk|>."""
+        """Returns the ids of a text. Raises ArgumentError if a part is unknown and there is no <|unk|>."""
         return [self._id(token) for token in self.tokenize(text)]
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens of a text, as strings."""
+        """Returns the tokens of a text, as strings."""
         raise NotImplementedError
 
     def decode(self, ids: Iterable[int]) -> str:
-        """A text for ids: not always the one that they came from."""
+        """Returns the text of ids. It may differ from the text that was encoded."""
         raise NotImplementedError
 
     def _id(self, token: str) -> int:
         found = self._ids.get(token, self.special_tokens.get(UNKNOWN))
         if found is None:
-            raise ArgumentError(f"{token!r} is not in the vocabulary, which has no {UNKNOWN} to stand for it")
+            raise ArgumentError(f"{token!r} is not in the vocabulary, which has no {UNKNOWN} to replace it")
         return found
 
     @property
     def n_vocab(self) -> int:
-        """How many ids there are, specials included."""
+        """How many ids there are, including special tokens."""
         return len(self._tokens)
 
     vocab_size = n_vocab
@@ -64,17 +64,17 @@ class _TokenTable:
         return self.special_tokens.get(END_OF_TEXT)
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a token, or None."""
+        """Returns the id of a token, or None."""
         return self._ids.get(token)
 
     def id_to_token(self, token: int) -> str:
-        """The token of an id. ArgumentError if there is none."""
+        """Returns the token of an id. Raises ArgumentError for an unknown id."""
         if not 0 <= token < self.n_vocab:
             raise ArgumentError(f"{token} is not an id of this vocabulary (0 to {self.n_vocab - 1})")
         return self._tokens[token]
 
     def get_vocab(self) -> dict[str, int]:
-        """Token -> id."""
+        """Returns a dictionary token -> id."""
         return dict(self._ids)
 
     def __repr__(self) -> str:
@@ -82,11 +82,11 @@ class _TokenTable:
 
 
 # ----------------------------------------------------------------------------------------------------
-# One id a word
+# One id per word
 
 
 def split_words(text: str) -> list[str]:
-    """Words and punctuation marks, without white space.
+    """Splits a text into words and punctuation marks, without white space.
 
     >>> split_words("Hello, world. Is this-- a test?")
     ['Hello', ',', 'world', '.', 'Is', 'this', '--', 'a', 'test', '?']
@@ -96,11 +96,11 @@ def split_words(text: str) -> list[str]:
 
 class WordTokenizer(_TokenTable):
     """One id for each word and each punctuation mark, as in chapter 2 of Sebastian Raschka's "Build a Large
-    Language Model (From Scratch)". A special must stand apart from words: "tea? <|endoftext|> In".
+    Language Model (From Scratch)". Special tokens must be separated from words: "tea? <|endoftext|> In".
 
     Args:
         words: the vocabulary, in the order of the ids.
-        special_tokens: they get the next ids. Without <|unk|> an unknown word is an error.
+        special_tokens: they get the next ids. Without <|unk|>, an unknown word raises an error.
 
     >>> tokenizer = WordTokenizer.train("the cat sat on the mat.")
     >>> tokenizer.encode("the dog sat.")
@@ -114,15 +114,15 @@ class WordTokenizer(_TokenTable):
 
     @classmethod
     def train(cls, text: str, special_tokens: Sequence[str] = (END_OF_TEXT, UNKNOWN)) -> WordTokenizer:
-        """The vocabulary of a text: its distinct words, sorted."""
+        """Makes a tokenizer from the distinct words of a text, sorted."""
         return cls(sorted(set(split_words(text))), special_tokens)
 
     def tokenize(self, text: str) -> list[str]:
-        """See split_words."""
+        """Returns the words of a text: see split_words."""
         return split_words(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words with a space between two, and none before a punctuation mark."""
+        """Joins the words with spaces, with none before a punctuation mark."""
         text = " ".join(self.id_to_token(i) for i in ids)
         return re.sub(r"""\s+([,.:;?!"()'])""", r"\1", text)
 
@@ -149,9 +149,9 @@ class Step(NamedTuple):
 
 
 def merge_steps(word_counts: Mapping[str, int]) -> Iterator[Step]:
-    """The merges that BPE learns from words and their counts, until each word is one symbol.
+    """Yields the merges that BPE learns from words and their counts, until each word is one symbol.
 
-    Each step joins the most frequent pair of neighbours, of equally frequent ones the one that comes first.
+    Each step joins the most frequent pair of adjacent symbols; among equally frequent pairs, the one that comes first.
     Source: Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", 2016.
     """
     words = {(*word, END_OF_WORD): count for word, count in word_counts.items()}
@@ -184,11 +184,11 @@ def _merge(symbols: Symbols, left: str, right: str) -> Symbols:
 
 
 class ClassicBPE(_TokenTable):
-    """BPE on characters, where "</w>" ends each word: "est</w>" ends one, "est" doesn't. Words are what white
-    space separates.
+    """BPE on characters, where "</w>" ends each word: "est</w>" is at the end of a word, and "est" is not. White space
+    separates words.
 
     Args:
-        characters: the symbols to start from, in the order of the ids; "</w>" is one of them.
+        characters: the symbols to start from, in the order of the ids, including "</w>".
         merges: pairs of symbols, in the order in which they are joined.
 
     >>> tokenizer = ClassicBPE.train("low low lower lowest", merges=3, show=None)
@@ -204,12 +204,12 @@ class ClassicBPE(_TokenTable):
     def train(
         cls, words: str | Mapping[str, int], merges: int, show: Callable[[Step], object] | None = print
     ) -> ClassicBPE:
-        """Learns merges.
+        """Learns merges from words.
 
         Args:
             words: a text, or words and their counts.
-            merges: how many at most.
-            show: called with each Step; None for silence.
+            merges: the maximum number of merges.
+            show: called with each Step; None shows nothing.
 
         Raises:
             ArgumentError: a word contains "</w>", a count is below 1, or merges is negative.
@@ -217,7 +217,7 @@ class ClassicBPE(_TokenTable):
         word_counts = Counter(words.split()) if isinstance(words, str) else words
         for word, count in word_counts.items():
             if END_OF_WORD in word or count < 1:
-                raise ArgumentError(f"{word!r}, {count} times: expected a word without {END_OF_WORD}, at least once")
+                raise ArgumentError(f"{word!r}, {count} times: a word has no {END_OF_WORD}, and occurs at least once")
         learned = []
         for _, step in zip(range(whole_number("merges", merges)), merge_steps(word_counts)):
             learned.append((step.left, step.right))
@@ -226,7 +226,7 @@ class ClassicBPE(_TokenTable):
         return cls(sorted({*"".join(word_counts), END_OF_WORD}), learned)
 
     def tokenize(self, text: str) -> list[str]:
-        """The symbols of each word after all merges."""
+        """Returns the symbols of each word after all merges."""
         found: list[str] = []
         for word in text.split():
             symbols: Symbols = (*word, END_OF_WORD)
@@ -236,5 +236,5 @@ class ClassicBPE(_TokenTable):
         return found
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words with one space between two."""
+        """Joins the words with single spaces."""
         return "".join(self.id_to_token(i) for i in ids).replace(END_OF_WORD, " ").rstrip(" ")

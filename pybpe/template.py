@@ -1,6 +1,6 @@
-"""Templates: the special tokens that stand around an encoded text, or around a pair of texts.
+"""Templates: the special tokens to put around an encoded text, or around a pair of texts.
 
-This is Hugging Face's TemplateProcessing: the same spelling, the same ids.
+They equal Hugging Face's TemplateProcessing, with the same syntax and the same ids.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Piece:
     """A part of a template.
 
     Attributes:
-        text: "A" or "B" for the first or the second text, else a special token.
-        is_sequence: whether it is one of the texts.
-        type_id: Hugging Face's token type; kept for files, without influence on ids.
+        text: "A" or "B" for the first or the second text; otherwise a special token.
+        is_sequence: whether this is one of the texts.
+        type_id: Hugging Face's token type. It is kept for files and does not affect ids.
     """
 
     text: str
@@ -27,7 +27,7 @@ class Piece:
 
     @classmethod
     def parse(cls, spelled: str) -> Piece:
-        """The piece that is spelled "$A", "$B:1", "<s>" or "<s>:1"."""
+        """Parses a piece, such as "$A", "$B:1", "<s>" or "<s>:1"."""
         body, colon, number = spelled.rpartition(":")
         if not colon or not body or not number.isdecimal():
             body, number = spelled, "0"
@@ -37,7 +37,7 @@ class Piece:
         if name.isdecimal():  # "$1" is the first text with type 1
             name, number = "A", name
         if name.upper() not in ("A", "B"):
-            raise ArgumentError(f"a template's texts are $A and $B, not {spelled!r}")
+            raise ArgumentError(f"the texts of a template are $A and $B, not {spelled!r}")
         return cls(name.upper(), True, int(number))
 
     def __str__(self) -> str:
@@ -67,53 +67,53 @@ class Template:
 
     def __post_init__(self) -> None:
         if [piece.text for piece in self.single if piece.is_sequence] != ["A"]:
-            raise ArgumentError(f"a template for one text holds $A, once, and no $B: {_join(self.single)!r}")
+            raise ArgumentError(f"a template for one text must contain $A once, and no $B: {_join(self.single)!r}")
         if sorted(p.text for p in self.pair if p.is_sequence) != ["A", "B"]:
-            raise ArgumentError(f"a template for two texts holds $A and $B, each once: {_join(self.pair)!r}")
+            raise ArgumentError(f"a template for two texts must contain $A and $B once each: {_join(self.pair)!r}")
 
     @classmethod
     def parse(cls, single: str | Sequence[str], pair: str | Sequence[str] = "$A $B:1") -> Template:
-        """From Hugging Face's spelling: $A and $B are the texts, all else is special tokens; ":1" sets the type.
+        """Parses Hugging Face's syntax: $A and $B are the texts, the rest are special tokens, and ":1" sets the type.
 
         Args:
-            single, pair: pieces with blanks between, or a list of pieces (if a special holds a blank).
+            single, pair: pieces separated by spaces, or a list of pieces (if a special token contains a space).
 
         Raises:
-            ArgumentError: $A, or in a pair $B, is missing or repeated.
+            ArgumentError: $A, or $B in a pair, is missing or repeated.
         """
         return cls(_split(single), _split(pair))
 
     @classmethod
     def around(cls, bos: str | None = None, eos: str | None = None) -> Template:
-        """`bos` before and `eos` behind each text. Raises ArgumentError if both are None."""
+        """Puts `bos` before and `eos` after each text. Raises ArgumentError if both are None."""
         if bos is None and eos is None:
             raise ArgumentError("name bos, eos, or both")
 
         def one(text: str, type_id: int) -> tuple[Piece, ...]:
             before = (Piece(bos, False, type_id),) if bos is not None else ()
-            behind = (Piece(eos, False, type_id),) if eos is not None else ()
-            return (*before, Piece(text, True, type_id), *behind)
+            after = (Piece(eos, False, type_id),) if eos is not None else ()
+            return (*before, Piece(text, True, type_id), *after)
 
         return cls(one("A", 0), one("A", 0) + one("B", 1))
 
     @property
     def changes_ids(self) -> bool:
-        """Whether encoding with it gives other ids than without: it has special tokens, or puts $B first."""
+        """Whether this template changes the ids of encoded texts: it has special tokens, or puts $B first."""
         return bool(self.special_tokens) or self.pair[0].text != "A"
 
     @property
     def special_tokens(self) -> list[str]:
-        """The special tokens in it, in order, each once."""
+        """Its special tokens, in order, each once."""
         return list(dict.fromkeys(p.text for p in (*self.single, *self.pair) if not p.is_sequence))
 
     def check(self, specials: Mapping[str, int]) -> None:
-        """ArgumentError unless its special tokens are all among `specials` (text -> id)."""
+        """Raises ArgumentError unless all its special tokens are in `specials` (text -> id)."""
         for text in self.special_tokens:
             if text not in specials:
-                raise ArgumentError(f"the template's {text!r} is no special token of this tokenizer")
+                raise ArgumentError(f"{text!r} in the template is not a special token of this tokenizer")
 
     def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:
-        """The ids of the whole. `specials` is text -> id."""
+        """Returns the ids of the texts and the special tokens around them. `specials` is text -> id."""
         texts = {"A": first, "B": second or []}
         ids: list[int] = []
         for piece in self.single if second is None else self.pair:

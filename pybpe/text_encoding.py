@@ -1,7 +1,7 @@
-"""Text that is not UTF-8: read in another encoding, or noticed.
+"""Text that is not UTF-8: pybpe reads it in another encoding, or warns about it.
 
-Inputs are taken to be UTF-8. What is not is used as it is, byte by byte, so nothing is lost; but a tokenizer learns
-nothing useful from it. So the first such place in a run is told, with a guess of the encoding.
+Inputs are expected to be UTF-8. Other bytes are used unchanged, one by one, so nothing is lost; but a tokenizer learns
+nothing useful from them. So a run warns about the first such place, and guesses the encoding.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .errors import ArgumentError, FormatError
 from .warning import warn
 
 _BLOCK = 1 << 16
-_SAMPLE = 1 << 16  # bytes that a guess is made from
+_SAMPLE = 1 << 16  # how many bytes a guess uses
 
 
 def check_encoding(encoding: str | None) -> str | None:
-    """The name of an encoding as Python has it. ArgumentError for what is none of text."""
+    """Returns Python's name of an encoding. Raises ArgumentError if it is not a text encoding."""
     if encoding is None:
         return None
     instance("encoding", encoding, str, "a name such as 'gb18030', or None")
     try:
         empty: object = codecs.getincrementaldecoder(encoding)().decode(b"")
-        if not isinstance(empty, str):  # it encodes no text, as base64
+        if not isinstance(empty, str):  # a codec that does not produce text, such as base64
             raise LookupError
         return codecs.lookup(encoding).name
     except (LookupError, ValueError, TypeError):
         raise ArgumentError(
-            f"encoding {shown(encoding)} is not known: take one of Python's, such as 'gb18030', 'utf-16', 'cp1252'"
+            f"unknown encoding {shown(encoding)}: use one of Python's, such as 'gb18030', 'utf-16' or 'cp1252'"
         ) from None
 
 
@@ -41,12 +41,12 @@ def check_encoding(encoding: str | None) -> str | None:
 
 
 def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
-    """A stream of text in some encoding as a stream of UTF-8."""
+    """Returns a stream of text in some encoding as a stream of UTF-8."""
     return stream if encoding is None else _Decoded(path, encoding, stream)  # type: ignore[return-value]
 
 
 class _Decoded:
-    """Decodes block by block, so memory does not grow with the file."""
+    """Decodes a stream block by block, so memory does not grow with the file."""
 
     def __init__(self, path: str, encoding: str, stream: BinaryIO) -> None:
         self.name, self._encoding, self._stream = path, encoding, stream
@@ -81,7 +81,7 @@ class _Decoded:
         return bytes(data)
 
     def seek(self, offset: int) -> None:
-        """To a place in the UTF-8: what lies before it is decoded, and perhaps decoded again."""
+        """Moves to an offset in the UTF-8. It decodes everything before that, again if necessary."""
         if offset < self._given:
             self._stream.seek(0)
             self._begin()
@@ -94,13 +94,13 @@ class _Decoded:
         try:
             text = self._decoder.decode(data, final=not data)
             if self._read == 0 and text.startswith("\ufffe"):
-                raise UnicodeError("it begins with the byte order mark of the other byte order: take utf-16")
+                raise UnicodeError("it begins with the byte order mark of the other byte order: use utf-16")
             self._read += len(data)
             return text.encode("utf-8")
         except UnicodeDecodeError as error:
-            offset = self._read + len(data) - len(error.object) + error.start  # of which some bytes may wait for more
+            offset = self._read + len(data) - len(error.object) + error.start  # the decoder may hold earlier bytes
             problem = error.reason
-        except UnicodeError as error:  # a codec's own; or surrogates, which only odd codecs give
+        except UnicodeError as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
             offset, problem = self._read, str(error)[:80]
         raise FormatError(f"{self.name}: not {self._encoding} at byte {offset}: {problem}", offset)
 
@@ -112,15 +112,15 @@ class _Decoded:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Noticing
+# Warning
 
 _UTF8 = ("utf-8", "utf-8-sig")
-_ENOUGH = 8  # so many bytes beyond ASCII in another encoding are hardly ever UTF-8 too
+_ENOUGH = 8  # this many bytes beyond ASCII in another encoding are hardly ever valid UTF-8
 
 
 def seems_utf8(start: bytes, encoding: str) -> bool:
-    """Whether a text that is to be read in some encoding seems to be UTF-8 instead: then almost any encoding gives
-    another text, without an error."""
+    """Returns whether a text to be read in some encoding seems to be UTF-8 instead. If it is, almost any encoding gives
+    a different text, without an error."""
     if encoding in _UTF8:
         return False
     try:
@@ -136,24 +136,24 @@ _BEYOND_ASCII = bytes(range(128, 256))
 
 
 class Doubts:
-    """What a run says, once, of the first input that is not UTF-8."""
+    """The warning that a run gives once, about the first input that is not UTF-8."""
 
     def __init__(self) -> None:
         self._told = False
 
     def look(self, data: _binding.Data, path: str, offset: int) -> str | None:
-        """What there is to say of a piece of a file that begins at `offset`; threads may ask at once."""
+        """Returns the warning for a piece of a file that begins at `offset`, or None. Threads may call it at once."""
         return None if self._told else doubt_of(data, path, offset)
 
     def tell(self, doubt: str | None) -> None:
-        """Warns, unless that was done before."""
+        """Warns, unless it has warned before."""
         if doubt is not None and not self._told:
             self._told = True
             warn(doubt)
 
 
 def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
-    """What there is to say of a piece of a text file; None if it is UTF-8, or nothing is."""
+    """Returns the warning for a piece of a text file; None if it is UTF-8."""
     at = _binding.utf8_valid(data)
     view = memoryview(data)
     zeros = bytes(view[:_BLOCK]).count(0) if offset == 0 and 0 in view[:8] else 0
@@ -165,22 +165,22 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
     guess = _guess(start, sample)
     name = "standard input" if path == "-" else path
     if at == len(view):
-        line = f"{name}: every {min(len(view), _BLOCK) / zeros:.1f}th byte at its start is 0"
+        line = f"{name}: one in {min(len(view), _BLOCK) / zeros:.1f} bytes at its start is 0"
     else:
         share = len(_WRONG.findall(bytes(view).decode("utf-8", "surrogateescape"))) / len(view)
         percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
         line = f"{name}: not UTF-8 at byte {offset + at} ({percent} % of the {len(view)} bytes around it)"
     if guess is None:
-        return f"{line}: damaged, in an unknown encoding, or no text. It is used as it is, byte by byte"
+        return f"{line}: damaged, in an unknown encoding, or not text. It is used byte by byte, unchanged"
     return (
-        f"{line}: it seems to be {guess}. It is used as it is, byte by byte; read it with encoding={guess!r},"
-        f" or convert it: iconv -f {guess} -t utf-8"
+        f"{line}: it seems to be {guess}. It is used byte by byte, unchanged. Read it with encoding={guess!r},"
+        f" or convert it with iconv -f {guess} -t utf-8"
     )
 
 
-_WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" makes of bytes that are not UTF-8
+_WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
 
-# The most frequent characters of languages; of what a right guess decodes they are a good part, else almost none.
+# The most frequent characters of languages. A correct guess decodes to many of them, a wrong guess to almost none.
 _CHINESE = "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年"
 _TRADITIONAL = "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年"
 _KANA = "のにはをたがでとしるいれなもらかりっさくまこきすンスルーイトラ"
@@ -199,7 +199,7 @@ _GUESSES = (
 )
 
 
-# The characters of GB 2312 that are frequent, in rows of their own, and its punctuation.
+# The frequent characters of GB 2312, which have their own rows, and its punctuation.
 _FREQUENT_HAN = frozenset(
     bytes((row, cell)).decode("gb2312", "ignore")
     for row in (0xA1, 0xA3, *range(0xB0, 0xD8))
@@ -208,7 +208,7 @@ _FREQUENT_HAN = frozenset(
 
 
 def _guess(start: bytes, sample: bytes) -> str | None:
-    """The encoding of a text, by its start, if that is known, and a sample from its middle."""
+    """Guesses the encoding of a text from its start, if known, and a sample from its middle."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -234,14 +234,14 @@ def _printable(text: str) -> bool:
 
 
 def _score(sample: bytes, encoding: str, common: Collection[str]) -> float:
-    """Which part of the characters beyond ASCII are common ones, if this is the encoding."""
+    """Returns the share of common characters among those beyond ASCII, if this is the encoding."""
     text = _decode_middle(sample, encoding)
     beyond = [char for char in text if char >= "\x80"]
     return sum(map(common.__contains__, map(str.lower, beyond))) / len(beyond) if beyond else 0.0
 
 
 def _decode_middle(sample: bytes, encoding: str) -> str:
-    """A sample from the middle of a text, which may begin and end inside a character; "" if it does not decode."""
+    """Decodes a sample from the middle of a text, which may begin and end inside a character; "" if that fails."""
     decode: Callable[[bytes], str] = codecs.getincrementaldecoder(encoding)("strict").decode
     for start in range(4):
         try:

@@ -1,4 +1,4 @@
-"""The Tokenizer: text to ids and back."""
+"""The Tokenizer, which turns text into ids and back."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Tokenizer(metaclass=Answering):
-    """A byte-level BPE tokenizer. Immutable; one object may be shared by any number of threads.
+    """A byte-level BPE tokenizer. Immutable; any number of threads may share one object.
 
     Make one with `pybpe.train`, `Tokenizer.from_file`, `Tokenizer.from_files`, or from the parts:
 
     Args:
-        vocab: id -> bytes. Each of the 256 single bytes must be there.
+        vocab: id -> bytes. It must contain each of the 256 single bytes.
         merges: (left bytes, right bytes) in rank order.
-        special_tokens: strings that are found whole before anything else. One that the vocabulary lacks
-            gets the next free id. A mapping text -> id gives the ids; ids between may be unused.
+        special_tokens: strings that are matched whole, before anything else. One that the vocabulary lacks gets the
+            next free id. A mapping text -> id sets the ids; there may be unused ids between them.
         pattern, digits, normalizer: as in `pybpe.train`.
 
     Raises:
-        ArgumentError: the parts do not fit together; it says which id or merge.
+        ArgumentError: the parts do not fit together. The message names the id or merge.
 
     >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")])
     >>> tokenizer.encode("hi!")
@@ -74,7 +74,7 @@ class Tokenizer(metaclass=Answering):
 
     @classmethod
     def from_model(cls, model: Model) -> Tokenizer:
-        """From plain data (pybpe.model.Model)."""
+        """Makes a Tokenizer from plain data (pybpe.model.Model)."""
         tokenizer = cls.__new__(cls)
         tokenizer._set(model)
         return tokenizer
@@ -83,7 +83,7 @@ class Tokenizer(metaclass=Answering):
         return Tokenizer.from_model, (self._model,)
 
     def __eq__(self, other: object) -> bool:
-        """Whether two give the same ids for every text, whatever files they came from."""
+        """Returns whether two tokenizers give the same ids for every text, whatever files they came from."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
         return self is other or self._identity == other._identity
@@ -107,16 +107,17 @@ class Tokenizer(metaclass=Answering):
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE), a tokenizer.bin (llm.c's or ours), a
-        .tiktoken file, or a folder that `save_pretrained` wrote; which one it is shows in the content.
+        .tiktoken file, or a folder that `save_pretrained` wrote. The content shows which one it is.
 
         Args:
-            pattern: a name or regular expression to be used instead of that of a tokenizer.json, if you know that
-                it gives the same words; needed for a .tiktoken file, which has none (see `from_tiktoken`).
+            pattern: a name or regular expression to use instead of the one in a tokenizer.json, if you know that it
+                gives the same words. Required for a .tiktoken file, which has none (see `from_tiktoken`).
             special_tokens: text -> id, for a .tiktoken file.
 
         Raises:
-            FileError, FormatError: with the file, the place and what was expected there.
-            ArgumentError: the file has no pattern, or has its own special tokens.
+            FileError: the file cannot be read.
+            FormatError: the content is invalid. The message gives the place, and what was expected there.
+            ArgumentError: `pattern` is missing, or `special_tokens` is given for a file that has its own.
         """
         tokenizer = cls.__new__(cls)
         tokenizer._set(*load.load(path, pattern, special_tokens))
@@ -131,15 +132,16 @@ class Tokenizer(metaclass=Answering):
         *,
         pattern: str = "gpt2",
     ) -> Tokenizer:
-        """Reads GPT-2's two files.
+        """Reads GPT-2's vocab.json and merges.txt.
 
         Args:
-            special_tokens: strings of the vocabulary, or new ones, which get the next ids; a mapping text -> id
-                gives the ids. None means <|endoftext|> if the vocabulary has it.
-            pattern: as in `pybpe.train`. The files do not say.
+            special_tokens: strings in the vocabulary, or new ones, which get the next ids. A mapping text -> id sets
+                the ids. None means <|endoftext|> if the vocabulary has it.
+            pattern: as in `pybpe.train`. The files do not contain it.
 
         Raises:
-            FileError, FormatError: with the file, and the line or id.
+            FileError: a file cannot be read.
+            FormatError: the content is invalid. The message names the file, and the line or id.
             ArgumentError: a special token has another id in the vocabulary.
         """
         model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
@@ -155,19 +157,20 @@ class Tokenizer(metaclass=Answering):
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """The tokenizer that gives tiktoken's ids. Merges are recovered from the ranks.
+        """Makes a tokenizer that gives tiktoken's ids. It recovers the merges from the ranks.
 
         Args:
-            source: a tiktoken.Encoding, which says all; or the path of a .tiktoken file, which has only ranks.
-            pattern: what a file goes with: a name (as in `pybpe.train`), or a regular expression as tiktoken reads
-                it. The tokenizer has it as Python's regex package reads it.
+            source: a tiktoken.Encoding, which is complete; or the path of a .tiktoken file, which has only ranks.
+            pattern: the pattern of a file: a name (as in `pybpe.train`), or a regular expression in tiktoken's syntax.
+                The tokenizer has it in the syntax of Python's regex package.
             special_tokens: text -> id, for a file.
 
         Raises:
-            ArgumentError: a file without a pattern, or an Encoding with one.
-            UnsupportedError: the pattern may cut other words here than there, or leaves text unmatched, which
-                tiktoken drops; or tiktoken may find another special token, since one begins another.
-            FileError, FormatError: the file, with the line.
+            ArgumentError: a file is given without a pattern, or an Encoding with one.
+            UnsupportedError: the pattern may split text differently here and in tiktoken, or does not match all text,
+                which tiktoken then drops; or one special token begins with another, so tiktoken may find either.
+            FileError: the file cannot be read.
+            FormatError: the content is invalid. The message gives the line.
         """
         if isinstance(source, (str, bytes, os.PathLike)):
             tokenizer = cls.__new__(cls)
@@ -179,43 +182,43 @@ class Tokenizer(metaclass=Answering):
 
     @classmethod
     def from_hf(cls, tokenizer: Any, *, pattern: str | None = None) -> Tokenizer:
-        """The tokenizer that gives Hugging Face's ids.
+        """Makes a tokenizer that gives Hugging Face's ids.
 
         Args:
-            tokenizer: a tokenizers.Tokenizer, or a fast tokenizer of transformers, whose chat template and end of
-                text are taken too.
+            tokenizer: a tokenizers.Tokenizer, or a fast tokenizer of transformers, whose chat template and
+                end-of-text token are kept too.
             pattern: as in `from_file`.
 
         Raises:
-            ArgumentError: it is another thing.
-            FormatError: a part that pybpe does not have; it says which.
+            ArgumentError: it is something else.
+            FormatError: it has a part that pybpe does not support. The message says which.
         """
         return cls.from_model(hf.from_hf(tokenizer, Pattern(pattern) if pattern is not None else None))
 
     def save(self, path: _binding.PathLike) -> None:
-        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids; or they refuse
-        it, and a warning says so, if the pattern is a regular expression that their engine reads differently.
+        """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids. If the pattern is
+        a regular expression that their engine reads differently, they refuse the file, and this method warns.
 
         Raises:
-            UnsupportedError: a special token is spelled as an ordinary token is.
+            UnsupportedError: a special token has the same spelling as an ordinary token.
         """
         export.export(self._model, path, "json")
 
     def save_bin(self, path: _binding.PathLike, version: int = 2) -> None:
-        """Writes a tokenizer.bin, atomically: llm.c reads it, and `from_file` gives the same ids.
+        """Writes a tokenizer.bin, atomically. llm.c reads it, and so does `from_file`, which gives the same ids.
 
         Args:
-            version: 2; or 1, which llm.c accepts only for GPT-2's own 50,257 tokens, with a warning.
+            version: 2; or 1, which llm.c accepts only for GPT-2's 50,257 tokens. For other tokenizers this warns.
 
         Raises:
             LimitError: a token is longer than 255 bytes, or an id is unused.
-            UnsupportedError: there is a template.
+            UnsupportedError: the tokenizer has a template, or special tokens that share an id.
         """
         version = whole_number("version", version, 1, 2)
         if version == 1 and (self.n_vocab, self.eot_token) != (50257, 50256):
             warnings.warn(
-                f"llm.c aborts on a version 1 tokenizer.bin of {self.n_vocab} tokens: it takes 50257 for granted;"
-                " write version 2",
+                f"llm.c aborts on a version 1 tokenizer.bin with {self.n_vocab} tokens: it assumes 50257."
+                " Write version 2",
                 stacklevel=2,
             )
         export.refuse_template(self._model, "tokenizer.bin")
@@ -223,7 +226,8 @@ class Tokenizer(metaclass=Answering):
         self._vocab.save(path, version)
 
     def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
-        """Writes GPT-2's two files. UnsupportedError for what they cannot hold, such as another pattern."""
+        """Writes GPT-2's vocab.json and merges.txt. Raises UnsupportedError if they cannot represent this tokenizer,
+        for instance because it has another pattern."""
         export.refuse_template(self._model, "vocab.json and merges.txt")
         refuse_aliases(self._model, "vocab.json and merges.txt")
         vocab_merges.write(self._model, vocab_json, merges_txt)
@@ -235,45 +239,46 @@ class Tokenizer(metaclass=Answering):
         added_tokens.json.
 
         Args:
-            tokens: special tokens by role, such as unk_token="<unk>". eos_token is the end of text unless given;
-                bos_token what the template begins with, else the same; pad_token <|padding|> or <|pad|>.
+            tokens: special tokens by role, such as unk_token="<unk>". By default eos_token is the end of text;
+                bos_token is what the template begins with, or else the end of text; pad_token is <|padding|> or
+                <|pad|>.
 
         Raises:
-            ArgumentError: a role's token is no special token.
-            UnsupportedError: as `save`; or the pattern may cut other words in Hugging Face's engine.
+            ArgumentError: the token of a role is not a special token.
+            UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
         """
         pretrained.write(self._model, folder, tokens)
 
     def export(self, path: _binding.PathLike, format: str | None = None) -> None:
-        """Writes a file or folder of another program's format.
+        """Writes a file or folder in another program's format.
 
         Args:
-            path: where to.
+            path: the file or folder to write.
             format: "json" (tokenizer.json), "bin" (llm.c's tokenizer.bin), "files" (a folder with vocab.json and
-                merges.txt), "tiktoken" (ranks; tell its reader the pattern and the special tokens), "pretrained"
-                (see `save_pretrained`). None: by the name's ending, .json, .bin or .tiktoken; else "pretrained".
+                merges.txt), "tiktoken" (ranks; its reader also needs the pattern and the special tokens), "pretrained"
+                (see `save_pretrained`). None chooses by the ending .json, .bin or .tiktoken; otherwise "pretrained".
 
         Raises:
-            UnsupportedError: the format cannot hold something that decides ids; the message says what.
+            UnsupportedError: the format cannot represent something that affects ids. The message says what.
             ArgumentError: there is no such format.
         """
         export.export(self._model, path, format)
 
     def to_tiktoken(self, name: str = "pybpe") -> Any:
-        """The tiktoken.Encoding that gives the same ids.
+        """Returns a tiktoken.Encoding that gives the same ids.
 
         Raises:
-            UnsupportedError: there is none; it says why.
+            UnsupportedError: no Encoding gives the same ids. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
         export.refuse_template(self._model, "a tiktoken.Encoding")
         return tiktoken.to_encoding(self._model, name)
 
     def to_hf(self) -> Any:
-        """The tokenizers.Tokenizer that gives the same ids.
+        """Returns a tokenizers.Tokenizer that gives the same ids.
 
         Raises:
-            UnsupportedError: there is none; it says why.
+            UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed.
         """
         return hf.to_hf(self._model)
@@ -290,18 +295,18 @@ class Tokenizer(metaclass=Answering):
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """The ids of a text.
+        """Returns the ids of a text.
 
         Args:
-            text: str, or bytes, of which any are fine: what is not valid UTF-8 is encoded byte by byte. Other
-                objects with bytes to read (bytearray, memoryview, mmap, uint8 array) are not copied.
-            pair: a second text, whose ids follow, or stand where the template wants them.
-            allowed_special: the specials that become one id each; "all", or a set. The others are text.
-            disallowed_special: specials whose occurrence is an error; "all" means all not allowed.
-            add_special_tokens: put around it what the template says (see `with_template`), if there is one.
+            text: str or bytes. Bytes that are not valid UTF-8 are encoded one by one. Other objects with readable
+                bytes (bytearray, memoryview, mmap, uint8 array) are not copied.
+            pair: a second text, whose ids follow, or go where the template puts them.
+            allowed_special: the special tokens that are recognized, each as one id: "all", or a set. Others are text.
+            disallowed_special: special tokens that raise an error if they occur; "all" means all that are not allowed.
+            add_special_tokens: add the special tokens of the template, if there is one (see `with_template`).
 
         Raises:
-            ArgumentError: a disallowed special occurs, or text is of another type.
+            ArgumentError: a disallowed special token occurs, or text has another type.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"])
         >>> tokenizer.encode("hi<s>")
@@ -327,7 +332,7 @@ class Tokenizer(metaclass=Answering):
         return first + (second or [])
 
     def encode_ordinary(self, text: Text) -> list[int]:
-        """The ids of a text in which no special is recognised.
+        """Returns the ids of a text in which no special token is recognized.
 
         >>> Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"]).encode_ordinary("<s>")
         [60, 115, 62]
@@ -343,7 +348,7 @@ class Tokenizer(metaclass=Answering):
         disallowed_special: AllowedSpecial = (),
         add_special_tokens: bool = False,
     ) -> list[list[int]]:
-        """`encode` of each text, by threads (None: all CPUs)."""
+        """Returns what `encode` returns for each text, computed by `num_threads` threads (None: all CPUs)."""
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
         rows = self._encoder.batch(texts, specials, num_threads)
@@ -352,8 +357,8 @@ class Tokenizer(metaclass=Answering):
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
         """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
 
-        Lazy, and memory stays bounded: text is gathered only up to the next place where it can be cut
-        without influence on any id.
+        This is lazy, and memory stays bounded: it gathers text only up to the next place where a cut does not change
+        any id.
         """
         instance("texts", texts, Iterable, "an iterable of texts")
         return self._encoder.iterate(texts, self._encoder.specials)
@@ -366,13 +371,13 @@ class Tokenizer(metaclass=Answering):
         disallowed_special: AllowedSpecial = (),
         num_threads: int | None = 1,
     ) -> numpy.ndarray[Any, Any]:
-        """`encode` to an array.
+        """Does what `encode` does, and returns an array.
 
         Args:
-            num_threads: how many encode a long text together (None: all CPUs). The ids are the same.
+            num_threads: how many threads encode a long text (None: all CPUs). The ids are the same.
 
         Returns:
-            shape (tokens,), uint16 if every id of the vocabulary fits, else uint32.
+            An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
         """
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
         return self._encoder.array(text, specials, self.dtype, num_threads)
@@ -385,11 +390,11 @@ class Tokenizer(metaclass=Answering):
         allowed_special: AllowedSpecial = "all",
         disallowed_special: AllowedSpecial = (),
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """The ids of all texts in one array, and where each text's begin, by threads (None: all CPUs).
+        """Encodes all texts into one array, with `num_threads` threads (None: all CPUs).
 
         Returns:
-            ids: shape (tokens,), dtype as `encode_to_numpy`.
-            row_offsets: shape (texts + 1,), int64: text i has ids[row_offsets[i] : row_offsets[i + 1]].
+            ids: shape (tokens,), dtype as in `encode_to_numpy`.
+            row_offsets: shape (texts + 1,), int64. Text i has ids[row_offsets[i] : row_offsets[i + 1]].
         """
         texts = text_list(texts)
         specials = self._encoder.allowed(texts, allowed_special, disallowed_special)
@@ -398,10 +403,10 @@ class Tokenizer(metaclass=Answering):
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> offsets.EncodingWithOffsets:
-        """`encode`, with the place of each token in the text (in the normalised one, if there is a normalizer).
+        """Returns the ids, and where each token is in the text (in the normalized text, if there is a normalizer).
 
         Raises:
-            UnsupportedError: a special token occurs that shares its id with another one.
+            UnsupportedError: the text contains a special token that shares its id with another one.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
         >>> tokenizer.encode_with_offsets("né").char_spans
@@ -420,30 +425,30 @@ class Tokenizer(metaclass=Answering):
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> int:
-        """How many ids `encode` gives, without making them."""
+        """Returns how many ids `encode` would return, without building the list."""
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
 
     # ------------------------------------------------------------------------------------------------
     # Decoding
 
     def decode_bytes(self, ids: Iterable[int], position: int = 0) -> bytes:
-        """The bytes of ids: a list, an array of numpy or of the array module, or any iterable of int. `position` is
-        what an error calls the place of the first.
+        """Returns the bytes of ids: a list, an array of numpy or of the array module, or any iterable of int.
+        `position` is the position of the first id in error messages.
 
         Raises:
-            ArgumentError: an id that is not in the vocabulary; it names the id and its position.
+            UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives it and its position.
         """
         return self._decode(list(id_chunks(ids, self.n_vocab, position)), position)
 
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
-        """The text of ids.
+        """Returns the text of ids.
 
         Args:
-            errors: what happens to bytes that are not UTF-8: see bytes.decode.
-            skip_special_tokens: leave special tokens out, but for those that are text to a reader (Model.visible).
+            errors: how to handle bytes that are not UTF-8: see bytes.decode.
+            skip_special_tokens: leave out special tokens, except those that readers see as text (Model.visible).
 
         Raises:
-            ArgumentError: as `decode_bytes`.
+            UnknownIdError: as in `decode_bytes`.
         """
         instance("errors", errors, str, "the name of an error handler")
         if skip_special_tokens:
@@ -455,10 +460,10 @@ class Tokenizer(metaclass=Answering):
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         text = ""
         try:
-            for i, chunk in enumerate(chunks):  # each some milliseconds; Python appends to a str in place
+            for i, chunk in enumerate(chunks):  # each takes some milliseconds; Python appends to a str in place
                 text += decoder.decode(self._decode([chunk], i * CHUNK), final=chunk is chunks[-1])
         except UnicodeDecodeError:
-            return self._decode(chunks).decode("utf-8", errors)  # raises it with the place in the whole
+            return self._decode(chunks).decode("utf-8", errors)  # raises it with the position in the whole
         return text
 
     @cached_property
@@ -466,7 +471,7 @@ class Tokenizer(metaclass=Answering):
         return frozenset(i for text, i in self._model.specials.items() if text not in self._model.visible)
 
     def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
-        """The bytes of ids, of which `start` others came before."""
+        """Returns the bytes of ids that follow `start` others."""
         sizes = []
         for i, chunk in enumerate(chunks):
             try:
@@ -487,23 +492,24 @@ class Tokenizer(metaclass=Answering):
         skip_special_tokens: bool = False,
         num_threads: int | None = 1,
     ) -> list[str]:
-        """`decode` of each sequence, by threads (None: all CPUs). They help only if sequences are long."""
+        """Returns what `decode` returns for each sequence, computed by `num_threads` threads (None: all CPUs). Threads
+        help only if sequences are long."""
         instance("batch", batch, Iterable, "sequences of ids")
         decode = partial(self.decode, errors=errors, skip_special_tokens=skip_special_tokens)
         return list(map_ordered(decode, batch, worker_count(num_threads, "num_threads")))
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
-        """The text of ids, and for each id the index of the character in which it begins, as in tiktoken.
+        """Returns the text of ids, and for each id the index of the character in which it begins, as in tiktoken.
 
         Raises:
-            ArgumentError: as `decode_bytes`.
+            UnknownIdError: as in `decode_bytes`.
             UnicodeDecodeError: the bytes are not UTF-8.
         """
         tokens = [self._model.tokens[i] for known in self._known_ids(ids) for i in known]
         return b"".join(tokens).decode("utf-8"), offsets.char_starts(tokens)
 
     def _known_ids(self, ids: Iterable[int]) -> Iterator[list[int]]:
-        """The ids in lists, each of which is in the vocabulary: ArgumentError for the first that is not."""
+        """Yields the ids in lists. Raises UnknownIdError for the first id that is not in the vocabulary."""
         tokens = self._model.tokens
         position = 0
         for chunk in id_chunks(ids, self.n_vocab):
@@ -514,7 +520,7 @@ class Tokenizer(metaclass=Answering):
             yield numbers
 
     def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:
-        """The bytes of one id. `position` is what an error calls its place."""
+        """Returns the bytes of one id. `position` is its position in error messages."""
         try:
             data = self._model.tokens[token] if token >= 0 else b""
         except (IndexError, TypeError):
@@ -524,7 +530,7 @@ class Tokenizer(metaclass=Answering):
         return data
 
     def decode_stream(self, errors: str = "replace") -> DecodeStream:
-        """A decoder for ids that arrive one by one: see DecodeStream. `errors` as in `decode`."""
+        """Returns a decoder for ids that arrive one by one: see DecodeStream. `errors` is as in `decode`."""
         return DecodeStream(self, errors)
 
     # ------------------------------------------------------------------------------------------------
@@ -532,7 +538,7 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def n_vocab(self) -> int:
-        """How many ids there are, specials included."""
+        """How many ids there are, including special tokens and unused ids."""
         return len(self._model.tokens)
 
     vocab_size = n_vocab
@@ -542,69 +548,69 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """uint16 if every id fits, else uint32."""
+        """The numpy dtype for ids: uint16 if every id fits, otherwise uint32."""
         import numpy
 
         return numpy.dtype(numpy.uint16 if self.n_vocab <= 1 << 16 else numpy.uint32)
 
     @cached_property
     def vocab(self) -> dict[int, bytes]:
-        """id -> bytes, without unused ids."""
+        """A dictionary id -> bytes, without unused ids."""
         return {i: token for i, token in enumerate(self._model.tokens) if token}
 
     @cached_property
     def merges(self) -> list[tuple[bytes, bytes]]:
-        """(left bytes, right bytes) in rank order."""
+        """The merges as (left bytes, right bytes), in rank order."""
         tokens = self._model.tokens
         return [(tokens[left], tokens[right]) for left, right in self._model.merges]
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """Text -> id of the special tokens."""
+        """A dictionary of the special tokens, text -> id."""
         return dict(self._model.specials)
 
     @property
     def eot_token(self) -> int | None:
-        """The id of <|endoftext|>, or None if there is no such special."""
+        """The id of the special token that ends a document, usually <|endoftext|>, or None."""
         return self._model.eot_id
 
     @property
     def pattern(self) -> Pattern:
-        """How text is cut into words."""
+        """The pattern that splits text into words."""
         return self._model.pattern
 
     @property
     def normalizer(self) -> str | None:
-        """None, "NFC" or "NFKC"."""
+        """The normalizer: None, "NFC" or "NFKC"."""
         return self._model.normalizer
 
     @property
     def model(self) -> Model:
-        """The plain data."""
+        """The tokenizer as plain data."""
         return self._model
 
     @property
     def specials_matcher(self) -> _binding.Specials | None:
-        """The C matcher of all specials, for code that cuts texts itself."""
+        """The C matcher for all special tokens, for code that cuts texts itself."""
         return self._encoder.specials
 
     @property
     def encoder(self) -> TextEncoder:
-        """What the methods above share, for code that cuts texts itself."""
+        """The encoder that the methods above share, for code that cuts texts itself."""
         return self._encoder
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes of one id; of a special, its UTF-8."""
+        """Returns the bytes of one id; those of a special token are its UTF-8."""
         return self.decode_single_token_bytes(token)
 
     def id_to_token(self, token: int) -> str:
-        """The text of one id, for display: U+FFFD stands for bytes that are not UTF-8 on their own."""
+        """Returns the text of one id, for display. U+FFFD replaces bytes that are not UTF-8 on their own."""
         return self.token_bytes(token).decode("utf-8", "replace")
 
     def token_to_id(self, token: Text) -> int | None:
-        """The id of a special token or of an ordinary one with this text; None if there is none.
+        """Returns the id of the special or ordinary token with this text, or None.
 
-        A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe", for which `get_vocab` is.
+        A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe". `get_vocab` has those spellings.
         """
         if isinstance(token, str) and token in self._model.specials:
             return self._model.specials[token]
@@ -617,7 +623,7 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def template(self) -> Template | None:
-        """What `encode(..., add_special_tokens=True)` puts around a text."""
+        """The template that `encode(..., add_special_tokens=True)` puts around a text, or None."""
         return self._model.template
 
     def with_template(
@@ -628,15 +634,15 @@ class Tokenizer(metaclass=Answering):
         bos: str | None = None,
         eos: str | None = None,
     ) -> Tokenizer:
-        """The same tokenizer with another template; without arguments, with none.
+        """Returns the same tokenizer with another template; without arguments, with no template.
 
         Args:
-            template: a Template, or Hugging Face's spelling of one, as in "<s> $A </s>": $A is the text.
+            template: a Template, or one in Hugging Face's syntax, such as "<s> $A </s>": $A is the text.
             pair: the same for two texts, $A and $B.
-            bos, eos: instead of these, special tokens that begin and end every text.
+            bos, eos: special tokens to put before and after every text, instead of a template.
 
         Raises:
-            ArgumentError: the template has no $A, or a token that is no special token.
+            ArgumentError: the template has no $A, or has a token that is not a special token.
         """
         if isinstance(template, str):
             template = Template.parse(template, pair)
@@ -649,38 +655,38 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def chat_template(self) -> str | None:
-        """How transformers makes a text of a chat (Jinja): what was read or set, else what goes with the special
-        tokens, such as ChatML with <|im_start|> and <|im_end|>; None if nothing does."""
+        """The Jinja template with which transformers turns a chat into text: the one that was read or set, otherwise
+        the one that fits the special tokens, such as ChatML for <|im_start|> and <|im_end|>; None if none fits."""
         return pretrained.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:
-        """The same tokenizer with another chat template. ArgumentError for what is no valid Unicode."""
+        """Returns the same tokenizer with another chat template. Raises ArgumentError if it is not valid Unicode."""
         if chat_template is not None:
             instance("chat_template", chat_template, str, "a str or None")
             if not is_unicode(chat_template):
-                raise ArgumentError("chat_template holds a lone surrogate: not valid Unicode")
+                raise ArgumentError("chat_template contains a lone surrogate, which is not valid Unicode")
         return self._with(chat_template=chat_template)
 
     def _with(self, **changes: Any) -> Tokenizer:
-        """The same with changes that the C vocabulary does not know of."""
+        """Returns a copy with changes that do not affect the C vocabulary."""
         tokenizer = Tokenizer.__new__(Tokenizer)
         tokenizer._set(replace(self._model, **changes), self._vocab)
         return tokenizer
 
     def with_vocab_size(self, n: int) -> Tokenizer:
-        """The tokenizer of the first `n` tokens, equal to one trained with vocab_size=n."""
+        """Returns the tokenizer of the first `n` tokens. It equals one trained with vocab_size=n."""
         return Tokenizer.from_model(self._model.with_size(n))
 
     def prune(self, keep: Iterable[int], *, remap: _binding.PathLike | None = None) -> Tokenizer:
-        """The tokenizer with fewer tokens: those of `keep`, the parts that their merges need, the bytes, and the
-        special tokens. The ids that are left move up. What was dropped is encoded as its parts.
+        """Returns a tokenizer with fewer tokens: those in `keep`, the parts that their merges need, the bytes, and the
+        special tokens. The remaining ids are renumbered without gaps. A dropped token is encoded as its parts.
 
         Args:
-            keep: ids.
-            remap: a file to be written that says which rows of an embedding stay: see `pybpe.remap`.
+            keep: the ids to keep.
+            remap: a file to write, which says which rows of an embedding stay: see `pybpe.remap`.
 
         Raises:
-            ArgumentError: an id that is not in the vocabulary.
+            ArgumentError: an id is not in the vocabulary.
 
         >>> from pybpe import train
         >>> tokenizer = train(iter(["abcabd abc"]), vocab_size=260)
@@ -701,25 +707,26 @@ class Tokenizer(metaclass=Answering):
         remap: _binding.PathLike | None = None,
         **training: Any,
     ) -> Tokenizer:
-        """The tokenizer with more tokens; all ids stay.
+        """Returns a tokenizer with more tokens; all existing ids stay.
 
         Args:
-            special_tokens: get the next ids.
-            inputs: texts to learn more merges from, as in `pybpe.train`, which also takes `training`.
-            vocab_size: how many tokens there shall be then, if there are inputs.
-            remap: a file to be written that says which ids are new: see `pybpe.remap`.
+            special_tokens: new special tokens, which get the next ids.
+            inputs: texts to learn more merges from, as in `pybpe.train`.
+            vocab_size: the new number of tokens, if there are inputs.
+            remap: a file to write, which says which ids are new: see `pybpe.remap`.
+            training: further arguments of `pybpe.train`.
 
         Raises:
-            ArgumentError: a special token that there is already, or one of inputs and vocab_size without the other.
+            ArgumentError: a special token already exists, or one of inputs and vocab_size is given without the other.
         """
         from .trainer import train
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
-            raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or none")
+            raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or neither")
         specials = check_specials(special_tokens)
         if vocab_size is None:
             return self._changed(remaps.with_specials(self._model, specials), remap)
-        remaps.with_specials(self._model, specials)  # refuses what is there
+        remaps.with_specials(self._model, specials)  # refuses special tokens that exist
         new = train(inputs, vocab_size=vocab_size, base=self, special_tokens=specials, **training)
         return self._changed(new.model, remap)
 
@@ -730,17 +737,17 @@ class Tokenizer(metaclass=Answering):
         return tokenizer
 
     def get_vocab(self) -> dict[str, int]:
-        """Token -> id, spelled as in vocab.json and Hugging Face: a space is "Ġ", and other bytes have such letters
-        too. `token_to_id` takes the text itself: the letter "Ġ" may be a part of that as well."""
+        """Returns token -> id, with tokens spelled as in vocab.json and Hugging Face: a space is "Ġ", and other bytes
+        have such letters too. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
-    if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
+    if not TYPE_CHECKING:  # a type checker would accept every misspelled name
 
         def __getattr__(self, name: str) -> Any:
             raise unknown_attribute(f"{type(self).__name__!r} object", name)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Returns what a notebook shows."""
         from .viz.notebook import table
 
         return table(self)

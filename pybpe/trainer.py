@@ -1,4 +1,4 @@
-"""Training: texts -> word counts -> merges -> a Tokenizer."""
+"""Training: from texts to word counts to merges to a Tokenizer."""
 
 from __future__ import annotations
 
@@ -56,63 +56,62 @@ def train(
     """Trains a byte-level BPE tokenizer.
 
     Args:
-        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or
-            of lists of texts. A path may be a glob, a folder, which stands for all files in it, or "-", which is
-            standard input. Each file or text is one of its own: no word spans two. What is compressed (gzip, bzip2,
-            xz, zstd) is decompressed; of *.jsonl and *.ndjson each record is a text of its own, in which no special
-            token is recognised.
-        vocab_size: tokens in all: 256 bytes, specials and merges. Training stops earlier when no pair is
-            left that occurs `min_frequency` times.
-        special_tokens: strings with ids of their own, never split, never learned from. `special_ids` decides the
-            ids; of a mapping text -> id, such as another tokenizer's, other ids than these are refused.
-        pattern: how text is cut into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or
-            a regular expression of the `regex` package. No merge crosses a word's end.
-        min_frequency: the least count at which a pair is merged.
-        tie_break: of equally frequent pairs, "lexicographic" takes the one whose (left bytes, right bytes)
-            is the greatest; "huggingface" takes what Hugging Face's BpeTrainer takes.
-        special_ids: "first" (specials 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, specials,
-            merges) or "last" (bytes, merges, specials).
-        max_token_length: in bytes; 255 is the most that tokenizer.bin holds.
-        normalizer: None, "NFC" or "NFKC"; kept in the tokenizer and applied when encoding too.
-        digits: 1 makes every digit a word of its own.
-        end_of_text: which special token ends a document: the tokenizer's `eot_token`. None means that of the base, else
-            <|endoftext|> or <|end_of_text|>, if it is a special token.
-        base: a tokenizer to continue: its ids, merges, specials, pattern and normalizer are kept. New
-            specials, then new tokens, get the ids behind its own; vocab_size counts all.
-        counts: ready word counts instead of inputs: of `pybpe.count_words`, or a dictionary word -> count.
-        text_key: where the text of a JSON record is.
-        encoding: of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
-        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of
-            1 MiB of plain text, smaller or compressed plain files, and the texts of an iterable. Files
-            are taken in ranges of 1 MiB in an order that `seed` decides, an iterable in its own order. What
-            exceeds max_bytes (of file content) is left out from the next safe cut, or record, on.
-        seed: what decides which part a sample takes.
-        workers: threads for counting; None for all CPUs. The result is the same for any number.
+        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
+            A path may be a glob, a folder (all files in it), or "-" (standard input). Each file or text is separate:
+            no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
+            record is a separate text, in which no special token is recognized.
+        vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
+            remaining pair occurs `min_frequency` times.
+        special_tokens: strings with their own ids, never split and never learned from. `special_ids` decides the ids.
+            A mapping text -> id, such as another tokenizer's, raises an error if training would give other ids.
+        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or a regular
+            expression for the `regex` package. No merge crosses the end of a word.
+        min_frequency: the lowest count at which a pair is merged.
+        tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
+            right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.
+        special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
+            merges) or "last" (bytes, merges, special tokens).
+        max_token_length: in bytes; tokenizer.bin holds at most 255.
+        normalizer: None, "NFC" or "NFKC". It is stored in the tokenizer and also applied when encoding.
+        digits: 1 makes every digit a separate word.
+        end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means that of the base,
+            otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
+        base: a tokenizer to extend. Its ids, merges, special tokens, pattern and normalizer are kept. New special
+            tokens, then new tokens, get the ids after its own; vocab_size counts all of them.
+        counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
+        text_key: the key of the text in a JSON record.
+        encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
+        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
+            text, smaller or compressed plain files, and the texts of an iterable. Files are taken in ranges of 1 MiB,
+            in an order that `seed` decides; an iterable is taken in its own order. What exceeds max_bytes (of file
+            content) is dropped, starting at the next safe cut or record.
+        seed: random seed for sampling.
+        workers: number of threads for counting; None for all CPUs. The result is the same for any number.
         executor: counts files instead of threads: see `pybpe.count_words`.
-        memory_limit: bytes, about, for counting. What exceeds it is sorted into temporary files: slower,
-            but with the same result. The distinct words themselves must fit into memory in the end.
-        checkpoint: a file that is kept while merges are made. After a kill the same call continues from it
-            to the identical result; counting, if that was not done, begins anew. Gone after success.
-        progress: True shows bars, False none, None only if standard error is a terminal.
+        memory_limit: approximate number of bytes for counting. Counts that exceed it are sorted into temporary files,
+            which is slower, but gives the same result. The distinct words must fit in memory at the end.
+        checkpoint: a file in which to save progress while merging. After a kill, the same call resumes from it and
+            gives an identical result. (Counting, if it was not finished, starts over.) Removed after success.
+        progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Returns:
-        The trained Tokenizer. The same input and settings give the same one, always.
+        The trained Tokenizer. The same input and settings always give the same one.
 
     Raises:
-        ArgumentError (a ValueError): an argument out of range, such as a vocab_size below 256 + specials.
+        ArgumentError (a ValueError): an argument is invalid, such as a vocab_size below 256 + special tokens.
         FileError (an OSError): an input cannot be read.
         FormatError (a ValueError): a compressed file, a JSON record or a checkpoint is damaged.
-        MissingExtraError (an ImportError): a .zst file, without the package that reads it.
+        MissingExtraError (an ImportError): the package that reads .zst files is not installed.
         WorkerError (a RuntimeError): a process of the executor died.
     """
     merging = _Merging(vocab_size, special_ids, min_frequency, tie_break, max_token_length)
     if (inputs is None) == (counts is None):
         raise ArgumentError("pass either inputs or counts")
     if base is not None:
-        instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+        instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
     sample = Sample(max_documents, max_bytes, seed).checked()
     if counts is not None and not sample.is_all:
-        raise ArgumentError("max_documents and max_bytes go with inputs: of ready counts there is no sample")
+        raise ArgumentError("max_documents and max_bytes need inputs: they cannot sample counts")
     ready = counts if isinstance(counts, Counts) else None
     parent = base if base is not None else ready
     plan = _plan(merging, parent, special_tokens, pattern, digits, normalizer, text_key)
@@ -147,15 +146,15 @@ def train_bpe(
 
     Args:
         input_path: a text file.
-        vocab_size: tokens in all.
+        vocab_size: the total number of tokens.
         special_tokens: strings that are never split.
         **kw: further arguments of `train`.
 
     Returns:
-        vocab: id -> bytes; the bytes 0-255, then the specials, then the merged tokens in order.
-        merges: (left bytes, right bytes) in order. Of equally frequent pairs the greatest is merged.
+        vocab: id -> bytes: the bytes 0-255, then the special tokens, then the merged tokens in order.
+        merges: (left bytes, right bytes) in order. Among equally frequent pairs the greatest is merged.
     """
-    path = _binding.path_text(input_path)  # in a list bytes would be a text
+    path = _binding.path_text(input_path)  # bytes in a list would be a text
     kw.setdefault("special_ids", "after_bytes")
     kw.setdefault("progress", False)
     tokenizer = train([path], vocab_size=vocab_size, special_tokens=special_tokens, **kw)  # type: ignore[arg-type]
@@ -164,7 +163,7 @@ def train_bpe(
 
 @dataclass(frozen=True)
 class _Merging:
-    """The arguments of the merge loop, checked."""
+    """The checked arguments of the merge loop."""
 
     vocab_size: int
     special_ids: str
@@ -174,7 +173,7 @@ class _Merging:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("vocab_size", None, MOST_IDS),  # the least depends on the special tokens: see _Plan
+            ("vocab_size", None, MOST_IDS),  # the minimum depends on the special tokens: see _Plan
             ("min_frequency", 0, (1 << 64) - 1),
             ("max_token_length", 1, (1 << 32) - 1),
         ):
@@ -185,14 +184,14 @@ class _Merging:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that the result depends on but the text.
+    """Everything except the text that the result depends on.
 
     Attributes:
         merging: the arguments of the merge loop.
-        count: how words are counted; its specials are those of the base and the new ones.
-        new_specials: the specials that the base lacks.
-        base: the tokenizer that is continued.
-        wanted_ids: those of the specials that the caller gave with their ids.
+        count: how words are counted; its special tokens are those of the base and the new ones.
+        new_specials: the special tokens that the base lacks.
+        base: the tokenizer that is extended.
+        wanted_ids: the ids that the caller gave for special tokens.
     """
 
     merging: _Merging
@@ -209,24 +208,24 @@ class _Plan:
             least = self.base.n_vocab + len(self.new_specials)
             parts = f"{self.base.n_vocab} tokens of the base + {len(self.new_specials)} new special tokens"
         if self.merging.vocab_size < least:
-            raise ArgumentError(f"vocab_size {self.merging.vocab_size} is too small: the least is {least} ({parts})")
+            raise ArgumentError(f"vocab_size {self.merging.vocab_size} is too small: the minimum is {least} ({parts})")
         self._check_ids(self._planned_ids())
-        self.numbering  # noqa: B018  a base that cannot be continued is refused now, not after counting
+        self.numbering  # noqa: B018  refuses a base that cannot be extended now, not after counting
 
     def _planned_ids(self) -> dict[str, int]:
-        """The ids of the specials, if training makes as many tokens as it may."""
+        """Returns the ids of the special tokens, if training makes as many tokens as it may."""
         starts = {"first": 0, "after_bytes": 256, "last": self.merging.vocab_size - len(self.new_specials)}
         start = starts[self.merging.special_ids] if self.base is None else self.base.n_vocab
         ids = {} if self.base is None else self.base.special_tokens
         return ids | {text: start + i for i, text in enumerate(self.new_specials)}
 
     def _check_ids(self, ids: Mapping[str, int]) -> None:
-        """ArgumentError unless the specials have the ids that the caller wants."""
+        """Raises ArgumentError unless the special tokens have the ids that the caller wants."""
         for text, wanted in self.wanted_ids.items():
             if ids[text] != wanted:
                 raise ArgumentError(
-                    f"special_tokens gives {text!r:.80} the id {wanted}, but training gives it {ids[text]}: pass a list"
-                    " of the strings, and choose special_ids"
+                    f"special_tokens gives {text!r:.80} id {wanted}, but training gives it {ids[text]}: pass a list of"
+                    " the strings, and choose special_ids"
                 )
 
     @cached_property
@@ -247,14 +246,14 @@ class _Plan:
         return 256 + self.numbering.made + size - self.base.n_vocab
 
     def without_whole_words(self, words: _binding.Words) -> _binding.Words:
-        """The words that the base does not take as they are: nothing is to be learned from those that it does."""
+        """Returns the words that are not single tokens of the base. There is nothing to learn from those that are."""
         if self.base is None or not self.base.model.whole_words:
             return words
         whole = {self.base.model.tokens[i] for i in self.base.model.unreached()}
         return _binding.Words.from_dict({word: n for word, n in words.to_dict().items() if word not in whole})
 
     def fingerprint(self) -> dict[str, object]:
-        """The plan as JSON holds it."""
+        """Returns the plan in types that JSON can hold."""
         return {
             **vars(self.merging),
             "pattern": self.count.pattern.regex,
@@ -266,12 +265,12 @@ class _Plan:
         }
 
     def tokenizer(self, merged: Sequence[tuple[int, int, int]]) -> Tokenizer:
-        """The tokenizer of what the trainer made."""
+        """Returns the tokenizer with the merges that the trainer made."""
         if self.numbering is None:
             parts = lay_out(merged, self.new_specials, self.merging.special_ids, self.merging.tie_break)
         else:
             parts = self.numbering.extend(merged, self.new_specials)
-        self._check_ids(parts[2])  # with special_ids="last" they depend on how many tokens there are
+        self._check_ids(parts[2])  # with special_ids="last" the ids depend on the number of tokens
         training = {name: getattr(self.merging, name) for name in ("tie_break", "min_frequency", "max_token_length")}
         if self.base is None:
             return Tokenizer.from_model(Model(*parts, self.count.pattern, self.count.normalizer, training))
@@ -289,7 +288,7 @@ def _plan(
     normalizer: str | None,
     text_key: str,
 ) -> _Plan:
-    """The plan of a training. What the parent, a base or counts, decides must not be asked for otherwise."""
+    """Returns the plan of a training run. Raises ArgumentError if a setting contradicts the parent (base or counts)."""
     given_ids = special_ids_of(special_tokens)
     wanted = {text: i for text, i in given_ids.items() if i is not None}
     specials = sorted(wanted, key=wanted.__getitem__) if wanted else list(given_ids)
@@ -300,42 +299,42 @@ def _plan(
     given = parent if isinstance(parent, Tokenizer) else parent.settings
     if pattern is not None or digits is not None:
         if Pattern(given.pattern.name or "gpt2" if pattern is None else pattern, digits) != given.pattern:
-            raise ArgumentError(f"pattern: it is that of the base or the counts, {given.pattern!r}; leave it out")
+            raise ArgumentError(f"pattern: the base or the counts already have {given.pattern!r}: leave it out")
     if normalizer not in (None, given.normalizer):
-        raise ArgumentError(f"normalizer: it is that of the base or the counts, {given.normalizer!r}; leave it out")
+        raise ArgumentError(f"normalizer: the base or the counts already have {given.normalizer!r}: leave it out")
     if base is None:
         settings = CountSettings(given.pattern, tuple(specials), given.normalizer, text_key)
         return _Plan(merging, settings, specials, None, wanted)
     if merging.special_ids != "first":
-        raise ArgumentError("special_ids does not go with base: all ids of the base stay, new specials come behind")
+        raise ArgumentError("special_ids cannot be used with base: new special tokens follow the ids of the base")
     new = [text for text in specials if text not in base.special_tokens]
     settings = CountSettings(base.pattern, (*base.special_tokens, *new), base.normalizer, text_key)
     return _Plan(merging, settings, new, base, wanted)
 
 
 def _check_counts(counts: Counts, wanted: CountSettings) -> None:
-    """ArgumentError unless the counts are what this training would have counted."""
+    """Raises ArgumentError unless this training run would have made the same counts."""
     unknown = sorted(set(wanted.specials) - set(counts.settings.specials))
     if unknown:
-        raise ArgumentError(f"the words were counted without regard to the special tokens {unknown}: count with them")
+        raise ArgumentError(f"the words were counted without the special tokens {unknown}: count again with them")
     if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
-        raise ArgumentError("the counts were made with another pattern or normalizer than the base has")
+        raise ArgumentError("the counts were made with a different pattern or normalizer than the base has")
 
 
 def _input_fingerprint(inputs: Inputs | None, counts: Counts | None, sample: Sample) -> dict[str, object]:
-    """What tells one input from another: of files their names, sizes and times."""
+    """Returns what identifies the input: for files their names, sizes and times."""
     if counts is not None:
         return {"counts": counts.fingerprint()}
     if inputs is None or not is_path_list(inputs):
-        raise ArgumentError("checkpoint: texts of an iterable cannot be recognised later; pass paths or counts")
+        raise ArgumentError("checkpoint: texts of an iterable cannot be recognized later: pass paths or counts")
     files = []
     for path in input_files(inputs):
         if path == STDIN:
-            raise ArgumentError("checkpoint: standard input cannot be recognised later; use a file")
+            raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
         with file_errors(path, "cannot be opened"):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            raise ArgumentError(f"checkpoint: {path} is a pipe or device, which cannot be recognised later; use a file")
+            raise ArgumentError(f"checkpoint: {path} is a pipe or device, which cannot be recognized later: use a file")
         files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
     return {"inputs": files, "sample": list(sample)}
 
@@ -343,7 +342,7 @@ def _input_fingerprint(inputs: Inputs | None, counts: Counts | None, sample: Sam
 def _merge(
     words: _binding.Words, plan: _Plan, saved: Checkpoint | None, progress: bool | None
 ) -> list[tuple[int, int, int]]:
-    """All merges, those of the base and of a checkpoint included."""
+    """Returns all merges, including those of the base and of a checkpoint."""
     skip = len(plan.base_merges)
     if saved is not None:
         run_interruptibly(saved.start, words)

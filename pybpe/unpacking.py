@@ -1,11 +1,11 @@
-"""Compressed files as streams of what they hold.
+"""Compressed files as streams of their content.
 
     gzip    .gz
     bzip2   .bz2
     xz      .xz, .lzma
     zstd    .zst    needs Python 3.14 or the package backports.zstd
 
-How a file is compressed shows in its first bytes. Where these say nothing, as in .lzma, its name decides.
+The first bytes of a file show how it is compressed. If they do not, as for .lzma, its name decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALL_ENDINGS = tuple(ENDINGS)
 
 
 def packing_of_name(path: str) -> str | None:
-    """How a file is compressed, by its name."""
+    """Returns how a file is compressed, judging by its name, or None."""
     if not path.endswith(_ALL_ENDINGS):  # most files
         return None
     return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
@@ -41,19 +41,19 @@ _MARKS = (
 
 
 def packing_of_content(head: bytes) -> str | None:
-    """How a file is compressed, by its first bytes."""
+    """Returns how a file is compressed, judging by its first bytes, or None."""
     return next((packing for mark, packing in _MARKS if head.startswith(mark)), None)
 
 
 def without_ending(path: str) -> str:
-    """A name without the ending that says how the file is compressed."""
+    """Returns a name without the ending for the compression."""
     if not path.endswith(_ALL_ENDINGS):
         return path
     return next(path.removesuffix(ending) for ending in ENDINGS if path.endswith(ending))
 
 
 def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
-    """The stream of what a compressed stream holds."""
+    """Returns the decompressed stream of a compressed one."""
     if packing is None:
         return stream
     return _Unpacked(path, stream, _OPENERS[packing](path, stream))  # type: ignore[return-value]
@@ -91,7 +91,7 @@ _OPENERS: dict[str, Callable[[str, BinaryIO], Any]] = {
 
 
 def zstd_module(path: str) -> Any:
-    """The module for *.zst files; MissingExtraError says what to install."""
+    """Returns the module for *.zst files. Raises MissingExtraError, which says what to install."""
     try:
         if sys.version_info >= (3, 14):
             from compression import zstd
@@ -103,14 +103,14 @@ def zstd_module(path: str) -> Any:
 
 
 class _Frames(io.RawIOBase):
-    """What the compressed streams of a file hold, one after another. Zeros may lie between them and after the last, as
-    tapes and xz pad files; anything else there is an error.
+    """The content of the compressed streams of a file, one after another. Zeros may separate and follow them, because
+    tapes and xz pad files; anything else is an error.
 
-    bz2.BZ2File and lzma.LZMAFile end quietly where a stream after the first is damaged.
+    bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged.
 
     Args:
         packed: the file.
-        first, following: make a decompressor, for the first stream and for those after it.
+        first, following: make a decompressor for the first stream, and for those after it.
     """
 
     def __init__(self, packed: BinaryIO, first: Callable[[], Any], following: Callable[[], Any]) -> None:
@@ -132,8 +132,7 @@ class _Frames(io.RawIOBase):
         return self._given
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """To a place in what is unpacked, from its start: what lies before it is unpacked, and perhaps unpacked
-        again."""
+        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
         if offset < self._given:
             self._packed.seek(0)
             self._begin()
@@ -147,7 +146,7 @@ class _Frames(io.RawIOBase):
         return len(data)
 
     def _next(self, size: int) -> bytes:
-        """The next bytes, at most `size`, which is not 0; none at the end."""
+        """Returns the next bytes, at most `size`, which is not 0; b"" at the end."""
         while not self._decompressor.eof or self._follows():
             block = b""
             if self._decompressor.needs_input:
@@ -161,7 +160,7 @@ class _Frames(io.RawIOBase):
         return b""
 
     def _follows(self) -> bool:
-        """Whether another stream follows the one that has ended; it is begun then."""
+        """Returns whether another stream follows the one that has ended. If so, begins it."""
         rest = self._decompressor.unused_data or self._waiting or self._packed.read(_BLOCK)
         while rest and not (found := rest.lstrip(b"\0")):
             rest = self._packed.read(_BLOCK)
@@ -172,7 +171,7 @@ class _Frames(io.RawIOBase):
 
 
 class Prefixed:
-    """A stream of which some bytes have been read already, as if they had not."""
+    """A stream that returns bytes that were already read from it again."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self.name, self._head, self._stream = stream.name, head, stream
@@ -198,7 +197,7 @@ class Prefixed:
         return data
 
     def tell(self) -> int:
-        """How many bytes have been given."""
+        """Returns how many bytes have been read."""
         return self._given
 
     def close(self) -> None:
@@ -227,7 +226,7 @@ class _Unpacked:
         return bytes(self._checked(self._stream.read, size))
 
     def seek(self, offset: int) -> None:
-        """To a place in the unpacked data: what lies before it is unpacked, and perhaps unpacked again."""
+        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
         self._checked(self._stream.seek, offset)
 
     def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -250,5 +249,5 @@ class _Unpacked:
 
 
 def _is_bz2_error(error: Exception) -> bool:
-    """bz2 raises a bare OSError, without an errno, for damaged data."""
+    """Returns whether an error is what bz2 raises for damaged data: an OSError without an errno."""
     return isinstance(error, OSError) and error.errno is None

@@ -1,4 +1,4 @@
-"""How a tokenizer does on counted words: which tokens it uses, and how well it compresses each script."""
+"""Measures a tokenizer on counted words: which tokens it uses, and how well it compresses each script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCRIPT_NAMES = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "M
 
 @dataclass
 class Amount:
-    """How much text, and how many tokens it makes."""
+    """An amount of text, and the number of its tokens."""
 
     bytes: int = 0
     characters: int = 0
@@ -32,12 +32,12 @@ class Amount:
 
 @dataclass
 class Usage:
-    """What a tokenizer makes of words.
+    """How a tokenizer encodes words.
 
     Attributes:
         counts: for each id, how often it occurs.
-        scripts: the amounts of words by script; see `script_of`.
-        total: of all words.
+        scripts: script (see `script_of`) -> amount of its words.
+        total: the amount of all words.
     """
 
     counts: list[int]
@@ -51,7 +51,7 @@ class Usage:
 
 
 def measure(tokenizer: Tokenizer, words: Mapping[bytes, int]) -> Usage:
-    """The usage of a tokenizer on words (word -> count, as `Counts.to_dict` gives them), which its pattern cut."""
+    """Returns the usage of a tokenizer on words that its pattern split (word -> count, as from `Counts.to_dict`)."""
     encoder = _binding.Encoder(tokenizer.model.to_vocab())
     usage = Usage([0] * tokenizer.n_vocab)
     for word, count in words.items():
@@ -68,8 +68,8 @@ def measure(tokenizer: Tokenizer, words: Mapping[bytes, int]) -> Usage:
 
 
 def script_of(word: str) -> str:
-    """The script of a word's first letter, such as "Latin" or "Han"; without letters "numbers", "white space" or
-    "symbols".
+    """Returns the script of a word's first letter, such as "Latin" or "Han"; for a word without letters "numbers",
+    "white space" or "symbols".
 
     >>> [script_of(word) for word in (" the", "中文", " 42", "!?")]
     ['Latin', 'Han', 'numbers', 'symbols']
@@ -84,6 +84,6 @@ def script_of(word: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _script_of_letter(letter: str) -> str:
-    """Unicode names its letters by their scripts: CYRILLIC SMALL LETTER A."""
+    """Returns a letter's script, with which its Unicode name begins: CYRILLIC SMALL LETTER A."""
     first = unicodedata.name(letter, "UNNAMED").split(" ")[0].split("-")[0]
     return _SCRIPT_NAMES.get(first, first.capitalize())

@@ -1,5 +1,5 @@
-"""The parts of a C vocabulary as Python objects, made when they are first looked at: most programs only encode, and
-fifty thousand objects take longer to make than the vocabulary takes to load.
+"""The parts of a C vocabulary as Python objects, made on first use. Most programs only encode, and making fifty
+thousand objects takes longer than loading the vocabulary.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Item = TypeVar("Item")
 
 
 class VocabPart(Sequence[Item], Generic[Item]):
-    """The list that `read()` gives. Immutable; pickled, it is that list.
+    """The list that `read()` returns. Immutable; it is pickled as that list.
 
     Attributes:
-        vocab: whose part it is.
+        vocab: the vocabulary that it belongs to.
     """
 
     def __init__(self, vocab: _binding.Vocab, read: Callable[[], list[Item]], size: int) -> None:
@@ -53,10 +53,10 @@ class VocabPart(Sequence[Item], Generic[Item]):
 
 
 def tokens_of(vocab: _binding.Vocab) -> VocabPart[bytes]:
-    """The bytes of every id; b"" for an unused one."""
+    """Returns the bytes of every id; b"" for an unused id."""
     return VocabPart(vocab, vocab.tokens, vocab.sizes[0])
 
 
 def merges_of(vocab: _binding.Vocab) -> VocabPart[tuple[int, int]]:
-    """(left id, right id) in rank order."""
+    """Returns the merges as (left id, right id), in rank order."""
     return VocabPart(vocab, vocab.merges, vocab.sizes[1])

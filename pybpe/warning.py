@@ -1,4 +1,4 @@
-"""What a caller should know although nothing failed: a Python warning, which the command line prints as one line."""
+"""Python warnings, for what callers should know although nothing failed. The command line prints each as one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class PybpeWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Warns whoever called the package: the place that is shown is the first one outside it."""
+    """Issues a warning that shows the first place outside the package: the caller's."""
     import sys
 
     ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools

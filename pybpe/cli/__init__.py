@@ -1,7 +1,7 @@
-"""The command line: `pybpe COMMAND --help` teaches each command.
+"""The command line: `pybpe COMMAND --help` explains each command.
 
-Exit codes: 0 done, 2 bad input (one line on standard error says what and how to mend it), 130 interrupted. `diff`,
-`verify` and `llmc check` end with 1 if they find what they look for: a difference, a fault.
+Exit codes: 0 for success, 2 for bad input (one line on standard error says what is wrong and how to fix it), 130 if
+interrupted. `diff`, `verify` and `llmc check` exit with 1 if they find a difference or a fault.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .train import add_train
 from .viz import add_viz
 from .vocabulary import add_diff, add_export, add_extend, add_prune
 
-_LONGEST_COMMAND = 80  # characters of a command that is shown again
+_LONGEST_COMMAND = 80  # characters; longer commands are not repeated
 
 
 class _VersionAction(argparse.Action):
@@ -69,15 +69,15 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line, as all others of pybpe are. Files may stand before, between and behind
-    options, in any command."""
+    """A parser that reports errors in one line, like the rest of pybpe. In every command, files may come before,
+    between and after options."""
 
     _intermixing = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self._subparsers is not None or self._intermixing or "--" in (args or ()):  # intermixed parsing loses "--"
             return super().parse_known_args(args, namespace)
-        self._intermixing = True  # Python up to 3.11 comes back here
+        self._intermixing = True  # Python up to 3.11 calls this again
         try:
             found, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
@@ -92,18 +92,18 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        sys.stdout.flush()  # of the help, or the version
+        sys.stdout.flush()  # the help, or the version
         super().exit(status, message)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"pybpe: {message} ({self.prog} --help shows what there is)\n")
+        self.exit(2, f"pybpe: {message} (see {self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pybpe",
         description="Train a byte-level BPE tokenizer on your own corpus, and turn the corpus into token files\n"
-        "that llm.c trains on. `pybpe COMMAND --help` shows each command with examples.",
+        "that llm.c trains on. `pybpe COMMAND --help` explains each command, with examples.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
-    """Completion in the shell, if argcomplete is installed: eval "$(register-python-argcomplete pybpe)"."""
+    """Completes words in the shell, if argcomplete is installed: eval "$(register-python-argcomplete pybpe)"."""
     if "_ARGCOMPLETE" in os.environ:  # set by the shell's hook, and only then
         try:
             import argcomplete
@@ -124,7 +124,7 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code. Ctrl-C is for __main__.py to answer."""
+    """Runs the command line and returns the exit code. __main__.py handles Ctrl-C."""
     open_streams()
     parser = _parser()
     _complete(parser)
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _as_options(words: list[str]) -> list[str]:
-    """`pybpe`, `pybpe help COMMAND` and `pybpe version`, which other programs have, in the spelling of this one."""
+    """Converts `pybpe`, `pybpe help COMMAND` and `pybpe version`, which other programs have, to options."""
     if not words:
         return ["--help"]
     if words[:1] == ["version"]:
@@ -154,7 +154,7 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
             raise
         _tell(f"interrupted; to resume, run {_again(words)}")
         return 130
-    except BrokenPipeError:  # the reader of our output has had enough, as `head` does
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         discard_output()
         return 0
     except OSError as error:
@@ -174,7 +174,7 @@ def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Names
 
 
 def _again(words: list[str]) -> str:
-    """The command that resumes what these words began."""
+    """Returns the command that resumes an interrupted one."""
     command = shlex.join(["pybpe", *(word for word in words if word != "--no-resume")])
     if len(command) <= _LONGEST_COMMAND:
         return command
@@ -187,11 +187,11 @@ def _fail(error: Exception | str) -> int:
 
 
 def _show_warning(args: argparse.Namespace, message: Warning | str, *_: object, **__: object) -> None:
-    """What Python does with a warning here: where in pybpe's code it arose is of no interest."""
+    """Prints a Python warning as one line, without the place in pybpe's code."""
     _tell(f"warning: {in_flags(str(message), vars(args))}")
 
 
 def _tell(text: str) -> None:
     line = " ".join(text.split())
-    with suppress(OSError):  # nobody is left to be told
+    with suppress(OSError):  # standard error is closed
         print(f"pybpe: {line}", file=sys.stderr)

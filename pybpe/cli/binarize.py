@@ -1,4 +1,4 @@
-"""pybpe binarize and prepare."""
+"""The commands `pybpe binarize` and `pybpe prepare`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def add_binarize(commands: Any) -> None:
     parser = add_command(
         commands,
         "binarize",
-        "a corpus to token files for training",
-        "Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads as they are,\n"
-        "with a manifest. If a run is interrupted, even killed, the same command resumes it.",
+        "turn a corpus into token files for training",
+        "Encodes a corpus, splits it, and writes token files, by default shards that llm.c reads directly, with a\n"
+        "manifest. If a run is interrupted or killed, run the same command again to resume it.",
         "pybpe binarize -t tok.json novel.txt -o out\n"
         "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
@@ -41,7 +41,7 @@ def add_binarize(commands: Any) -> None:
     add_document_options(parser)
     _add_output_options(parser)
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
-    parser.add_argument("--no-resume", action="store_true", help="start over, without what an interrupted run left")
+    parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
     add_common(parser)
     parser.set_defaults(run=_run_binarize, state=journal_path)
 
@@ -79,9 +79,9 @@ def add_prepare(commands: Any) -> None:
     parser = add_command(
         commands,
         "prepare",
-        "a corpus to a tokenizer and token files",
-        "Splits the text first, trains a tokenizer on the train split only, so that it has not seen the\n"
-        "validation text, and encodes all splits.",
+        "train a tokenizer and write token files",
+        "Splits the text, trains a tokenizer on the train split only, so that it does not see the validation\n"
+        "text, and encodes all splits.",
         "pybpe prepare novel.txt -o data --vocab-size 20000",
     )
     add_document_options(parser)
@@ -119,7 +119,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
     parser.add_argument(
         "--format",
         default="llmc",
@@ -129,7 +129,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--eot",
         metavar="WHERE",
-        help="where the end of text goes: prepend (default for llmc), append (for the others) or none",
+        help="where to put the end-of-text token: prepend (default for llmc), append (default for others) or none",
     )
     add_split_options(parser)
     add_least_tokens(parser)
@@ -140,7 +140,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens per row of parquet and webdataset (default: 1024)",
     )
-    parser.add_argument("--name", metavar="NAME", help="of the shards (default: the first file's)")
+    parser.add_argument("--name", metavar="NAME", help="name of the shards (default: from the first file)")
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
     )

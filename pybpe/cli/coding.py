@@ -1,4 +1,4 @@
-"""pybpe encode, decode and count."""
+"""The commands `pybpe encode`, `pybpe decode` and `pybpe count`."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _SHARD_MAGICS = (20240520, 20240801)
-_BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # a JSON list is decimal ids too
-_IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that is an id, or some of them
-_LONGEST_ID = 4000  # digits; Python reads no more than 4300, and leading zeros are fine
+_BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
+_IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more ids
+_LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are allowed
 
 
 def add_encode(commands: Any) -> None:
     parser = add_command(
         commands,
         "encode",
-        "text to ids",
-        "Writes the ids of a text as decimal numbers with spaces between, or as a list with --json. If OUT\n"
-        "ends in .npy it is a numpy file; if it ends in .bin, the ids alone, as uint16 or uint32, whichever the\n"
-        "vocabulary needs. Bytes that are not UTF-8 are fine.",
+        "turn text into ids",
+        "Writes the ids of a text as decimal numbers separated by spaces, or as a list with --json. If OUT ends\n"
+        "in .npy, writes a numpy file. If it ends in .bin, writes only the ids, as uint16 or uint32, depending on\n"
+        "the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.",
         "pybpe encode -t gpt2 --text 'Hello, world'\n"
         "echo 'Hello, world' | pybpe encode -t tok.json\n"
         "pybpe encode -t tok.json novel.txt -o ids.npy",
     )
     _add_text(parser)
     add_output(parser)
-    parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
+    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
     add_workers(parser)
-    parser.add_argument("--json", action="store_true", help="the ids as a JSON list")
+    parser.add_argument("--json", action="store_true", help="write the ids as a JSON list")
     parser.set_defaults(run=_run_encode)
 
 
 def _add_text(parser: argparse.ArgumentParser) -> None:
     add_tokenizer(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the text, also compressed; - (default) is stdin")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a text file, may be compressed; - (default) is stdin")
     parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
     add_encoding(parser)
 
@@ -72,7 +72,7 @@ def _run_encode(args: argparse.Namespace) -> None:
     tokenizer = load(args.tokenizer)
     if args.output.endswith((".npy", ".bin")):
         if args.json:
-            raise ArgumentError(f"--json writes text, and {args.output} would hold binary ids: give it another ending")
+            raise ArgumentError(f"--json writes text, but {args.output} would hold binary ids: use another ending")
         _encode_to_array(tokenizer, args)
         return
     start, between, end = ("[", ", ", "]\n") if args.json else ("", " ", "\n")
@@ -87,7 +87,7 @@ def _run_encode(args: argparse.Namespace) -> None:
 
 
 def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
-    """The ids of the input, a list a piece, in order."""
+    """Yields the ids of the input, one list per piece, in order."""
     from ..parallel import map_ordered
 
     encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
@@ -95,7 +95,7 @@ def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[l
 
 
 def _open_text(args: argparse.Namespace) -> BinaryIO:
-    """The text: that of --text, or of FILE."""
+    """Opens the text of --text or FILE."""
     if args.text is not None:
         if args.file is not None:
             raise ArgumentError("give a file or --text, not both")
@@ -107,11 +107,11 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
         if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
         shown = path if len(path) <= 80 else path[:77] + "..."
-        raise FileMissingError(f"{shown}: there is no such file; for the tokens of these words use --text") from None
+        raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
 
 
 def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
-    """The input in pieces that can be encoded separately. Warns if it is not UTF-8."""
+    """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
     from ..pretokenize import cutter, stream_pieces
     from ..text_encoding import Doubts
 
@@ -121,11 +121,11 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
         for piece in stream_pieces(stream, cut):
             doubts.tell(doubts.look(piece, args.file or "-", offset))
             offset += len(piece)
-            yield piece  # type: ignore[misc]  # memoryviews serve as bytes
+            yield piece  # type: ignore[misc]  # memoryviews work as bytes
 
 
 def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
-    """To a numpy file, or to the ids alone, little-endian."""
+    """Writes a numpy file, or only the ids, little-endian."""
     from ..formats import npy
     from ..parallel import map_ordered
 
@@ -147,17 +147,17 @@ def add_decode(commands: Any) -> None:
     parser = add_command(
         commands,
         "decode",
-        "ids to text",
-        "Reads decimal ids with white space or commas between, a JSON list of them, a numpy file (*.npy), a\n"
-        "llm.c shard, or a file of ids alone (*.bin, uint16 or uint32 by the vocabulary's size), and writes the bytes\n"
-        "that they stand for, exactly. (A terminal gets a line end after them.)",
+        "turn ids into text",
+        "Reads decimal ids separated by white space or commas, a JSON list of ids, a numpy file (*.npy), an llm.c\n"
+        "shard, or a file of plain ids (*.bin, uint16 or uint32 by the vocabulary's size), and writes exactly their\n"
+        "bytes. (On a terminal, a line end follows them.)",
         "pybpe decode -t gpt2 15496 11 995\n"
         "echo 15496 11 995 | pybpe decode -t gpt2\n"
         "pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
     )
     add_tokenizer(parser)
     parser.add_argument(
-        "ids", nargs="*", metavar="FILE|ID", help="a file with ids, also compressed, or ids; - (default) is stdin"
+        "ids", nargs="*", metavar="FILE|ID", help="ids, or a file with ids, may be compressed; - (default) is stdin"
     )
     add_output(parser)
     parser.set_defaults(run=_run_decode)
@@ -182,19 +182,19 @@ def _run_decode(args: argparse.Namespace) -> None:
 
 
 def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int] | numpy.ndarray[Any, Any]]]:
-    """What is to be decoded, in blocks, and what errors call it: the ids themselves, or a file with ids."""
+    """Returns the name for error messages, and the ids to decode, in blocks: the ids themselves, or those of a file."""
     are_ids = given and all(map(_IDS.fullmatch, given))
     if are_ids and (len(given) > 1 or not os.path.lexists(given[0])):
         return "the ids", _decimal_ids(" ".join(given).encode(), io.BytesIO(), "the ids", 1)
     if len(given) > 1:
         bad = next(word for word in given if not _IDS.fullmatch(word))
-        raise ArgumentError(f"{bad[:80]}: is not an id, and only one file can be decoded at a time")
+        raise ArgumentError(f"{bad[:80]}: this is not an id, and only one file can be decoded at a time")
     path = given[0] if given else "-"
     return path, _read_ids(path, 2 if tokenizer.n_vocab <= 1 << 16 else 4)
 
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
-    """The ids of a file in blocks, in order; `id_bytes` of those in a file of ids alone."""
+    """Yields the ids of a file in blocks, in order. `id_bytes` is the size of an id in a file of plain ids."""
     from ..formats import npy
 
     block = 1 << 20
@@ -213,7 +213,7 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
                 array = numpy.load(path, allow_pickle=False).ravel()
             except OSError:
                 raise
-            except Exception as error:  # what numpy's parsers raise on a damaged header is any of a dozen types
+            except Exception as error:  # numpy's parsers raise a dozen types on a damaged header
                 raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
             for at in range(0, len(array), block):
                 yield array[at : at + block]
@@ -236,7 +236,7 @@ def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: in
     while data:
         if len(data) % id_bytes:
             size = offset + len(data)
-            raise FormatError(f"{path}: {size} bytes are no whole number of uint{8 * id_bytes} ids", size)
+            raise FormatError(f"{path}: {size} bytes are not a whole number of uint{8 * id_bytes} ids", size)
         yield numpy.frombuffer(data, f"<u{id_bytes}")
         offset += len(data)
         data = stream.read(block)
@@ -248,14 +248,14 @@ def _decimal_ids(start: bytes, stream: BinaryIO, path: str, block: int) -> Itera
     while True:
         more = stream.read(block)
         text = (rest + more).translate(_BLANKS)
-        # The last number may go on in the next block.
+        # The last number may continue in the next block.
         end = max(text.rfind(b" "), text.rfind(b"\n"), 0)
         end = end if more and len(text) - end <= _LONGEST_ID + 1 else len(text)
         words, rest = text[:end].split(), text[end:]
         bad = next((word for word in words if not word.isdigit() or len(word) > _LONGEST_ID), None)
         if bad is not None:
             at = offset + text.find(bad)
-            raise FormatError(f"{path}: expected decimal ids, found {bad[:40]!r} at offset {at}", at)
+            raise FormatError(f"{path}: expected decimal ids, found {bad[:40]!r} at byte {at}", at)
         offset += end
         yield [int(word) for word in words]
         if not more:
@@ -267,11 +267,11 @@ def add_count(commands: Any) -> None:
         commands,
         "count",
         "count the tokens of a text",
-        "Prints the number of tokens, and how many bytes there are per token.",
+        "Prints the number of tokens, and the bytes per token.",
         "pybpe count -t tok.json novel.txt\npybpe count -t gpt2 --text 'Hello, world'",
     )
     _add_text(parser)
-    parser.add_argument("--ordinary", action="store_true", help="special tokens in the text are plain text")
+    parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
     add_common(parser)
     parser.set_defaults(run=_run_count)
 

@@ -1,4 +1,4 @@
-"""What the commands share: their options, their output, their files."""
+"""What the commands share: options, output and files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..errors import ArgumentError, file_error
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-TOKENIZER_HELP = "tokenizer.json or tokenizer.bin; or a name: gpt2, cl100k_base, o200k_base ..."
+TOKENIZER_HELP = "tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base"
 
-# Heavy imports happen inside functions, here and in the commands: `pybpe --help` should not wait for them.
+# Heavy imports are inside functions, here and in the commands, so that `pybpe --help` does not wait for them.
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +29,12 @@ def add_tokenizer(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="- (default) is stdout")
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="output file; - (default) is stdout")
 
 
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--encoding", metavar="E", help="of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)"
+        "--encoding", metavar="E", help="encoding of the text, such as gb18030, utf-16 or cp1252 (default: UTF-8)"
     )
 
 
@@ -53,16 +53,17 @@ def add_command(commands: Any, name: str, summary: str, text: str, examples: str
 def add_common(parser: argparse.ArgumentParser, workers: bool = True) -> None:
     if workers:
         add_workers(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
-    parser.add_argument("--json", action="store_true", help="the summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bars and no summary")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--workers", type=int, metavar="N", help="threads, or processes (default: all CPUs)")
+    parser.add_argument("--workers", type=int, metavar="N", help="number of threads or processes (default: all CPUs)")
 
 
 def journal_path(args: argparse.Namespace) -> str:
-    """Where a run into the folder --output keeps what is done: as long as it is there, the command resumes."""
+    """Returns the path of the journal of a run that writes to the folder --output. While it exists, the command
+    resumes."""
     from ..locking import FOLDER
 
     return os.path.join(args.output, FOLDER, "journal.json")
@@ -73,7 +74,7 @@ def progress(args: argparse.Namespace) -> bool | None:
 
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
-    """The summary: JSON for machines, else text; on standard error if standard output has the result itself."""
+    """Prints the summary: JSON for machines, otherwise text; to standard error if standard output has the result."""
     where = sys.stderr if getattr(args, "output", None) == "-" else sys.stdout
     if args.json:
         print(json.dumps(facts, ensure_ascii=False), file=where)
@@ -87,7 +88,7 @@ def counted(amount: int, noun: str) -> str:
 
 
 def load(path: str) -> Tokenizer:
-    """The tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
+    """Loads the tokenizer in a file or folder; or, if there is none, OpenAI's encoding of this name."""
     from ..tokenizer import Tokenizer
 
     if not os.path.lexists(path) and re.fullmatch(r"[\w-]+", path):
@@ -96,12 +97,12 @@ def load(path: str) -> Tokenizer:
         if path in NAMES:
             return get_encoding(path)
         names = ", ".join(NAMES)
-        raise file_error(errno.ENOENT, f"{path}: there is no such file, and no encoding of this name ({names})")
+        raise file_error(errno.ENOENT, f"{path}: there is no file or encoding of this name. The encodings are {names}")
     return Tokenizer.from_file(path)
 
 
 def open_source(path: str, encoding: str | None = None) -> BinaryIO:
-    """A text for reading: - is standard input; what is compressed is decompressed, as in training."""
+    """Opens a text for reading, and decompresses it if needed. - is standard input."""
     from ..inputs import open_text
 
     _tell_terminal(path)
@@ -109,7 +110,7 @@ def open_source(path: str, encoding: str | None = None) -> BinaryIO:
 
 
 def open_ids(path: str) -> BinaryIO:
-    """A file of ids for reading: the same for what is no text."""
+    """Opens a file of ids for reading, and decompresses it if needed. - is standard input."""
     from ..input_file import InputFile
 
     _tell_terminal(path)
@@ -118,11 +119,11 @@ def open_ids(path: str) -> BinaryIO:
 
 def _tell_terminal(path: str) -> None:
     if path == "-" and sys.stdin.isatty():
-        print("pybpe: reading from the terminal; end with Ctrl-D on a line of its own", file=sys.stderr)
+        print("pybpe: reading from the terminal. To end, press Ctrl-D on a new line", file=sys.stderr)
 
 
 class Sink:
-    """Standard output, or a file that appears complete at the end or not at all."""
+    """Standard output, or a file that appears complete, at the end, or not at all."""
 
     def __init__(self, path: str) -> None:
         from .._binding import Output
@@ -147,7 +148,8 @@ class Sink:
 
 @contextmanager
 def named_output(path: str, ending: str) -> Iterator[str]:
-    """The path to write to. For "-" it is a temporary one with this ending, which goes to standard output at last."""
+    """Yields the path to write to. For "-" it is a temporary file with this ending, which is then copied to standard
+    output."""
     if path != "-":
         yield path
         return
@@ -160,7 +162,7 @@ def named_output(path: str, ending: str) -> Iterator[str]:
 
 
 def check_tokenizer_output(path: str) -> None:
-    """Fails now, not after an hour of training, if `save_tokenizer` would."""
+    """Raises an error now, not after an hour of training, if `save_tokenizer` would."""
     from ..formats.export import format_of
 
     check_writable(path)
@@ -168,20 +170,20 @@ def check_tokenizer_output(path: str) -> None:
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
-    """In the format that the path's ending stands for; to standard output as JSON."""
+    """Writes a tokenizer in the format of the path's ending; to standard output as JSON."""
     with named_output(path, ".json") as name:
         tokenizer.export(name)
 
 
 def check_writable(path: str) -> None:
-    """Fails now, not after an hour of work."""
+    """Raises an error now, not after an hour of work, if a file cannot be written. Makes its folder."""
     from ..folders import make_folder
 
     if path == "-":
         return
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
-        raise ArgumentError(f"{path}: is a folder; name a file in it")
+        raise ArgumentError(f"{path}: this is a folder: name a file in it")
     make_folder(folder)
 
 
@@ -197,7 +199,7 @@ _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def parse_amount(text: str) -> int:
-    """An argparse type: 32000, 32k, 1.5M, 4G; the units are powers of 1000."""
+    """Parses an amount for argparse: 32000, 32k, 1.5M, 4G. The units are powers of 1000."""
     unit = _UNITS.get(text[-1:].lower(), 1)
     try:
         amount = float(text[:-1]) if unit > 1 else int(text)
@@ -207,12 +209,12 @@ def parse_amount(text: str) -> int:
 
 
 def parse_amounts(text: str) -> list[int]:
-    """An argparse type: amounts with commas between them."""
+    """Parses amounts separated by commas, for argparse."""
     return [parse_amount(part) for part in text.split(",")]
 
 
 def parse_numbers(flag: str, text: str) -> list[float]:
-    """The numbers of "8,1,1". ArgumentError names the flag."""
+    """Parses numbers such as "8,1,1". The ArgumentError names the flag."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:

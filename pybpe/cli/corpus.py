@@ -1,4 +1,4 @@
-"""pybpe corpus."""
+"""The command `pybpe corpus`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .common import add_command, add_common, add_encoding, check_writable, named
 if TYPE_CHECKING:
     from ..corpus import Filters, Report
 
-_LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # of Filters: which ends, what kind of number, of what
+_LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # limits of Filters: which ends, type, meaning
     "chars": ("min max", parse_amount, "characters"),
-    "words": ("min max", parse_amount, "words; two Chinese characters count as one"),
+    "words": ("min max", parse_amount, "words; two Chinese characters count as one word"),
     "distinct-words": ("min", parse_amount, "different words"),
-    "mean-word-length": ("min max", float, "letters a word, in scripts with spaces"),
-    "symbol-ratio": ("max", float, "share of characters that are neither letter, digit nor space"),
+    "mean-word-length": ("min max", float, "letters per word, in scripts with spaces"),
+    "symbol-ratio": ("max", float, "share of characters that are not letters, digits or spaces"),
     "digit-ratio": ("max", float, "share of digits among characters"),
-    "hashes-per-word": ("max", float, "# and ... a word"),
+    "hashes-per-word": ("max", float, "# and ... per word"),
     "alphabetic-words": ("min", float, "share of words with a letter"),
     "repeated-words": ("max", float, "share of words that are the most frequent one"),
     "repeated-lines": ("max", float, "share of lines that repeat an earlier one"),
@@ -35,8 +35,8 @@ _LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # of Filters: w
     "terminal-lines": ("min", float, "share of lines that end with punctuation"),
 }
 _NGRAMS = {
-    "max-top-ngrams": "share of characters in the most frequent N words in a row",
-    "max-repeated-ngrams": "share of characters in N words in a row that stood before",
+    "max-top-ngrams": "share of characters in the most frequent sequence of N words",
+    "max-repeated-ngrams": "share of characters in sequences of N words that occurred before",
 }
 
 
@@ -46,10 +46,10 @@ def add_corpus(commands: Any) -> None:
         commands,
         "corpus",
         "filter, scrub and deduplicate texts",
-        "Cleans a corpus before a tokenizer is trained on it. Does the steps that are asked for, in this order:\n"
-        "normalise, filter, keep some languages, score, replace personal data, drop duplicates, near duplicates\n"
-        "and repeated paragraphs. Writes JSON lines, in the order of the input, and says what was dropped and why.\n"
-        "If a run is killed, the same command resumes it.",
+        "Cleans a corpus before a tokenizer is trained on it. Runs the requested steps in this order: normalize,\n"
+        "filter, keep some languages, score, replace personal data, drop duplicates, near duplicates and repeated\n"
+        "paragraphs. Writes JSON lines in the order of the input, and reports what was dropped and why. If a run is\n"
+        "killed, run the same command again to resume it.",
         "pybpe corpus web/*.jsonl.gz -o clean.jsonl.zst --filters gopher --dedup --report report.html\n"
         "pybpe corpus web -o clean.jsonl --min-chars 200 --max-digit-ratio 0.2 --languages zh,en --near-dedup 0.8\n"
         "pybpe corpus mails.jsonl -o clean.jsonl --scrub-pii --normalize NFC\n"
@@ -59,38 +59,40 @@ def add_corpus(commands: Any) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl, *.parquet; also compressed (gz, bz2, xz, zst); folders, globs; - is standard input",
+        help="text, *.jsonl or *.parquet, may be compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
     )
     add_encoding(parser)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="*.jsonl, *.jsonl.gz or *.jsonl.zst; - is standard output"
+        "-o", "--output", required=True, metavar="OUT", help="*.jsonl, *.jsonl.gz or *.jsonl.zst; - is stdout"
     )
     parser.add_argument(
         "--documents",
         default="special",
         metavar="HOW",
-        help="parts of text files: special (default: <|endoftext|> between them), file, blank, line, jsonl",
+        help="what separates documents in text files: special (default: <|endoftext|>), file, blank, line or jsonl",
     )
-    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a JSON record (default: text)")
+    parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     _add_steps(parser)
     _add_limits(parser)
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="bytes for --dedup, e.g. 2G")
-    parser.add_argument("--report", metavar="FILE", help="counts, histograms, samples: *.html, or *.json")
-    parser.add_argument("--no-resume", action="store_true", help="start over, without what a killed run left")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for --dedup in bytes, e.g. 2G")
+    parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
+    parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")
     add_common(parser)
     parser.set_defaults(run=_run, state=_state)
 
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--normalize", "--normalizer", metavar="N", help="NFC or NFKC")
-    parser.add_argument("--languages", metavar="L,L", help="keep these, such as zh,en")
-    parser.add_argument("--min-confidence", type=float, default=0.0, metavar="C", help="of the language, 0 to 1")
+    parser.add_argument("--normalize", "--normalizer", metavar="N", help="normalize text: NFC or NFKC")
+    parser.add_argument("--languages", metavar="L,L", help="keep only these languages, such as zh,en")
+    parser.add_argument(
+        "--min-confidence", type=float, default=0.0, metavar="C", help="least confidence in the language, 0 to 1"
+    )
     parser.add_argument(
         "--max-score",
         action="append",
         default=[],
         metavar="MODULE:FUNCTION=X",
-        help="drop what your function, text -> score, gives more than X",
+        help="drop texts that your function (text -> score) scores above X",
     )
     parser.add_argument(
         "--scrub-pii",
@@ -98,7 +100,7 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
         const="all",
         type=_parse_kinds,
         metavar="KINDS",
-        help="replace personal data, all (default) or some, such as EMAIL,PHONE",
+        help="replace personal data: all (default) or some kinds, such as EMAIL,PHONE",
     )
     parser.add_argument(
         "--dedup",
@@ -106,16 +108,18 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
         const="exact",
         type=_parse_dedup,
         metavar="HOW",
-        help="exact (default), or normalized: without case, punctuation, spaces",
+        help="drop duplicates: exact (default), or normalized (ignores case, punctuation and spaces)",
     )
-    parser.add_argument("--near-dedup", type=float, metavar="J", help="Jaccard similarity of shingles, such as 0.8")
-    parser.add_argument("--keep-near", action="store_true", help="near duplicates stay, marked with their cluster")
-    parser.add_argument("--dedup-paragraphs", action="store_true", help="a repeated paragraph stays once")
+    parser.add_argument(
+        "--near-dedup", type=float, metavar="J", help="drop near duplicates: Jaccard similarity of shingles, e.g. 0.8"
+    )
+    parser.add_argument("--keep-near", action="store_true", help="keep near duplicates, marked with their cluster")
+    parser.add_argument("--dedup-paragraphs", action="store_true", help="keep only the first of repeated paragraphs")
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits", "what a text may be like; see pybpe/corpus/filters.py for the sources")
-    group.add_argument("--filters", metavar="SET", help="gopher or fineweb: published limits; the others change some")
+    group = parser.add_argument_group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py")
+    group.add_argument("--filters", metavar="SET", help="published limits, gopher or fineweb; others override them")
     for name, (ends, kind, what) in _LIMITS.items():
         for end in ends.split():
             metavar = "X" if kind is float else "N"
@@ -124,12 +128,12 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name}", type=_parse_ngrams, metavar="N=X,N=X", help=what)
 
 
-# The values of two options may be left out, so an option that stands before a file takes the file for its value.
+# Two options have optional values, so if one comes right before a file, it takes the file as its value.
 
 
 def _parse_dedup(text: str) -> str:
     if text not in ("exact", "normalized"):
-        raise argparse.ArgumentTypeError(f"expected exact or normalized, not {text!r}; name files before this option")
+        raise argparse.ArgumentTypeError(f"expected exact or normalized, not {text!r}; put files before this option")
     return text
 
 
@@ -138,9 +142,7 @@ def _parse_kinds(text: str) -> str:
 
     if text != "all" and not set(text.split(",")) <= set(KINDS):
         kinds = ",".join(KINDS)
-        raise argparse.ArgumentTypeError(
-            f"expected all or some of {kinds}, not {text!r}; name files before this option"
-        )
+        raise argparse.ArgumentTypeError(f"expected all or some of {kinds}, not {text!r}; put files before this option")
     return text
 
 
@@ -165,7 +167,7 @@ def _filters(args: argparse.Namespace) -> Filters:
 
 
 def _scorer(text: str) -> tuple[str, Any, float]:
-    """MODULE:FUNCTION=X; modules are looked for in this folder too."""
+    """Parses MODULE:FUNCTION=X and imports the function. Modules in the current folder are found too."""
     name, _, limit = text.rpartition("=")
     module, _, function = name.partition(":")
     if os.getcwd() not in sys.path:

@@ -1,4 +1,4 @@
-"""pybpe counts."""
+"""The command `pybpe counts`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ def add_counts(commands: Any) -> None:
     parser = add_command(
         commands,
         "counts",
-        "count words for `pybpe train --counts`, and add counts up",
-        "Counts the words of files, which is the first half of training. Counts of parts of a corpus, made on\n"
-        "several machines, are added by naming their *.counts files.",
+        "count words for `pybpe train --counts`, or add up counts",
+        "Counts the words of files, which is the first half of training. To add up counts of parts of a corpus,\n"
+        "made on several machines, name their *.counts files.",
         "pybpe counts part1/*.txt --special-token '<|endoftext|>' -o part1.counts\n"
         "pybpe counts part1.counts part2.counts -o all.counts\n"
         "pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json",
     )
-    add_input_options(parser, "; *.counts are added")
+    add_input_options(parser, "; *.counts files are added")
     add_cutting_options(parser)
-    parser.add_argument("--special-token", action="append", metavar="S", help="separates words; may be repeated")
+    parser.add_argument(
+        "--special-token", action="append", metavar="S", help="a special token, which separates words; repeatable"
+    )
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.counts; - is stdout")
     add_common(parser)
     parser.set_defaults(run=_run_counts)

@@ -1,4 +1,4 @@
-"""pybpe verify and stats."""
+"""The commands `pybpe verify` and `pybpe stats`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def add_verify(commands: Any) -> None:
         commands,
         "verify",
         "check token files against their manifest",
-        "Checks every file that `pybpe binarize` or `prepare` wrote: its size and SHA-256; and, with the\n"
-        "tokenizer, every id, how much text they stand for, and that samples encode again to the same ids.\n"
-        "The exit code is 1 if something is wrong.",
+        "Checks the size and SHA-256 of every file that `pybpe binarize` or `prepare` wrote. With the tokenizer,\n"
+        "also checks every id, the amount of text, and that samples encode to the same ids again. Exits with 1 if\n"
+        "something is wrong.",
         "pybpe verify out\npybpe verify out -t tok.json",
     )
-    parser.add_argument("folder", metavar="DIR", help="has a manifest.json")
+    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json")
     parser.add_argument(
-        "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it is there)"
+        "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)"
     )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_verify)
@@ -33,7 +33,7 @@ def _run_verify(args: argparse.Namespace) -> None:
 
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
-    lines = [str(problem) for problem in problems] or [f"{args.folder}: {count} files, {manifest.tokens} tokens: well"]
+    lines = [str(problem) for problem in problems] or [f"{args.folder}: {count} files, {manifest.tokens} tokens: OK"]
     report(args, {"files": count, "problems": [asdict(problem) for problem in problems]}, "\n".join(lines))
     if problems:
         sys.exit(1)
@@ -43,12 +43,12 @@ def add_stats(commands: Any) -> None:
     parser = add_command(
         commands,
         "stats",
-        "what is in a folder of token files",
-        "Prints tokens, documents, bytes of text and lengths of documents for each split of what `pybpe binarize`\n"
-        "or `prepare` wrote.",
+        "show what a folder of token files contains",
+        "Prints the number of tokens, documents and bytes of text, and the lengths of documents, for each split that\n"
+        "`pybpe binarize` or `prepare` wrote.",
         "pybpe stats out\npybpe stats out --json",
     )
-    parser.add_argument("folder", metavar="DIR", help="has a manifest.json")
+    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_stats)
 
@@ -66,5 +66,5 @@ def _run_stats(args: argparse.Namespace) -> None:
         )
         if facts.document_tokens:
             shares = ", ".join(f"{percent} %: {length}" for percent, length in facts.document_tokens.items())
-            lines.append(f"    tokens of a document, by percentile: {shares}")
+            lines.append(f"    tokens per document, by percentile: {shares}")
     report(args, {split: asdict(facts) for split, facts in found.items()}, "\n".join(lines))

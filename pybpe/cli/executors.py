@@ -1,4 +1,4 @@
-"""Executors that commands can be told to use."""
+"""Executors for commands that can use one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """The executor of a Dask scheduler's workers; None without an address.
+    """Yields the executor for a Dask scheduler's workers; None without an address.
 
     Raises:
-        MissingExtraError: Dask is not installed. WorkerError: no scheduler answers there.
+        MissingExtraError: Dask is not installed. WorkerError: no scheduler answers at the address.
     """
     if address is None:
         yield None
@@ -26,19 +26,19 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
     try:
         distributed = import_module("distributed")
     except ImportError:
-        raise MissingExtraError("--dask needs a package: pip install 'pybpe[dask]'") from None
-    import asyncio  # takes longer to load than all else that the command line needs at its start
+        raise MissingExtraError("--dask needs Dask: pip install 'pybpe[dask]'") from None
+    import asyncio  # takes longer to load than everything else that the command line needs at startup
 
     try:
         asyncio.run(_reach(distributed, address))
     except (OSError, ValueError) as error:
-        raise WorkerError(f"{address}: no Dask scheduler answers there: {error}") from None
+        raise WorkerError(f"{address}: no Dask scheduler answers: {error}") from None
     with distributed.Client(address, set_as_default=False) as client:
         yield client.get_executor()
 
 
 async def _reach(distributed: Any, address: str) -> None:
-    """Connects, and no more. A Client that cannot connect prints a traceback a minute later, when it is deleted."""
+    """Tests the connection. A Client that cannot connect prints a traceback a minute later, when it is deleted."""
     security = distributed.Security().get_connection_args("client")
     connection = await distributed.comm.connect(address, **security)
     await connection.close()

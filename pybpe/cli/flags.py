@@ -1,4 +1,4 @@
-"""Messages of the library, which name Python's arguments, for somebody who typed flags."""
+"""Rewrites the library's messages, which name Python's arguments, for users who typed flags."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import shlex
 from collections.abc import Iterable
 from functools import partial
 
-# Arguments of Python whose flag has another name: argument -> where argparse keeps the flag, and the flag.
+# Python arguments whose flag has another name: argument -> argparse's name of the flag, and the flag.
 _OTHERS = {"special_tokens": ("special_token", "--special-token"), "resume": ("no_resume", "--no-resume")}
 _VALUE = r"(?:'(?P<text>[^']*)'|(?P<number>-?\d[\w.]*|True|False|None)(?![\w.]))?"
 
 
 def in_flags(message: str, options: Iterable[str]) -> str:
-    """The message with `min_shard_tokens=0` as `--min-shard-tokens 0`, for the options of a command.
+    """Returns the message with arguments such as `min_shard_tokens=0` written as `--min-shard-tokens 0`. `options` are
+    those of the command.
 
-    An option of one word, such as eot, is also a word of plain English: it is replaced only before "=", or where the
-    message begins with "eot must".
+    An option of one word, such as name, may also be an English word: it is replaced only before "=", or if the message
+    begins with "name must".
 
     >>> in_flags("there is no mark: pass eot='none'", ["eot"])
     'there is no mark: pass --eot none'
@@ -31,7 +32,7 @@ def in_flags(message: str, options: Iterable[str]) -> str:
         message = re.sub(rf"^{name} (?=must )", f"{flag} ", message)
         if "_" in name:
             message = re.sub(rf"(?<![\w/.-]){name}(?![\w/.(-])", flag, message)
-    message = re.sub(r"(--[\w-]+(?: [\w.]+)?) \(\1\)", r"\1", message)  # a message that named the flag too
+    message = re.sub(r"(--[\w-]+(?: [\w.]+)?) \(\1\)", r"\1", message)  # the message also named the flag
     return message.replace("must be None, ", "must be ").replace(" or None, not ", ", not ")
 
 

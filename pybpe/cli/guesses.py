@@ -1,4 +1,4 @@
-"""First guesses: a command or an option that does not exist, and the one that was probably meant."""
+"""Suggests the command or option that the user probably meant by one that does not exist."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COMMANDS = {
     "add": "extend",
 }
 _OPTIONS = {
-    "--special-tokens": "--special-token S, once for each token",
-    "--specials": "--special-token S, once for each token",
-    "--input": "the file's name without an option",
-    "--file": "the file's name without an option",
+    "--special-tokens": "--special-token S, once per token",
+    "--specials": "--special-token S, once per token",
+    "--input": "the name of the file without an option",
+    "--file": "the name of the file without an option",
     "--model": "-t TOK",
     "--num-workers": "--workers",
     "--threads": "--workers",
@@ -34,23 +34,24 @@ _OPTIONS = {
     "--size": "--vocab-size",
     "--out": "-o OUT",
     "--output-dir": "-o DIR",
-    "--verbose": "no option: progress is shown unless --quiet is given",
+    "--verbose": "no option: progress is shown unless you give --quiet",
 }
 
 
 def unknown_command(word: str, commands: Collection[str]) -> str:
-    """What to say of a word that is not one of the commands.
+    """Returns the error message for a word that is not a command.
 
     >>> unknown_command("tokenize", ["encode", "decode"])
     "there is no command 'tokenize'; did you mean encode?"
     """
     near = _COMMANDS.get(word) or _nearest(word, commands)
-    guess = f"did you mean {near}?" if near and near.split()[0] in commands else f"there are {', '.join(commands)}"
+    is_known = near and near.split()[0] in commands
+    guess = f"did you mean {near}?" if is_known else f"the commands are {', '.join(commands)}"
     return f"there is no command {word[:40]!r}; {guess}"
 
 
 def unknown_arguments(words: Collection[str], options: Collection[str]) -> str:
-    """What to say of words that no option or file of a command takes.
+    """Returns the error message for words that a command does not accept.
 
     >>> unknown_arguments(["--vocab_size=3"], ["--vocab-size", "--json"])
     'unrecognized arguments: --vocab_size=3; did you mean --vocab-size?'

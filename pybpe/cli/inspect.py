@@ -1,4 +1,4 @@
-"""pybpe inspect."""
+"""The command `pybpe inspect`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLES = {
     "first": "first tokens",
     "last": "last tokens",
     "longest": "longest tokens",
-    "not_utf8": "tokens of several bytes that are not UTF-8",
+    "not_utf8": "multi-byte tokens that are not UTF-8",
     "never_used": "tokens that the files never use",
 }
 
@@ -27,16 +27,16 @@ def add_inspect(commands: Any) -> None:
     parser = add_command(
         commands,
         "inspect",
-        "show what is in a tokenizer",
-        "Prints the facts of a tokenizer, its special tokens, its first, last and longest tokens, and tokens that\n"
-        "are not UTF-8 on their own. With files: tokens that they never use, and how well each script is\n"
-        "compressed, beside another tokenizer if you like.",
+        "show what a tokenizer contains",
+        "Prints the properties of a tokenizer, its special tokens, its first, last and longest tokens, and tokens\n"
+        "that are not UTF-8 on their own. With files, also prints the tokens that they never use, and how well the\n"
+        "tokenizer compresses each script, optionally next to another tokenizer.",
         "pybpe inspect tok.json\npybpe inspect --json tokenizer.bin\npybpe inspect tok.json corpus/ --compare gpt2",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
     parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as gpt2; needs files")
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind (10)")
+    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (10)")
     add_common(parser)
     parser.set_defaults(run=_run_inspect)
 
@@ -62,7 +62,7 @@ def _run_inspect(args: argparse.Namespace) -> None:
         total = f" ({len(entries)})" if title in ("not_utf8", "never_used") else ""
         if title == "never_used":
             total = (
-                f" ({len(entries)}, and `pybpe prune` drops {facts['prunable']}; others are bytes, or parts of tokens)"
+                f" ({len(entries)}; `pybpe prune` drops {facts['prunable']}, the others are bytes or parts of tokens)"
             )
         lines += ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
         facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
@@ -77,7 +77,7 @@ def _run_inspect(args: argparse.Namespace) -> None:
 
 
 def _shown(token: bytes) -> str:
-    """As Python writes it: 'text', or b'bytes' if they are not UTF-8."""
+    """Returns a token as Python writes it: 'text', or b'bytes' if it is not UTF-8."""
     try:
         return repr(token.decode("utf-8"))
     except UnicodeDecodeError:
@@ -111,7 +111,8 @@ def _lists(tok: Tokenizer) -> dict[str, Entries]:
 
 
 def _scripts(usage: Usage, other: Usage | None) -> dict[str, dict[str, float]]:
-    """For each script and for all: bytes, bytes a token, tokens a character, and the same of the other tokenizer."""
+    """Returns, for each script and for all, the bytes, bytes per token, tokens per character, and the same for the
+    other tokenizer."""
     table = {}
     for script, amount in {"all": usage.total, **usage.scripts}.items():
         row = {

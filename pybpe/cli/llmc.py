@@ -1,4 +1,4 @@
-"""pybpe llmc: what only llm.c needs."""
+"""The command `pybpe llmc`, with what only llm.c needs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .train import add_training_options, fewer_than, training_arguments
 
 
 def add_llmc(commands: Any) -> None:
-    """Adds the command and its commands."""
+    """Adds the command and its subcommands."""
     parser = add_command(
         commands,
         "llmc",
-        "workspaces and checks for llm.c",
-        "Makes folders that unmodified llm.c trains in, and checks files for it.",
+        "make workspaces and check files for llm.c",
+        "Makes folders in which unmodified llm.c can train, and checks files for it.",
         "pybpe llmc workspace novel.txt -o work\npybpe llmc check work",
     )
     inner = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -37,16 +37,16 @@ def _add_workspace(commands: Any) -> None:
     parser = add_command(
         commands,
         "workspace",
-        "a folder in which llm.c starts training",
-        "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model\n"
-        "for this vocabulary, all where llm.c's trainers look; and a README.md with the exact commands.",
+        "make a folder in which llm.c can train",
+        "Splits the text, trains a tokenizer on the train split, encodes all splits, and writes a random model for\n"
+        "the vocabulary, all under the names that llm.c's trainers expect. A README.md has the exact commands.",
         "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
         "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
         "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
     )
     add_document_options(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder, made if needed")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2, size_required=False, vocab_size=20000)
     add_model_options(parser)
     add_split_options(parser)
@@ -93,7 +93,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
     counts = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
     text = (
         f"{workspace.folder}: {config.vocab_size} tokens{fewer_than(args.vocab_size, config.vocab_size)},"
-        f" padded {config.padded_vocab_size}, {config.num_parameters} parameters, {counts} tokens of"
+        f" padded to {config.padded_vocab_size}; {config.num_parameters} parameters; {counts} tokens of"
         f" text; checked. The commands for llm.c are in {workspace.folder}/README.md"
     )
     report(args, facts, text)
@@ -103,18 +103,18 @@ def _add_check(commands: Any) -> None:
     parser = add_command(
         commands,
         "check",
-        "would llm.c train on these files?",
-        "Reads tokenizers, shards, checkpoints and eval files as llm.c would, each by itself and all against each\n"
-        "other, and looks at what lies at the names that are compiled into llm.c. One line per fault: what is wrong,\n"
-        "what llm.c would do, and how to mend it. Errors make llm.c abort or train on nonsense; with warnings it\n"
-        "works, but not as one would expect. Exit code 1 if there is an error, 0 if there is none, 2 if the files\n"
-        "cannot be checked.",
+        "check whether llm.c can train on files",
+        "Reads tokenizers, shards, checkpoints and eval files as llm.c would, checks each of them and whether they\n"
+        "fit together, and checks the files at the names that are compiled into llm.c. Prints one line per fault:\n"
+        "what is wrong, what llm.c would do, and how to fix it. Errors make llm.c abort or train on nonsense; with\n"
+        "warnings it works, but not as expected. Exits with 1 if there is an error, 0 if there is none, and 2 if\n"
+        "the files cannot be checked.",
         "pybpe llmc check work\npybpe llmc check data/*.bin gpt2_tokenizer.bin model.bin -b 8 -t 1024 -n 2",
     )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders with them")
-    parser.add_argument("-b", type=int, metavar="B", help="batch size of a process (default: 4, as on the CPU)")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files, or folders that contain them")
+    parser.add_argument("-b", type=int, metavar="B", help="batch size per process (default: 4, as on the CPU)")
     parser.add_argument("-t", type=int, metavar="T", help="sequence length (default: 64, as on the CPU)")
-    parser.add_argument("-n", type=int, metavar="N", help="processes (default: 1, as on the CPU)")
+    parser.add_argument("-n", type=int, metavar="N", help="number of processes (default: 1, as on the CPU)")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_check)
 

@@ -1,4 +1,4 @@
-"""pybpe llmc chat."""
+"""The command `pybpe llmc chat`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .token_files import add_least_tokens, add_split_options
 
 
 def add_chat(commands: Any) -> None:
-    """Adds the command to those of `pybpe llmc`."""
+    """Adds the command to `pybpe llmc`."""
     parser = add_command(
         commands,
         "chat",
-        "conversations to shards, loss masks and a chat template",
-        'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}: roles are system,\n'
+        "turn conversations into shards and loss masks",
+        'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,\n'
         "user and assistant, and the assistant may have a thought. Each conversation becomes\n\n"
         "  <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>\n\n"
-        "with nothing between. Texts cannot forge these tokens. Beside each shard lies its loss mask, *.mask, with a\n"
-        "1 for what the assistant says; chat_template.jinja is the same format for Hugging Face.",
+        "without spaces. Texts cannot forge these tokens. Next to each shard is its loss mask, *.mask, which is 1\n"
+        "where the assistant speaks. chat_template.jinja is the same format for Hugging Face.",
         "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
         "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder, made if needed")
-    parser.add_argument("--name", default="chat", metavar="NAME", help="of the shards (default: chat)")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
+    parser.add_argument("--name", default="chat", metavar="NAME", help="name of the shards (default: chat)")
     add_split_options(parser, by=False)
     add_least_tokens(parser, 257)
     add_common(parser, workers=False)

@@ -1,4 +1,5 @@
-"""pybpe llmc checkpoint: models for llm.c, made, moved to another tokenizer, exchanged with Hugging Face, shown."""
+"""The command `pybpe llmc checkpoint`: makes models for llm.c, moves them to another tokenizer, converts them from and
+to Hugging Face, and shows them."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def add_checkpoint(commands: Any) -> None:
-    """Adds the command to those of `pybpe llmc`."""
+    """Adds the command to `pybpe llmc`."""
     parser = add_command(
         commands,
         "checkpoint",
-        "models: make, resize, show, exchange with Hugging Face",
-        "llm.c learns its vocabulary from the checkpoint that it starts from. These commands make one for a\n"
-        "tokenizer: with random weights, from one of another tokenizer, or from a Hugging Face folder.",
+        "make, resize, convert and show models",
+        "llm.c takes its vocabulary size from the checkpoint that it starts from. These commands make a checkpoint\n"
+        "for a tokenizer: with random weights, from a checkpoint for another tokenizer, or from a Hugging Face folder.",
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin --depth d12\n"
         "pybpe llmc checkpoint resize gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin\n"
         "pybpe llmc checkpoint to-hf model.bin -t tok.bin -o hf\n"
@@ -34,19 +35,19 @@ def add_checkpoint(commands: Any) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The shape of a new model, its type, padding and seed."""
-    parser.add_argument("--depth", default="d12", metavar="D", help="model of llm.c's table: d6, d12, d24, ...")
-    parser.add_argument("--layers", type=int, metavar="L", help="instead of the depth's")
-    parser.add_argument("--heads", type=int, metavar="NH", help="instead of the depth's")
-    parser.add_argument("--channels", type=int, metavar="C", help="instead of the depth's")
+    """Adds options for the shape of a new model, its type, padding and seed."""
+    parser.add_argument("--depth", default="d12", metavar="D", help="model size of llm.c: d6, d12 (default), d24, ...")
+    parser.add_argument("--layers", type=int, metavar="L", help="number of layers (default: from --depth)")
+    parser.add_argument("--heads", type=int, metavar="NH", help="number of heads (default: from --depth)")
+    parser.add_argument("--channels", type=int, metavar="C", help="number of channels (default: from --depth)")
     parser.add_argument("--context", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)")
     _add_dtype(parser)
     _add_pad(parser)
-    parser.add_argument("--seed", type=int, default=42, metavar="N", help="of the model's weights (default: 42)")
+    parser.add_argument("--seed", type=int, default=42, metavar="N", help="random seed for the weights (default: 42)")
 
 
 def depth_number(args: argparse.Namespace) -> int:
-    """12 of --depth d12."""
+    """Returns 12 for --depth d12."""
     from ..errors import ArgumentError
 
     number: str = args.depth.removeprefix("d")
@@ -56,11 +57,11 @@ def depth_number(args: argparse.Namespace) -> int:
 
 
 def _add_dtype(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dtype", default="fp32", metavar="D", help="fp32 (default: CPU) or bf16 (CUDA)")
+    parser.add_argument("--dtype", default="fp32", metavar="D", help="fp32 (default; for the CPU) or bf16 (CUDA)")
 
 
 def _add_pad(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pad", type=int, default=128, metavar="N", help="Vp is a multiple of this (default: 128)")
+    parser.add_argument("--pad", type=int, default=128, metavar="N", help="pad vocabulary to a multiple (default: 128)")
 
 
 def _add_model_and_output(parser: argparse.ArgumentParser, what: str, output: str, metavar: str = "OUT") -> None:
@@ -88,8 +89,8 @@ def _add_new(commands: Any) -> None:
     parser = add_command(
         commands,
         "new",
-        "random weights for a tokenizer",
-        "Writes GPT-2's initialisation for the vocabulary of a tokenizer. The same seed gives the same file.",
+        "make random weights for a tokenizer",
+        "Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.",
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin\n"
         "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --context 64\n"
         "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
@@ -124,12 +125,12 @@ def _add_resize(commands: Any) -> None:
     parser = add_command(
         commands,
         "resize",
-        "trained weights for another tokenizer",
-        "Tokens that both tokenizers have (by their bytes; specials by their text) keep what the model knows\n"
-        "about them; the others start as the mean of all. So GPT-2's weights move to a vocabulary of your own.",
+        "move trained weights to another tokenizer",
+        "Tokens that both tokenizers have (by their bytes; special tokens by their text) keep their weights; the\n"
+        "others start as the mean of all. So you can move GPT-2's weights to your own vocabulary.",
         "pybpe llmc checkpoint resize gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin",
     )
-    _add_model_and_output(parser, "a checkpoint", "the new one; may be MODEL")
+    _add_model_and_output(parser, "a checkpoint", "the new checkpoint; may be MODEL")
     parser.add_argument("--from", required=True, dest="old", metavar="TOK", help="the tokenizer of MODEL")
     parser.add_argument("--to", required=True, dest="new", metavar="TOK", help="the new tokenizer")
     _add_pad(parser)
@@ -155,13 +156,13 @@ def _add_to_hf(commands: Any) -> None:
     parser = add_command(
         commands,
         "to-hf",
-        "a folder for Hugging Face transformers",
-        "Writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json: the folder is what\n"
-        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained take.",
+        "write a folder for Hugging Face transformers",
+        "Writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json to a folder that\n"
+        "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load.",
         "pybpe llmc checkpoint to-hf log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf",
     )
-    _add_model_and_output(parser, "a checkpoint", "the folder, made if needed", "DIR")
-    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="the one it was trained with")
+    _add_model_and_output(parser, "a checkpoint", "the output folder, made if needed", "DIR")
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="the tokenizer of MODEL")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_to_hf)
 
@@ -177,13 +178,13 @@ def _add_from_hf(commands: Any) -> None:
     parser = add_command(
         commands,
         "from-hf",
-        "a checkpoint from a Hugging Face folder",
-        "Reads config.json and model.safetensors of a GPT-2, OpenAI's or a descendant, and writes a checkpoint.\n"
-        "Then `resize` moves it to another tokenizer, which takes the folder's tokenizer.json as --from.",
+        "make a checkpoint from a Hugging Face folder",
+        "Reads the config.json and model.safetensors of a GPT-2 model, OpenAI's or a derived one, and writes a\n"
+        "checkpoint. `resize` can then move it to another tokenizer; pass the folder's tokenizer.json as --from.",
         "pybpe llmc checkpoint from-hf gpt2 -o gpt2_124M.bin\n"
         "pybpe llmc checkpoint from-hf gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
     )
-    parser.add_argument("folder", metavar="DIR", help="with config.json and model.safetensors")
+    parser.add_argument("folder", metavar="DIR", help="a folder with config.json and model.safetensors")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint")
     _add_dtype(parser)
     _add_pad(parser)
@@ -208,9 +209,9 @@ def _add_show(commands: Any) -> None:
     parser = add_command(
         commands,
         "show",
-        "what a checkpoint holds",
-        "Prints the header, and of every tensor its shape, mean, standard deviation, least and greatest weight, and\n"
-        "how many are infinite or NaN; wte without its padding.",
+        "show what a checkpoint contains",
+        "Prints the header, and for every tensor its shape, mean, standard deviation, minimum, maximum, and how many\n"
+        "values are infinite or NaN. For wte, the padding is left out.",
         "pybpe llmc checkpoint show gpt2_124M.bin\npybpe llmc checkpoint show --json model.bin",
     )
     parser.add_argument("model", metavar="MODEL", help="a checkpoint")

@@ -1,4 +1,4 @@
-"""pybpe llmc eval."""
+"""The command `pybpe llmc eval`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from .common import TOKENIZER_HELP, add_command, add_common, check_not_input, ch
 
 
 def add_eval(commands: Any) -> None:
-    """Adds the command to those of `pybpe llmc`."""
+    """Adds the command to `pybpe llmc`."""
     parser = add_command(
         commands,
         "eval",
-        "multiple-choice questions to an eval file such as HellaSwag's",
-        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or HellaSwag\'s own (ctx,\n'
-        "endings, label). llm.c evaluates dev/data/hellaswag/hellaswag_val.bin of its working folder with -h 1.",
+        "make an eval file of multiple-choice questions",
+        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or those of HellaSwag (ctx,\n'
+        "endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.",
         "pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin\n"
-        "pybpe llmc eval -t tok.json fragen.jsonl.gz -o questions.bin\n"
+        "pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin\n"
         "pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file")
     parser.add_argument(
-        "--separator", default=" ", metavar="S", help="put before each completion (default: a space, as llm.c does)"
+        "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
     )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_eval)

@@ -1,4 +1,4 @@
-"""What the commands that write token files share: how documents are told apart, splits, sizes of shards."""
+"""What the commands that write token files share: separators of documents, splits, and sizes of shards."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from .common import add_encoding, parse_amount
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
-    """The files, and how documents are found in them."""
+    """Adds the files, and the options that say how to find documents in them."""
     parser.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl, *.parquet, also compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
+        help="text, *.jsonl or *.parquet, may be compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
     )
     add_encoding(parser)
     parser.add_argument(
         "--documents",
         default="auto",
         metavar="HOW",
-        help="in text files they are separated by the tokenizer's end of text, usually"
-        " <|endoftext|> (special, the default), blank lines (blank);"
-        " or are one a line (line) or file; jsonl: JSON lines, whatever the name",
+        help="what separates documents in text files: special (default: the tokenizer's end-of-text token, usually"
+        " <|endoftext|>), blank (blank lines), line (one document per line) or file (one per file);"
+        " jsonl reads every file as JSON lines",
     )
-    parser.add_argument("--text-key", default="text", metavar="K", help="the text of a record (default: text)")
+    parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
 
 
 def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:
-    """The shares of the splits, the size of shards, and unless `by` is False, what decides a document's split."""
+    """Adds options for the shares of the splits, the size of shards, and, unless `by` is False, what decides the split
+    of a document."""
     parser.add_argument(
         "--splits", default="8,1,1", metavar="A,B,C", help="shares of train, val and test (default: 8,1,1)"
     )
@@ -37,23 +38,23 @@ def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:
             "--split-by",
             default="hash",
             metavar="BY",
-            help="hash (default): by each document's content; document or token: in the order of the input",
+            help="how to split: hash (default) by each document's content; document or token in input order",
         )
     parser.add_argument(
         "--shard-tokens",
         type=parse_amount,
         default=10**8,
         metavar="N",
-        help="the most tokens of a shard, e.g. 50M (default: 100M); llm.c's shards are of equal size",
+        help="most tokens per shard, e.g. 50M (default: 100M); shards for llm.c have equal sizes",
     )
 
 
 def add_least_tokens(parser: argparse.ArgumentParser, default: int | None = None) -> None:
-    """The least size of a shard. None stands for that of the format, which is 257 for llm.c's."""
+    """Adds the option for the smallest shard. None means the minimum of the format, which is 257 for llm.c."""
     parser.add_argument(
         "--min-shard-tokens",
         type=parse_amount,
         default=default,
         metavar="N",
-        help="the fewest tokens of a shard (default: 257, as llm.c needs them; 0 allows any)",
+        help="fewest tokens per shard (default: 257, which llm.c needs; 0 allows any number)",
     )

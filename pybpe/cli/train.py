@@ -1,4 +1,4 @@
-"""pybpe train."""
+"""The command `pybpe train`."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def add_train(commands: Any) -> None:
     )
     add_input_options(parser)
     add_training_options(parser, pattern=None, size_required=False)
-    parser.add_argument("--counts", action="append", metavar="F", help="word counts of `pybpe counts`, not files")
-    parser.add_argument("--base", metavar="TOK", help="a tokenizer to continue training; its ids stay")
+    parser.add_argument("--counts", action="append", metavar="F", help="use counts from `pybpe counts`, not files")
+    parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay")
     parser.add_argument("--checkpoint", metavar="F", help="save progress to F; rerun the same command to resume")
     parser.add_argument(
         "--sizes",
         type=parse_amounts,
         metavar="N,N,...",
-        help="show bytes/token and embedding parameters of these sizes, e.g. 8k,16k,32k; the largest is trained",
+        help="compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
     )
-    parser.add_argument("--hidden", type=int, default=768, metavar="N", help="the model's width, for --sizes (768)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes: *.png, *.svg, *.pdf")
+    parser.add_argument("--hidden", type=int, default=768, metavar="N", help="width of the model, for --sizes (768)")
+    parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes to *.png, *.svg or *.pdf")
     parser.add_argument(
         "-o",
         "--output",
         required=True,
         metavar="OUT",
-        help="where to save: *.json (Hugging Face), *.bin (llm.c), a folder (transformers); - is stdout, as JSON",
+        help="output: *.json (Hugging Face), *.bin (llm.c) or a folder (transformers); - is stdout, as JSON",
     )
     add_common(parser)
     parser.set_defaults(run=_run_train, state=lambda args: args.checkpoint or "")
@@ -71,7 +71,7 @@ def add_training_options(
     size_required: bool = True,
     vocab_size: int | None = None,
 ) -> None:
-    """The options of every command that trains; the arguments are its defaults."""
+    """Adds the options of every command that trains. The arguments are the command's defaults."""
     default = f" (default: {vocab_size})" if vocab_size is not None else ""
     parser.add_argument(
         "--vocab-size",
@@ -79,10 +79,10 @@ def add_training_options(
         default=vocab_size,
         required=size_required,
         metavar="N",
-        help=f"how many tokens, special tokens included{default}",
+        help=f"number of tokens, including special tokens{default}",
     )
     default = (
-        f"{len(special_tokens)} control tokens for documents and chats, {special_tokens[0]} first"
+        f"{len(special_tokens)} control tokens for documents and chats; the first is {special_tokens[0]}"
         if special_tokens
         else f"none. llm.c, and `pybpe binarize` by default, need {END_OF_TEXT}"
     )
@@ -90,7 +90,7 @@ def add_training_options(
         "--special-token",
         action="append",
         metavar="S",
-        help=f"a text that always becomes one id of its own; may be repeated (default: {default})",
+        help=f"a text that always becomes one id; repeatable (default: {default})",
     )
     parser.add_argument(
         "--end-of-text", metavar="S", help="the special token that ends a document (default: <|endoftext|>)"
@@ -99,7 +99,7 @@ def add_training_options(
         "--special-ids",
         default="first",
         metavar="WHERE",
-        help="where the ids of special tokens are: first (default), after_bytes or last",
+        help="where to put the ids of special tokens: first (default), after_bytes or last",
     )
     add_cutting_options(parser, pattern)
     parser.add_argument(
@@ -107,25 +107,25 @@ def add_training_options(
         type=int,
         default=min_frequency,
         metavar="N",
-        help=f"merge no pair that occurs fewer than N times (default: {min_frequency})",
+        help=f"merge only pairs that occur at least N times (default: {min_frequency})",
     )
     parser.add_argument(
         "--max-token-length",
         type=int,
         default=255,
         metavar="N",
-        help="of the longest token, in bytes (default: 255, llm.c's limit)",
+        help="bytes of the longest token (default: 255, llm.c's limit)",
     )
     parser.add_argument(
         "--tie-break",
         default="lexicographic",
         metavar="T",
-        help="which of equally frequent pairs is merged first: lexicographic (default) or huggingface",
+        help="which of several equally frequent pairs to merge first: lexicographic (default) or huggingface",
     )
 
 
 def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] = ()) -> dict[str, Any]:
-    """What these options say, but for the vocabulary's size, as arguments of `pybpe.train`."""
+    """Returns these options, except the vocabulary's size, as arguments of `pybpe.train`."""
     return {
         "special_tokens": args.special_token or special_tokens,
         "end_of_text": args.end_of_text,
@@ -151,7 +151,7 @@ def _run_train(args: argparse.Namespace) -> None:
         curve.check_plot(args.plot)
     counts = _counts(args)
     reading = input_arguments(args)
-    if counts is not None and not args.counts:  # they are of a sample already, if one was wanted
+    if counts is not None and not args.counts:  # these counts are already of the sample
         reading |= {"max_documents": None, "max_bytes": None}
     tokenizer = train(
         args.files if counts is None else None,
@@ -176,25 +176,25 @@ def _run_train(args: argparse.Namespace) -> None:
 
 
 def fewer_than(size: int, got: int) -> str:
-    """Why a vocabulary has fewer tokens than were asked for; nothing if it has not."""
+    """Returns why a vocabulary has fewer tokens than requested; "" if it does not."""
     if got >= size:
         return ""
-    return f" (fewer than {size}: no pair is left that occurs often enough; more text gives more)"
+    return f" (fewer than {size}: no other pair occurs often enough; use more text to get more)"
 
 
 def _vocab_size(args: argparse.Namespace) -> int:
     if args.plot is not None and args.sizes is None:
-        raise ArgumentError("--plot draws the curve of --sizes: give that too")
+        raise ArgumentError("--plot draws the curve of --sizes: give --sizes too")
     if args.sizes is not None and args.base is not None:
-        raise ArgumentError("--sizes does not go with --base")
+        raise ArgumentError("--sizes cannot be used with --base")
     sizes: list[int] = [*(args.sizes or ()), *([args.vocab_size] if args.vocab_size is not None else ())]
     if not sizes:
-        raise ArgumentError("give --vocab-size N, or several with --sizes N,N,...")
+        raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")
     return max(sizes)
 
 
 def _counts(args: argparse.Namespace) -> Counts | None:
-    """Ready counts, or those that the curve needs beside the tokenizer; None if `train` shall count."""
+    """Returns the counts that were given, or that the curve needs besides the tokenizer; None if `train` must count."""
     from ..counts import Counts
 
     if bool(args.counts) == bool(args.files):

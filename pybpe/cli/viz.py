@@ -1,4 +1,4 @@
-"""pybpe viz."""
+"""The command `pybpe viz`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def add_viz(commands: Any) -> None:
     parser = add_command(
         commands,
         "viz",
-        "a page to look at tokens",
-        "Writes one HTML file that needs nothing else: a text in colored tokens with their ids and bytes, a box\n"
-        "that encodes what you type, the vocabulary with a search, how each token is merged, and charts. Several\n"
-        "tokenizers stand side by side.",
+        "make a page that shows tokens",
+        "Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that\n"
+        "encodes what you type, the vocabulary with a search, how each token is merged, and charts. It can show\n"
+        "several tokenizers side by side.",
         "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
         "pybpe viz novel.txt -t mine.json --compare gpt2 -o tokens.html\n"
         "git log | pybpe viz - -t tok.json -o tokens.html",
@@ -39,7 +39,7 @@ def add_viz(commands: Any) -> None:
     parser.add_argument("text", nargs="?", metavar="TEXT|FILE", help="a file, - for stdin, or the text itself")
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument(
-        "--compare", action="append", default=[], metavar="TOK", help="another tokenizer; up to three times"
+        "--compare", action="append", default=[], metavar="TOK", help="another tokenizer; repeatable, up to three"
     )
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is stdout")
     parser.add_argument(
@@ -68,19 +68,19 @@ def _run_viz(args: argparse.Namespace) -> None:
 
 
 def _load_all(paths: list[str]) -> dict[str, Tokenizer]:
-    """The tokenizers by the names of their files, or by their whole paths where names are equal."""
+    """Loads the tokenizers, by the names of their files, or by their paths if names are equal."""
     names = [os.path.basename(path) for path in paths]
     names = names if len(set(names)) == len(names) else paths
     loaded: dict[str, Tokenizer] = {}
     for name, path in zip(names, paths):
         if name in loaded:
-            raise ArgumentError(f"{path}: is given twice; name each tokenizer once")
+            raise ArgumentError(f"{path}: this tokenizer is given twice: name each one once")
         loaded[name] = load(path)
     return loaded
 
 
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
-    """The text as far as the page shows it, where it is from, and how many bytes it has in all."""
+    """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
     from ..input_file import InputFile
     from ..viz import SAMPLE
 
@@ -89,12 +89,12 @@ def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
     if argument != "-" and not os.path.isfile(argument):
         if re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,4})", argument):
             raise FileMissingError(
-                f"{argument}: there is no such file; to show these words as text, pipe them: echo ... | pybpe viz -"
+                f"{argument}: no such file. To show these words as text, pipe them: echo ... | pybpe viz -"
             )
         return os.fsencode(argument), "", 0
     with open_source(argument) as stream:
         text = b""
-        # A page may stand a byte longer than it shows: so it is known that there are more.
+        # Reads one byte more than the page shows, to find out whether there are more.
         while len(text) <= max_bytes and (more := stream.read(max_bytes + 1 - len(text))):
             text += more
     if argument == "-":

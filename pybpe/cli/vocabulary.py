@@ -1,4 +1,4 @@
-"""pybpe export, diff, prune and extend: whole tokenizers as input and output."""
+"""The commands `pybpe export`, `diff`, `prune` and `extend`, whose input and output are whole tokenizers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _read(args: argparse.Namespace) -> Tokenizer:
-    """TOK; of a .tiktoken file with --pattern and --special-token."""
+    """Loads TOK; a .tiktoken file with --pattern and --special-token."""
     from ..tokenizer import Tokenizer
 
     if args.pattern is None and args.special_token is None:
@@ -43,8 +43,8 @@ def add_export(commands: Any) -> None:
         "export",
         "write a tokenizer in another format",
         "Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,\n"
-        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, or a folder for transformers. What\n"
-        "the format cannot hold, and would change ids, is refused.",
+        "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, or a folder for transformers. Refuses\n"
+        "exports that would change ids.",
         "pybpe export tok.json -o tokenizer.bin\n"
         "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
         "pybpe export tok.json -o gpt2/ --format files\n"
@@ -61,10 +61,12 @@ def add_export(commands: Any) -> None:
     parser.add_argument(
         "--pattern",
         metavar="P",
-        help="of a .tiktoken file: a name, or a regular expression as tiktoken reads it; or instead of an unknown one",
+        help="pattern of a .tiktoken file (a name, or tiktoken's regular expression), or to replace an unknown one",
     )
     parser.add_argument("--special-token", action="append", metavar="S=ID", help="for a .tiktoken file; repeatable")
-    parser.add_argument("--no-template", action="store_true", help="leave out what stands around a text (bos, eos)")
+    parser.add_argument(
+        "--no-template", action="store_true", help="drop the template, which adds tokens around a text (bos, eos)"
+    )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_export)
 
@@ -89,15 +91,15 @@ def add_diff(commands: Any) -> None:
         commands,
         "diff",
         "compare two tokenizers",
-        "Says in what two tokenizers differ: settings, special tokens, tokens that only one has, tokens with\n"
-        "other ids, the first merge that is not the same; and, with a text, where the ids differ.\n"
-        "The exit code is 0 if they give the same ids for every text, and 1 if they differ.",
+        "Prints the differences between two tokenizers: settings, special tokens, tokens that only one has, tokens\n"
+        "with other ids, and the first different merge; with a text, also where the ids differ. Exits with 0 if they\n"
+        "give the same ids for every text, and 1 if they differ.",
         "pybpe diff a.json b.bin\npybpe diff a.json b.json --text novel.txt --json",
     )
     parser.add_argument("a", metavar="A", help="a tokenizer file or folder")
-    parser.add_argument("b", metavar="B", help="another")
-    parser.add_argument("--text", metavar="FILE", help="encode this with both")
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens to show of each kind (10)")
+    parser.add_argument("b", metavar="B", help="another tokenizer")
+    parser.add_argument("--text", metavar="FILE", help="a text to encode with both")
+    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (10)")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_diff)
 
@@ -117,7 +119,7 @@ def _run_diff(args: argparse.Namespace) -> int:
 
 
 def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
-    """The differences for people, of each kind the first `count`."""
+    """Returns the differences as lines of text, with the first `count` of each kind."""
     lines = ["equal: the same ids for every text" if facts["equal"] else "different"]
     lines += [f"{name}: {a} in A, {b} in B" for name, (a, b) in facts["settings"].items()]
     if not facts["equal"]:
@@ -134,11 +136,11 @@ def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
 
 
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
-    lines = [f"the text: {text['tokens_a']} tokens of A, {text['tokens_b']} of B"]
+    lines = [f"the text: {text['tokens_a']} tokens in A, {text['tokens_b']} in B"]
     if text["different"] is None:
-        return [*lines, "their normalizers make different texts of it"]
+        return [*lines, "their normalizers turn it into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
-    return [*lines, f"places that are cut differently: {len(text['different'])}", *places]
+    return [*lines, f"places that are split differently: {len(text['different'])}", *places]
 
 
 def add_prune(commands: Any) -> None:
@@ -146,14 +148,16 @@ def add_prune(commands: Any) -> None:
         commands,
         "prune",
         "drop tokens that a corpus does not use",
-        "Keeps the tokens that occur in the files, those that they are merged from, the bytes and the special\n"
-        "tokens; or, with --vocab-size, the first tokens. --remap says which rows of an embedding stay.",
+        "Keeps the tokens that occur in the files, the tokens that they are merged from, the bytes and the special\n"
+        "tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding stay.",
         "pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy\n"
         "pybpe prune tok.json --vocab-size 16k -o small.json",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
-    parser.add_argument("--min-count", type=int, default=1, metavar="N", help="keep what occurs N times (1)")
+    parser.add_argument(
+        "--min-count", type=int, default=1, metavar="N", help="keep tokens that occur at least N times (default: 1)"
+    )
     parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="keep the first N tokens instead")
     _add_output(parser)
     add_common(parser)
@@ -162,9 +166,9 @@ def add_prune(commands: Any) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="where to save: *.json, *.bin or a folder; - is stdout"
+        "-o", "--output", required=True, metavar="OUT", help="output: *.json, *.bin or a folder; - is stdout"
     )
-    parser.add_argument("--remap", metavar="F", help="write the old id of each new id: a .npy of int64, -1 for none")
+    parser.add_argument("--remap", metavar="F", help="write the old id of each new id to *.npy (int64, -1 if none)")
 
 
 def _run_prune(args: argparse.Namespace) -> None:
@@ -172,7 +176,7 @@ def _run_prune(args: argparse.Namespace) -> None:
 
     check_tokenizer_output(args.output)
     if bool(args.files) == (args.vocab_size is not None):
-        raise ArgumentError("name files whose tokens stay, or give --vocab-size N")
+        raise ArgumentError("name files whose tokens to keep, or give --vocab-size N")
     tokenizer = load(args.tokenizer)
     note = ""
     if args.vocab_size is not None:
@@ -183,18 +187,18 @@ def _run_prune(args: argparse.Namespace) -> None:
         counts = corpus_usage(tokenizer, args).counts
         new = tokenizer.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
         if new.n_vocab == tokenizer.n_vocab:
-            note = ": each is used, or is a part of one that is, a byte or a special token; --min-count drops rare ones"
+            note = ": each one is used, part of a used one, a byte or a special token; --min-count drops rare ones"
     _save(args, tokenizer, new, note)
 
 
 def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer, note: str = "") -> None:
     save_tokenizer(new, args.output)
     facts = {"output": args.output, "old": old.n_vocab, "n_vocab": new.n_vocab, "remap": args.remap}
-    report(args, facts, f"{args.output}: {new.n_vocab} tokens, {old.n_vocab} before{note}")
+    report(args, facts, f"{args.output}: {new.n_vocab} tokens, previously {old.n_vocab}{note}")
 
 
 def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
-    """pybpe.usage.Usage of a tokenizer on `args.files`."""
+    """Returns the pybpe.usage.Usage of a tokenizer on `args.files`."""
     from ..counts import count_words
     from ..usage import measure
 
@@ -215,15 +219,15 @@ def add_extend(commands: Any) -> None:
         commands,
         "extend",
         "add special tokens, or merges learned from more text",
-        "All ids stay; new special tokens follow them, and then new tokens. --remap says which rows of an\n"
-        "embedding are new.",
+        "All ids stay; new special tokens and then new tokens follow them. --remap writes which rows of an embedding\n"
+        "are new.",
         "pybpe extend tok.json --special-token '<|tool|>' -o new.json --remap remap.npy\n"
         "pybpe extend tok.json more/*.txt --vocab-size 40k -o new.json",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="texts to learn merges from")
     parser.add_argument("--special-token", action="append", metavar="S", help="a new special token; repeatable")
-    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="how many tokens there will be, with FILE")
+    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="new number of tokens, if there are files")
     _add_output(parser)
     add_common(parser)
     parser.set_defaults(run=_run_extend)

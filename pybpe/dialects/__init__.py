@@ -1,17 +1,17 @@
-"""Regular expressions in the dialects of three engines: Python's regex package, which pybpe runs, fancy-regex
-(tiktoken) and Oniguruma (Hugging Face tokenizers).
+"""Translates regular expressions between the dialects of three engines: Python's regex package, which pybpe uses,
+fancy-regex (tiktoken) and Oniguruma (Hugging Face tokenizers).
 
-A pattern is read into a tree (parse.py, tree.py), whose nodes mean the same everywhere, and written from it (write.py).
-What one engine reads differently becomes something that all read alike:
+parse.py reads a pattern into a tree (tree.py), whose nodes mean the same in every engine, and write.py writes a pattern
+from it. What one engine reads differently becomes something that all engines read alike:
 
-    tiktoken's  [\\p{L}&&[^\\p{Han}]]+    here  (?:(?=\\p{L})\\P{Han})+
-    here        \\w                       Hugging Face's  [\\p{Alphabetic}\\p{M}\\d\\p{Pc}\\x{200c}-\\x{200d}]
+    tiktoken    [\\p{L}&&[^\\p{Han}]]+    pybpe         (?:(?=\\p{L})\\P{Han})+
+    pybpe       \\w                       Hugging Face  [\\p{Alphabetic}\\p{M}\\d\\p{Pc}\\x{200c}-\\x{200d}]
 
-What is not known to mean the same is refused, with its place. The engines' versions of Unicode differ, so characters
-that were assigned lately may be of no class there, and be cut differently.
+A construct that is not known to mean the same is refused, with its place. The engines' versions of Unicode differ, so
+recently assigned characters may have no class in one of them, and be split differently.
 
-Sources: the documentation of regex (PyPI), of the crates regex-syntax and fancy-regex, doc/RE of Oniguruma; and what
-they match, character by character (tests/py/test_dialects.py).
+Sources: the documentation of regex (PyPI), of the crates regex-syntax and fancy-regex, and doc/RE of Oniguruma; and
+tests of what the engines match, character by character (tests/py/test_dialects.py).
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ __all__ = ["ONIGURUMA", "REGEX", "RUST", "Dialect", "translate"]
 
 
 def translate(pattern: str, source: Dialect, target: Dialect, *, whole: bool = False) -> str:
-    """The pattern of one dialect in another one, with the same matches. It is unchanged if it means the same there.
+    """Translates a pattern to another dialect, with the same matches. Returns it unchanged if it means the same there.
 
     Args:
         whole: refuse a pattern that may leave text unmatched.
 
     Raises:
-        UnsupportedError: it has something that is not known to mean the same, can match nothing, or may leave text
-            unmatched; the message says what, and where.
+        UnsupportedError: the pattern has a construct that is not known to mean the same, can match the empty string, or
+            may leave text unmatched. The message says what, and where.
     """
     tree = parse(pattern, source)
     if can_be_empty(tree):
-        raise UnsupportedError("the pattern can match nothing, after which engines continue differently")
+        raise UnsupportedError("the pattern can match the empty string, after which engines continue differently")
     uncovered = first_uncovered(tree) if whole else None
     if uncovered is not None:
         raise UnsupportedError(
-            f"the pattern may leave text unmatched, such as U+{uncovered:04X}, and what is unmatched is dropped there"
-            " and kept here; let its last alternative match everything, as in ...|[\\s\\S]"
+            f"the pattern may leave text unmatched, such as U+{uncovered:04X}, which the other library drops and pybpe"
+            " keeps; let its last alternative match everything, as in ...|[\\s\\S]"
         )
     if _reads_the_same(pattern, tree, target):
         return pattern
     written = write(tree, target)
-    parse(written, target)  # refuses what the engine gets wrong
+    parse(written, target)  # refuses what the engine handles incorrectly
     return written
 
 

@@ -1,4 +1,4 @@
-"""Whether a pattern matches every text, so that no character lies between its matches."""
+"""Finds out whether a pattern matches all text, so that no character is left between its matches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from .write import write
 
 
 def first_uncovered(node: Node) -> int | None:
-    """The first code point with which no match is known to begin, whatever comes before and after it; None if there is
-    no such code point."""
+    """Returns the first code point with which a match may fail to begin in some context; None if there is none."""
     import regex
 
     sure = _sure(node)
@@ -27,7 +26,7 @@ def _all_characters() -> str:
 
 
 def _sure(node: Node) -> CharSet | None:
-    """Characters with which a match of the node begins in every context; None if none are known."""
+    """Returns characters with which a match of the node begins in every context; None if none are known."""
     if isinstance(node, (Chars, Either, Both)):
         return node
     if isinstance(node, Alt):
@@ -41,9 +40,8 @@ def _sure(node: Node) -> CharSet | None:
 
 
 def _sure_sequence(parts: tuple[Node, ...]) -> CharSet | None:
-    """The same of a sequence: of its first part that must match, if those before it can be left out and those after it
-    can match nothing."""
-    barred: list[CharSet] = []  # what a possessive part before it takes, and never gives back
+    """Does what `_sure` does for a sequence: takes the first required part, if all parts after it are optional."""
+    barred: list[CharSet] = []  # characters that an earlier possessive part takes and never gives back
     for i, part in enumerate(parts):
         if not _can_be_left_out(part):
             sure = _sure(part) if all(map(_can_be_left_out, parts[i + 1 :])) else None

@@ -1,4 +1,4 @@
-"""Reads a regular expression of one engine. What is not known to mean exactly what the tree says is refused."""
+"""Reads a regular expression of one engine. Refuses what is not known to mean exactly what the tree says."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _INTERVAL = re.compile(r"\{(\d{1,4})(,?)(\d{0,4})\}|\{(,)(\d{1,4})\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?(:|\))")
 _POSIX = re.compile(r":(\^?)(\w+):\]")
 _GROUP = re.compile(r"\?(?::|=|!|<=|<!|>|P?<[A-Za-z_]\w*>)")
-# Letters side by side that Oniguruma also takes as one character where case is ignored, such as the German sharp s.
+# Pairs of letters that also match one character in Oniguruma if case is ignored, such as the German sharp s.
 _LIGATURES = ("ss", "st", "ff", "fi", "fl")
 
 
 @dataclass(frozen=True)
 class Flags:
-    """What the flags say at a place of a pattern."""
+    """The flags that apply at a place in a pattern."""
 
     fold: bool = False
     dot_all: bool = False
@@ -57,29 +57,29 @@ class Flags:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine reads what the engines read differently.
+    """How one engine reads the constructs that the engines read differently.
 
     Attributes:
-        engine: what errors call it.
+        engine: its name in errors.
         flags: letter -> field of Flags.
-        sets: letter of an escape -> the set; its capital is all others.
+        sets: letter of an escape -> the set; the capital letter is the complement.
         anchors: letter of an escape -> its node.
-        start, end: ^ and $; each takes whether they are those of lines.
+        start, end: ^ and $; the argument says whether they match at lines.
         class_word: \\w in a class.
-        operators: in a class, "&&" and the like.
-        nested: whether a class may hold another.
-        posix: whether [:alpha:] and the like are known to mean ASCII.
-        possessive_intervals: whether {n,m}+ never gives back; else it is {n,m}, repeated, and {n}? may match nothing.
+        operators: operators in a class, such as "&&".
+        nested: whether a class may contain another.
+        posix: whether [:alpha:] and so on are known to mean ASCII.
+        possessive_intervals: whether {n,m}+ is possessive; otherwise it repeats {n,m}, and {n}? may match nothing.
         open_intervals: whether {,m} is {0,m}.
-        more_cases: forms of ASCII letters beyond ASCII, where case is ignored.
-        cased_names: properties that mean more than themselves, or may, where case is ignored.
-        ligatures: whether two letters may match one character where case is ignored.
-        joins_lone: whether [^a]|[^b] may miss a and b: regex 2026.11 makes one class of the two.
-        long_hex: whether there is \\x{...}.
-        short_hex: which of the letters x, u and U have digits without braces.
-        other_spellings: whether there are \\pL and \\p{Script=Han}.
-        no_escape: signs that an escape makes more than themselves.
-        named_group: what the longest spelling of a group with a name begins with.
+        more_cases: the forms of ASCII letters that are beyond ASCII, if case is ignored.
+        cased_names: properties that match, or may match, more characters if case is ignored.
+        ligatures: whether two letters may match one character if case is ignored.
+        joins_lone: whether [^a]|[^b] may miss a and b: regex 2026.11 turns the two into one class.
+        long_hex: whether \\x{...} is supported.
+        short_hex: which of the letters x, u and U take digits without braces.
+        other_spellings: whether \\pL and \\p{Script=Han} are supported.
+        no_escape: characters that have a special meaning if escaped.
+        named_group: the beginning of the longest spelling of a named group.
     """
 
     engine: str
@@ -159,15 +159,16 @@ ONIGURUMA = Dialect(
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:
-    """The tree of a pattern.
+    """Returns the tree of a pattern.
 
     Raises:
-        UnsupportedError: it has something that is not known to mean the same in every engine; it says what and where.
+        UnsupportedError: it has a construct that is not known to mean the same in every engine. The message says what
+            and where.
     """
     try:
         return _Parser(pattern, dialect).whole()
     except RecursionError:
-        raise UnsupportedError("the pattern has groups in groups, too deep to be read") from None
+        raise UnsupportedError("the groups of the pattern are nested too deeply") from None
 
 
 class _Parser:
@@ -177,10 +178,10 @@ class _Parser:
         self.pattern = pattern
         self.dialect = dialect
         self.at = 0
-        self._lone = 0  # how many classes there were so far of all characters but one
+        self._lone = 0  # how many classes of all characters but one there were so far
 
     # ------------------------------------------------------------------------------------------------
-    # Moving on
+    # Reading
 
     def _refuse(self, what: str, at: int | None = None) -> NoReturn:
         at = self.at if at is None else at
@@ -193,7 +194,7 @@ class _Parser:
         return self.pattern[self.at : self.at + n]
 
     def _take(self, start: str) -> bool:
-        """Passes over `start` if it comes next."""
+        """Consumes `start` if it comes next. Returns whether it did."""
         found = self.pattern.startswith(start, self.at)
         self.at += len(start) if found else 0
         return found
@@ -241,7 +242,7 @@ class _Parser:
             parts.append(self._sequence(flags))
             holders += self._lone > before
         if holders > 1 and self.dialect.joins_lone:
-            self._refuse("alternatives like [^a]|[^b], which Python's regex package joins wrongly,", begin)
+            self._refuse("alternatives like [^a]|[^b], which Python's regex package joins incorrectly,", begin)
         return alt(parts)
 
     def _sequence(self, flags: Flags) -> Node:
@@ -251,7 +252,7 @@ class _Parser:
             parts.append(self._repeated(flags))
         node = seq(parts)
         if self.dialect.ligatures and _may_be_ligature(node):
-            self._refuse("letters that Oniguruma takes for one too (ss for a sharp s), with case ignored,", begin)
+            self._refuse("letters that Oniguruma also matches to one (ss to a sharp s), with case ignored,", begin)
         return node
 
     def _repeated(self, flags: Flags) -> Node:
@@ -264,14 +265,14 @@ class _Parser:
         if found is None:
             return part
         if can_be_empty(part):
-            self._refuse("a repetition of what can match nothing", begin)
+            self._refuse("a repetition of a part that can match the empty string", begin)
         node: Node = self._repetition(part, *found)
         if self._rest(1) in ("*", "+", "?", "{"):
             self._unlike("a repeated repetition", self.at)
         return node
 
     def _quantifier(self) -> tuple[int, int | None, bool] | None:
-        """least, most, and whether it is written in braces; None if there is no quantifier."""
+        """Returns the least, the most, and whether braces are used; None if there is no quantifier."""
         for sign, least, most in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(sign):
                 return least, most, False
@@ -342,7 +343,7 @@ class _Parser:
             return Look(inner, negated=kind == "?!")
         if kind in ("?<=", "?<!"):
             if width(inner) is None:
-                self._refuse("a look-behind that is no sequence of characters of one length", at)
+                self._refuse("a lookbehind that is not a sequence of characters of fixed length", at)
             return Look(inner, behind=True, negated=kind == "?<!")
         return inner
 
@@ -350,7 +351,7 @@ class _Parser:
     # Escapes
 
     def _escape(self, flags: Flags) -> Node:
-        """An escape outside a class."""
+        """Reads an escape outside a class."""
         letter = self._rest(1)
         if letter and letter in self.dialect.anchors:
             self.at += 1
@@ -358,7 +359,7 @@ class _Parser:
         return self._member(flags, self.at - 1)
 
     def _member(self, flags: Flags, at: int) -> CharSet:
-        """What an escape outside a class stands for. `at` is the backslash."""
+        """Returns the set that an escape outside a class means. `at` is the backslash."""
         found = self._escaped_set(flags, at, self.dialect.sets)
         if found is not None:
             return found
@@ -391,7 +392,7 @@ class _Parser:
         return chars((), (name,), negated != bool(found[1]))
 
     def _escaped_char(self, at: int) -> int:
-        """The code point of what follows a backslash, if it is one."""
+        """Returns the code point that the text after a backslash means."""
         found = self._match(_SHORT_HEX)
         if found is not None:
             digits = next(group for group in found.groups() if group)
@@ -417,11 +418,11 @@ class _Parser:
     def _point(self, digits: str, at: int) -> int:
         point = int(digits, 16)
         if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
-            self._refuse(f"{self.pattern[at : self.at]!r}, which is no character,", at)
+            self._refuse(f"{self.pattern[at : self.at]!r}, which is not a character,", at)
         return point
 
     def _folded(self, ranges: list[tuple[int, int]], flags: Flags, at: int) -> Chars:
-        """The characters of ranges, in all their cases if the flags say so."""
+        """Returns the characters of ranges, in all their cases if the flags say so."""
         if not flags.fold:
             return chars(ranges)
         points: set[tuple[int, int]] = set()
@@ -437,7 +438,7 @@ class _Parser:
     # Classes
 
     def _class(self, flags: Flags) -> CharSet:
-        """What follows a [."""
+        """Reads what follows a [."""
         begin = self.at - 1
         negated = self._take("^")
         if self._rest(1) == "]":
@@ -451,11 +452,11 @@ class _Parser:
             members = _operated(operator, members, self._items(flags))
         members = without(members) if negated else members
         if members == without(ANY):  # Python's regex package takes [^\s\S] for everything
-            self._refuse("a class that holds no character", begin)
+            self._refuse("a class that contains no character", begin)
         return members
 
     def _items(self, flags: Flags) -> CharSet:
-        """The items of a class up to its end or an operator."""
+        """Reads the items of a class up to its end or an operator."""
         begin = self.at
         items: list[CharSet] = []
         while self._rest(1) not in ("", "]"):
@@ -466,11 +467,11 @@ class _Parser:
                 break
             items.append(self._item(flags, first=self.at == begin))
         if not items:
-            self._unlike("a class or a part of one that is empty", begin)
+            self._unlike("an empty class or part of a class", begin)
         return union(items)
 
     def _item(self, flags: Flags, first: bool) -> CharSet:
-        """A character, a range or a set."""
+        """Reads a character, a range or a set."""
         at = self.at
         char = self._next()
         if char == "[":
@@ -501,7 +502,7 @@ class _Parser:
         return self._escaped_char(self.at - 1) if char == "\\" else ord(char)
 
     def _nested(self, flags: Flags, at: int) -> CharSet:
-        """What follows a [ inside a class."""
+        """Reads what follows a [ inside a class."""
         found = self._match(_POSIX)
         if found is not None:
             members = classes.posix(found[2]) if self.dialect.posix else None
@@ -515,7 +516,7 @@ class _Parser:
 
 
 def _operated(operator: str, left: CharSet, right: CharSet) -> CharSet:
-    """Two parts of a class with &&, -- or ~~ between."""
+    """Combines two parts of a class with &&, -- or ~~."""
     if operator == "&&":
         return intersection([left, right])
     only_left = intersection([left, without(right)])
@@ -523,15 +524,15 @@ def _operated(operator: str, left: CharSet, right: CharSet) -> CharSet:
 
 
 def _is_lone(node: Node) -> bool:
-    """Whether a node is all characters but one, in its cases."""
+    """Returns whether a node is all characters except one and its case variants."""
     if not isinstance(node, Chars) or node.properties or not node.negated:
         return False
     return sum(last - first + 1 for first, last in node.ranges) <= 4
 
 
 def _may_be_ligature(node: Node) -> bool:
-    """Whether a sequence may hold letters that one character stands for: two of _LIGATURES side by side, or one that
-    is repeated."""
+    """Returns whether a sequence may contain letters that match one character: two adjacent ones of _LIGATURES, or a
+    repeated one."""
     parts = node.parts if isinstance(node, Seq) else (node,)
     for i, part in enumerate(parts):
         if isinstance(part, Repeat) and part.most != 1 and any(_holds(part.part, letter) for letter in ["s", "f"]):
@@ -543,7 +544,7 @@ def _may_be_ligature(node: Node) -> bool:
 
 
 def _holds(node: Node, letter: str) -> bool:
-    """Whether a part of a node is this letter, its case ignored."""
+    """Returns whether a part of a node is this letter, ignoring case."""
     if isinstance(node, Chars):
         forms = classes.cases(ord(letter), ONIGURUMA.more_cases) or []
         return node == chars((form, form) for form in forms)

@@ -1,7 +1,7 @@
-r"""A regular expression as a tree: the constructs that three engines share, each with one meaning.
+r"""A regular expression as a tree of the constructs that three engines share, each with one meaning.
 
-Flags are gone: a letter whose case is ignored is a set of characters, and a dot is a set. Anchors of lines, word
-boundaries and the like are written with the few nodes below, so two expressions with equal trees have equal matches.
+There are no flags: a letter whose case is ignored is a set of characters, and a dot is a set. Line anchors, word
+boundaries and so on are expressed with the few nodes below, so two expressions with equal trees have equal matches.
 
     \d+|[^\s,]      Alt(Repeat(Chars(Nd)), Chars(not White_Space or ","))
     $               in Python's regex package: Look(Seq(Repeat(Chars("\n"), 0, 1), End()))
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chars:
-    """One character of ranges and properties, or with `negated` one of all others.
+    """One character in these ranges and properties; with `negated`, one that is not.
 
     Attributes:
-        ranges: (first, last) code points, ascending, apart from each other.
-        properties: names of classes.PROPERTIES, sorted; one with "^" before it stands for all others.
+        ranges: (first, last) code points, ascending, neither overlapping nor adjacent.
+        properties: names in classes.PROPERTIES, sorted; "^" before a name means the complement.
     """
 
     ranges: tuple[tuple[int, int], ...] = ()
@@ -48,7 +48,7 @@ CharSet = Chars | Either | Both
 
 
 def chars(ranges: Iterable[tuple[int, int]] = (), properties: Iterable[str] = (), negated: bool = False) -> Chars:
-    """The Chars of ranges in any order."""
+    """Returns the Chars for ranges in any order."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:
@@ -69,7 +69,7 @@ NOT_NEWLINE = chars([(10, 10)], negated=True)
 
 
 def without(members: CharSet) -> CharSet:
-    """All characters that are not in a set."""
+    """Returns all characters that are not in a set."""
     if isinstance(members, Chars):
         return chars(members.ranges, members.properties, not members.negated)
     others = tuple(without(part) for part in members.sets)
@@ -77,7 +77,7 @@ def without(members: CharSet) -> CharSet:
 
 
 def union(sets: Sequence[CharSet]) -> CharSet:
-    """The characters that are in any of the sets."""
+    """Returns the characters that are in any of the sets."""
     plain = [part for part in sets if isinstance(part, Chars) and _can_join(part)]
     rest = [part for part in sets if part not in plain]
     ranges = [pair for part in plain for pair in part.ranges]
@@ -87,29 +87,29 @@ def union(sets: Sequence[CharSet]) -> CharSet:
 
 
 def _can_join(part: Chars) -> bool:
-    """Whether a class can hold it beside others: what is negated can if it is one property."""
+    """Returns whether one class can contain it with others: a negated set can if it is one property."""
     return not part.negated or (not part.ranges and len(part.properties) == 1 and part.properties[0][0] != "^")
 
 
 def intersection(sets: Sequence[CharSet]) -> CharSet:
-    """The characters that are in all of the sets."""
+    """Returns the characters that are in all of the sets."""
     return sets[0] if len(sets) == 1 else Both(tuple(sets))
 
 
 # ----------------------------------------------------------------------------------------------------
-# What matches a text
+# Nodes that match text
 
 
 @dataclass(frozen=True)
 class Seq:
-    """One part after the other."""
+    """One part after another."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Alt:
-    """The first alternative with which the whole matches."""
+    """The first alternative with which the whole pattern matches."""
 
     parts: tuple[Node, ...]
 
@@ -126,14 +126,14 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Atomic:
-    """What matches inside is never tried again."""
+    """A part that is never retried after it has matched."""
 
     part: Node
 
 
 @dataclass(frozen=True)
 class Look:
-    """What comes next, or with `behind` came before, matches; with `negated` it does not."""
+    """A lookahead, or with `behind` a lookbehind; with `negated` the part must not match."""
 
     part: Node
     behind: bool = False
@@ -154,7 +154,8 @@ Node = Chars | Either | Both | Seq | Alt | Repeat | Atomic | Look | Start | End
 
 
 def seq(parts: Iterable[Node]) -> Node:
-    """The parts as one node, without a Seq in a Seq. A character that is looked at first is one of both sets."""
+    """Returns the parts as one node, without a Seq in a Seq. A lookahead at one character followed by a character
+    becomes the intersection of the two sets."""
     flat: list[Node] = []
     for part in parts:
         for node in part.parts if isinstance(part, Seq) else (part,):
@@ -166,14 +167,14 @@ def seq(parts: Iterable[Node]) -> Node:
 
 
 def _next_character(node: Node) -> CharSet | None:
-    """What a node that looks at one character ahead wants it to be; None for another node."""
+    """Returns the set that a lookahead at one character requires; None for any other node."""
     if not isinstance(node, Look) or node.behind or not isinstance(node.part, (Chars, Either, Both)):
         return None
     return without(node.part) if node.negated else node.part
 
 
 def alt(parts: Iterable[Node]) -> Node:
-    """The alternatives as one node, without an Alt in an Alt."""
+    """Returns the alternatives as one node, without an Alt in an Alt."""
     flat: list[Node] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Alt) else (part,))
@@ -181,7 +182,7 @@ def alt(parts: Iterable[Node]) -> Node:
 
 
 def boundary(word: CharSet, negated: bool) -> Node:
-    r"""\b, or with `negated` \B: a word character on one side only, or not."""
+    r"""Returns \b, a word character on one side only; or with `negated` \B."""
     before, after = Look(word, behind=True), Look(word)
     not_before, not_after = Look(word, behind=True, negated=True), Look(word, negated=True)
     pairs = [(before, after), (not_before, not_after)] if negated else [(before, not_after), (not_before, after)]
@@ -189,7 +190,7 @@ def boundary(word: CharSet, negated: bool) -> Node:
 
 
 def can_be_empty(node: Node) -> bool:
-    """Whether a node can match nothing."""
+    """Returns whether a node can match the empty string."""
     if isinstance(node, (Chars, Either, Both)):
         return False
     if isinstance(node, Seq):
@@ -202,7 +203,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def width(node: Node) -> int | None:
-    """How many characters a node of plain sets takes; None if that varies, or it looks around."""
+    """Returns how many characters a node of plain sets matches; None if that varies, or if the node looks around."""
     if isinstance(node, Chars):
         return 1
     if isinstance(node, (Seq, Alt)):

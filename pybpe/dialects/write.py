@@ -1,17 +1,17 @@
-"""Writes a tree as a regular expression of one engine."""
+"""Writes a tree as a regular expression for one engine."""
 
 from __future__ import annotations
 
 from .parse import REGEX, Dialect
 from .tree import ANY, NOT_NEWLINE, Alt, Atomic, Both, Chars, Either, End, Look, Node, Repeat, Seq, Start, without
 
-_LITERAL_SIGNS = " !\"%',/:;<=>@_`"  # which no engine reads as anything else, in or outside a class
+_LITERAL_SIGNS = " !\"%',/:;<=>@_`"  # literal in every engine, inside and outside a class
 _CONTROLS = {9: r"\t", 10: r"\n", 12: r"\f", 13: r"\r"}
 _NAMES = {"White_Space": ("\\s", "\\S"), "Nd": ("\\d", "\\D")}
 
 
 def write(node: Node, dialect: Dialect) -> str:
-    """The regular expression with the matches of a tree."""
+    """Returns the regular expression with the matches of a tree."""
     return _Writer(dialect).alternatives(node)
 
 
@@ -21,14 +21,14 @@ class _Writer:
         self._end = "\\Z" if dialect is REGEX else "\\z"
 
     def alternatives(self, node: Node) -> str:
-        """A node where alternatives may stand."""
+        """Writes a node where alternatives are allowed."""
         return "|".join(map(self._sequence, node.parts)) if isinstance(node, Alt) else self._sequence(node)
 
     def _sequence(self, node: Node) -> str:
         return "".join(map(self._element, node.parts)) if isinstance(node, Seq) else self._element(node)
 
     def _element(self, node: Node) -> str:
-        """A node in a sequence."""
+        """Writes a node in a sequence."""
         if not isinstance(node, Repeat):
             return self._atom(node)
         base, count = self._atom(node.part), _count(node.least, node.most)
@@ -37,7 +37,7 @@ class _Writer:
         return base + count + node.mode
 
     def _atom(self, node: Node) -> str:
-        """A node that may be repeated."""
+        """Writes a node that may be repeated."""
         if isinstance(node, Chars):
             return self._chars(node)
         if isinstance(node, Either):
@@ -74,7 +74,7 @@ class _Writer:
         return f"[{'^' if members.negated else ''}{''.join(items + names)}]"
 
     def _char(self, point: int) -> str:
-        """A character that stands for itself, in or outside a class."""
+        """Writes a literal character, inside or outside a class."""
         char = chr(point)
         if point in _CONTROLS:
             return _CONTROLS[point]

@@ -1,1 +1,1 @@
-"""Tokenizer files, one format a module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C)."""
+"""Tokenizer files, one format per module: tokenizer.json, vocab.json + merges.txt, tokenizer.bin (in C)."""

@@ -1,8 +1,8 @@
-"""The added tokens of a tokenizer.json: our specials.
+"""The added tokens of a tokenizer.json, which are pybpe's special tokens.
 
-Hugging Face finds them in the text before anything else is done with it. Their ids are not what the file says: a token
-that model.vocab has keeps the id that it has there, and each other one gets the next id after the vocabulary, in the
-order of the file. Here a file whose ids are other ones is refused.
+Hugging Face finds them in the text before anything else. It ignores their ids in the file: a token in model.vocab keeps
+the id that it has there, and each other one gets the next id after the vocabulary, in the order of the file. pybpe
+refuses a file with different ids.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from . import byte_level
 from .json_parts import JsonObject, part
 
 # The key of an entry for a text that shares the id of another one. Hugging Face has no such tokens, and refuses the
-# file, since the entry has no id.
+# file because the entry has no id.
 _ALIAS = "same_id_as"
 
 
 def write(model: Model) -> list[JsonObject]:
-    """The entries for all specials."""
+    """Returns the entries for all special tokens."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     aliases = model.aliases
     by_id = sorted((i, text) for text, i in model.specials.items() if text not in aliases)
@@ -34,26 +34,26 @@ def write(model: Model) -> list[JsonObject]:
 
 
 def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> dict[str, int]:
-    """The added tokens that share the id of another one, text -> id."""
+    """Returns the added tokens that share the id of another one, text -> id."""
     entries = data.get("added_tokens") or []
     found = {part(entry, "content", str, name): part(entry, _ALIAS, str, name) for entry in entries if _ALIAS in entry}
     for text, other in found.items():
         if not text or not is_unicode(text) or text in specials or other not in specials:
-            raise FormatError(f"{name}: the added token {text!r:.80} cannot have the id of {other!r:.80}")
+            raise FormatError(f"{name}: the added token {text!r:.80} cannot share the id of {other!r:.80}")
     return {text: specials[other] for text, other in found.items()}
 
 
 def read(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
-    """All added tokens, text -> id, in the order of the file, and those that are not "special"."""
+    """Returns all added tokens, text -> id, in the order of the file, and those that are not "special"."""
     found: dict[str, tuple[int, bool, bool]] = {}
     for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
         if isinstance(entry, dict) and _ALIAS in entry:  # see read_aliases
             continue
         text, facts = _read_entry(entry, name)
-        if not text:  # Hugging Face passes over it
+        if not text:  # Hugging Face ignores it
             continue
         if found.setdefault(text, facts) != facts:
-            raise FormatError(f"{name}: the added token {text!r:.80} is there twice, with two ids or settings")
+            raise FormatError(f"{name}: the added token {text!r:.80} occurs twice, with different ids or settings")
     specials = {text: i for text, (i, _, _) in found.items()}
     normalized = {text for text, (_, _, is_normalized) in found.items() if is_normalized}
     _refuse_normalized(normalized, set(specials) - normalized, normalizer, name)
@@ -61,25 +61,25 @@ def read(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str,
 
 
 def _read_entry(entry: Any, name: str) -> tuple[str, tuple[int, bool, bool]]:
-    """The text, and (id, special, normalized)."""
+    """Returns the text, and (id, special, normalized)."""
     text, number = part(entry, "content", str, name), part(entry, "id", int, name)
     if not is_unicode(text):
-        raise FormatError(f"{name}: the added token {text!r:.80} holds a lone surrogate: not valid Unicode")
+        raise FormatError(f"{name}: the added token {text!r:.80} contains a lone surrogate, which is not valid Unicode")
     flags = {}
     for flag in ("single_word", "lstrip", "rstrip", "special", "normalized"):
         flags[flag] = flag in entry and part(entry, flag, bool, name)
     for flag in ("single_word", "lstrip", "rstrip"):
         if flags[flag]:
-            raise FormatError(f"{name}: the added token {text!r:.80} has {flag} on, which pybpe does not do")
+            raise FormatError(f"{name}: the added token {text!r:.80} has {flag} on, which pybpe does not support")
     return text, (number, flags["special"], flags["normalized"])
 
 
 def check_ids(specials: Mapping[str, int], vocab: Collection[str], name: str) -> None:
-    """FormatError unless Hugging Face gives the added tokens that `vocab`, model.vocab, lacks these ids too. `specials`
-    is in the order of the file.
+    """Raises FormatError unless Hugging Face gives the same ids to the added tokens that `vocab` (model.vocab) lacks.
+    `specials` is in the order of the file.
 
     The ids after the vocabulary start at the number of its tokens. In older versions of Hugging Face's tokenizers they
-    follow the highest id of the added tokens before, if that is greater. Both must give the file's.
+    follow the highest id of the preceding added tokens, if that is greater. Both must equal the ids in the file.
     """
     missing, highest = 0, -1
     for text, i in specials.items():
@@ -90,24 +90,24 @@ def check_ids(specials: Mapping[str, int], vocab: Collection[str], name: str) ->
                 raise FormatError(
                     f"{name}: the added token {text!r:.80} has id {i}, but Hugging Face ignores that and assigns"
                     f" {' or '.join(map(str, sorted(expected)))}, the next id after model.vocab in the order of the"
-                    " file: put the token and the right id into model.vocab"
+                    " file: put the token with its id in model.vocab"
                 )
         highest = max(highest, i)
 
 
 def follow_in_order(specials: Mapping[str, int]) -> bool:
-    """Whether the ids ascend in the order of the file."""
+    """Returns whether the ids ascend in the order of the file."""
     ids = list(specials.values())
     return ids == sorted(ids)
 
 
 def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
-    """The first of these specials that a text can have as a word, or as a byte, where the special itself was not found;
-    else None.
+    """Returns the first of these special tokens that Hugging Face may give for a word or byte of a text that does not
+    contain the special token itself, or None.
 
-    Hugging Face looks bytes up in model.vocab, and with ignore_merges words too, specials included, and gives their id;
-    here neither ever becomes a special. A special that is spelled as it is read, as ASCII is, is found before there are
-    words, unless a normalizer makes it afterwards.
+    Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even those of
+    special tokens. In pybpe neither ever becomes a special token. A special token whose spelling in model.vocab equals
+    its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later.
     """
     for text in specials:
         try:
@@ -126,28 +126,28 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
 
 def _refuse_normalized(normalized: Collection[str], raw: Collection[str], normalizer: str | None, name: str) -> None:
-    """Hugging Face looks for added tokens in the text as it is, then for the "normalized" ones in the normalised
-    text; we look for all at once, in the text as it is. Refuses those for which that makes a difference."""
+    """Refuses the tokens for which the order of matching makes a difference. Hugging Face looks for added tokens in the
+    original text, then for "normalized" ones in the normalized text; pybpe looks for all in the original text."""
     for text in sorted(normalized):
-        # Under NFC, ASCII white space comes of nothing else, and joins with nothing.
+        # Under NFC nothing turns into ASCII white space, and it composes with nothing.
         if normalizer is not None and not (normalizer == "NFC" and not text.strip(" \t\r\n")):
             raise FormatError(
                 f"{name}: the added token {text!r:.80} has normalized on, and there is a normalizer: pybpe looks for"
-                " special tokens in the text as it is"
+                " special tokens in the original text only"
             )
     if not normalized or not raw:
         return
     clash = first_overlap(sorted(normalized), sorted(raw)) or first_overlap(sorted(raw), sorted(normalized))
     if clash is not None:
         raise FormatError(
-            f"{name}: the added tokens {clash[0]!r:.80} and {clash[1]!r:.80} overlap, and normalized is on for one of"
-            " them only: pybpe looks for all at once"
+            f"{name}: the added tokens {clash[0]!r:.80} and {clash[1]!r:.80} overlap, and normalized is on for only one"
+            " of them: pybpe looks for all at once"
         )
 
 
 def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
-    """The first of `texts` that holds one of `others`, or ends with the beginning of one, and that one. Takes time in
-    proportion to the length of all."""
+    """Returns the first of `texts` that contains one of `others`, or ends with the beginning of one, and that one, or
+    None. The time is proportional to the length of all texts."""
     beginnings = _Beginnings(others)
     for text in texts:
         node = 0
@@ -161,12 +161,12 @@ def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str
 
 
 class _Beginnings:
-    """All beginnings of some texts, as an Aho-Corasick automaton: the node after a text is the longest beginning with
-    which that text ends. Node 0 is the empty one.
+    """All beginnings of some texts, as an Aho-Corasick automaton: the node after a text is the longest beginning that
+    the text ends with. Node 0 is the empty beginning.
 
     Attributes:
-        of: for each node, one of the texts that begin so.
-        whole: for each node, one of the texts with which it ends; "" if there is none.
+        of: for each node, one of the texts that begin with it.
+        whole: for each node, one of the texts that it ends with; "" if there is none.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -186,7 +186,7 @@ class _Beginnings:
         self._link(edges)
 
     def _link(self, edges: list[tuple[int, str]]) -> None:
-        """Finds for each node the longest other one with which it ends; shorter nodes first."""
+        """Finds, for each node, the longest other node that it ends with; shorter nodes first."""
         self._shorter = [0] * len(edges)
         children: list[list[int]] = [[] for _ in edges]
         for node, (parent, _) in enumerate(edges[1:], 1):
@@ -201,7 +201,7 @@ class _Beginnings:
             self.whole[node] = self.whole[node] or self.whole[self._shorter[node]]
 
     def after(self, node: int, char: str) -> int:
-        """The node after another one and a character."""
+        """Returns the node that follows a node and a character."""
         while node and node << 21 | ord(char) not in self._next:
             node = self._shorter[node]
         return self._next.get(node << 21 | ord(char), 0)

@@ -1,8 +1,7 @@
-"""GPT-2's way of writing bytes as printable characters, as vocab.json and tokenizer.json use it.
+"""GPT-2's way of writing bytes as printable characters, which vocab.json and tokenizer.json use.
 
-Bytes that are printable in Latin-1 stand for themselves; the other 68 become U+0100, U+0101, ... in
-ascending order, so a space is "Ġ" (U+0120) and a newline "Ċ". Source: bytes_to_unicode() in OpenAI's GPT-2
-encoder.py.
+Bytes that are printable in Latin-1 represent themselves. The other 68 become U+0100, U+0101, ... in ascending order,
+so a space is "Ġ" (U+0120) and a newline is "Ċ". Source: bytes_to_unicode() in OpenAI's GPT-2 encoder.py.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ CHAR_TO_BYTE = {char: byte for byte, char in BYTE_TO_CHAR.items()}
 
 
 def to_text(token: bytes) -> str:
-    """A token as printable text."""
+    """Returns a token as printable text."""
     return token.decode("latin-1").translate(BYTE_TO_CHAR)
 
 
 def to_bytes(text: str) -> bytes:
-    """The token that printable text stands for. KeyError if a character stands for no byte."""
+    """Returns the token that printable text spells. Raises KeyError if a character does not represent a byte."""
     return bytes(map(CHAR_TO_BYTE.__getitem__, text))

@@ -1,14 +1,14 @@
-"""How a chat becomes text: Jinja templates for transformers, by the special tokens that a tokenizer has."""
+"""Jinja templates with which transformers turns a chat into text, chosen by a tokenizer's special tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-# The control tokens of llm.c's profile: a role is one token. llmc_compat/chat.py writes the same as token ids, and
-# documents the format.
+# The control tokens of the llm.c profile, in which a role is one token. llmc_compat/chat.py writes the same as token
+# ids, and documents the format.
 _ROLES = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>")
 # {% generation %} marks what the assistant wrote, for the return_assistant_tokens_mask of transformers.
-# It is spelled so, without dashes, because programs that do not know it remove exactly that.
+# It is written without dashes, because programs that do not support it remove exactly this spelling.
 CONTROL_TOKENS_TEMPLATE = (
     "<|endoftext|>"
     "{%- for message in messages -%}"
@@ -51,7 +51,7 @@ CHATML = (
 
 
 def default_template(specials: Container[str]) -> str | None:
-    """The template for a tokenizer with these special tokens: llm.c's profile, else ChatML, else none."""
+    """Returns the template for a tokenizer with these special tokens: that of the llm.c profile, or ChatML, or None."""
     if all(token in specials for token in _ROLES):
         return CONTROL_TOKENS_TEMPLATE
     return CHATML if "<|im_start|>" in specials and "<|im_end|>" in specials else None

@@ -1,4 +1,4 @@
-"""The .counts format: words with their counts, sorted by the words' bytes, so equal counts give equal files.
+"""The .counts format: words with their counts, sorted by the words' bytes, so that equal counts give equal files.
 
 All integers are little-endian.
 
@@ -6,19 +6,19 @@ All integers are little-endian.
     0       8      "pybpecnt"
     8       4      version: 1
     12      4      h, the length of the header
-    16      h      the header, JSON: what was counted, how
-    16+h    4      CRC-32 of all bytes before
+    16      h      the header, JSON: what was counted, and how
+    16+h    4      CRC-32 of all preceding bytes
 
-Then come blocks of 65,536 words, the last one of fewer:
+Blocks of 65,536 words follow; the last block may have fewer:
 
     4              n, the number of words in the block, at least 1
     4 * n          their lengths
     8 * n          their counts
                    their bytes, end to end
-    4              CRC-32 of the block's bytes before
+    4              CRC-32 of the block up to here
 
-A block of 0 words ends the file: the number 0, the number of all words (8 bytes), and their CRC-32. Blocks
-are written and read one at a time, so a file of any size can be merged with others in little memory.
+A block of 0 words ends the file: the number 0, the total number of words (8 bytes), and their CRC-32. Blocks are
+written and read one at a time, so merging files of any size takes little memory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def write(path: _binding.PathLike, header: Mapping[str, object], entries: Iterab
 
 
 def parts(header: Mapping[str, object], entries: Iterable[Entry]) -> Iterator[bytes]:
-    """The bytes of a file, in parts."""
+    """Yields the bytes of a file, in parts."""
     text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
     yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text)
     entries = iter(entries)
@@ -80,7 +80,7 @@ def _block(entries: list[Entry]) -> bytes:
 
 
 def _little(numbers: array[int]) -> bytes:
-    """Little-endian bytes; numbers are of no use to the caller afterwards."""
+    """Returns little-endian bytes. The caller must not use `numbers` afterwards."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()
@@ -93,7 +93,8 @@ class Reader:
         header: see `write`.
 
     Raises:
-        FileError, FormatError: also from `blocks` and `entries`, with the file and the offset.
+        FileError: the file cannot be read. FormatError: it is damaged; the message gives the offset. `blocks` and
+            `entries` raise them too.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
@@ -114,12 +115,12 @@ class Reader:
 
     def _fail(self, what: str) -> FormatError:
         offset = self._stream.tell()
-        return FormatError(f"{self._path}: not a whole .counts file: {what} before byte {offset}", offset)
+        return FormatError(f"{self._path}: not a complete .counts file: {what} before byte {offset}", offset)
 
     def _read(self, size: int) -> bytes:
         data = self._stream.read(size) if size <= self._size else b""
         if len(data) < size:
-            raise self._fail("it ends too early, or a length is wrong")
+            raise self._fail("it is truncated, or a length is wrong")
         return data
 
     def _check(self, *data: bytes) -> None:
@@ -145,7 +146,7 @@ class Reader:
         return header
 
     def blocks(self) -> Iterator[tuple[bytes, array[int], array[int]]]:
-        """(bytes of the words end to end, lengths, counts) of each block."""
+        """Yields, for each block, the bytes of its words end to end, their lengths, and their counts."""
         total = 0
         while True:
             start = self._read(4)
@@ -169,7 +170,7 @@ class Reader:
             yield blob, lengths, counts
 
     def entries(self) -> Iterator[Entry]:
-        """All words with their counts, in order."""
+        """Yields all words with their counts, in order."""
         for blob, lengths, counts in self.blocks():
             begin = 0
             for length, count in zip(lengths, counts):
@@ -177,18 +178,18 @@ class Reader:
                 begin += length
 
     def check_end(self) -> None:
-        """FormatError unless nothing follows what was read."""
+        """Raises FormatError if the file has more data than was read."""
         if self._stream.tell() != self._size:
-            raise self._fail("it should end")
+            raise self._fail("the data should end")
 
     @property
     def stream(self) -> BinaryIO:
-        """The file, for what a caller keeps behind the counts."""
+        """The file, for what a caller stores after the counts."""
         return self._stream
 
 
 def merged(runs: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
-    """The sum of sorted entries, sorted."""
+    """Yields the sum of sorted runs of entries, sorted."""
     word: bytes | None = None
     total = 0
     for next_word, count in heapq.merge(*runs):
@@ -203,7 +204,7 @@ def merged(runs: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
 
 
 def words_of(entries: Iterable[Entry]) -> _binding.Words:
-    """Entries as C takes them, without a Python object for each."""
+    """Returns entries as C takes them, without a Python object for each."""
     blob = bytearray()
     lengths, counts = array("Q"), array("Q")
     for word, count in entries:
@@ -214,6 +215,6 @@ def words_of(entries: Iterable[Entry]) -> _binding.Words:
 
 
 def sorted_entries(words: _binding.Words) -> Iterator[Entry]:
-    """The entries of a table."""
+    """Returns the entries of a table, sorted by word."""
     counts = words.to_dict()
     return ((word, counts[word]) for word in sorted(counts))

@@ -1,4 +1,4 @@
-"""Writing a model in any of the formats. What a format cannot hold, and decides ids, is refused."""
+"""Writes a model in any of the formats. Refuses an export that would change ids."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
 
 
 def format_of(path: _binding.PathLike) -> str:
-    """The format that a path's ending stands for; a folder's is "pretrained"."""
+    """Returns the format for the ending of a path; "pretrained" if it has none."""
     ending = os.path.splitext(_binding.path_text(path))[1]
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
-        raise ArgumentError(f"{os.fsdecode(path)}: {ending} is no format: end the name in {known}, or with no ending")
+        raise ArgumentError(f"{os.fsdecode(path)}: {ending} is not a known format: use {known}, or no ending")
     return _ENDINGS.get(ending, "pretrained")
 
 
 def export(model: Model, path: _binding.PathLike, format: str | None = None) -> None:
-    """Writes a model. `format` is one of FORMATS; None goes by the path's ending.
+    """Writes a model. `format` is one of FORMATS; None chooses by the ending of the path.
 
     Raises:
-        UnsupportedError: the format cannot hold something that decides ids. LimitError: a token is too long for it.
-        ArgumentError: there is no such format. FileError.
+        UnsupportedError: the format cannot represent something that affects ids. LimitError: a token is too long.
+        ArgumentError: there is no such format. FileError: a file cannot be written.
     """
     format = format_of(path) if format is None else format
     if format == "json":
@@ -54,9 +54,9 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
 
 
 def refuse_template(model: Model, target: str) -> None:
-    """UnsupportedError if there is a template that changes ids: only a tokenizer.json holds one."""
+    """Raises UnsupportedError if the model has a template that changes ids. Only tokenizer.json can hold one."""
     if model.template is not None and model.template.changes_ids:
         raise UnsupportedError(
-            f"{target} cannot hold the template {str(model.template)!r}; save a tokenizer.json, or export"
+            f"{target} cannot hold the template {str(model.template)!r}: save a tokenizer.json, or export"
             " tokenizer.with_template(None)"
         )

@@ -1,4 +1,4 @@
-"""Tokenizer objects of Hugging Face: tokenizers.Tokenizer, and the fast ones of transformers."""
+"""Tokenizer objects of Hugging Face: tokenizers.Tokenizer, and the fast tokenizers of transformers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .pretrained import with_roles
 
 
 def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
-    """The model of such an object. ArgumentError for another thing; FormatError for parts that pybpe lacks."""
+    """Returns the model of such an object. Raises ArgumentError for anything else, and FormatError for parts that pybpe
+    does not support."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):
         raise ArgumentError(
@@ -21,7 +22,7 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
         )
     if getattr(tokenizer, "split_special_tokens" if backend is not tokenizer else "encode_special_tokens", False):
         raise ArgumentError(
-            f"the {type(tokenizer).__name__} takes special tokens as text: turn that off; encode_ordinary does it here"
+            f"the {type(tokenizer).__name__} encodes special tokens as text: turn that off, and use encode_ordinary"
         )
     model = tokenizer_json.loads(
         backend.to_str(), f"the {type(tokenizer).__name__}", pattern, of_transformers=backend is not tokenizer
@@ -30,10 +31,11 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
 
 
 def to_hf(model: Model) -> Any:
-    """The tokenizers.Tokenizer.
+    """Returns the tokenizers.Tokenizer.
 
     Raises:
-        UnsupportedError: a special is spelled as a token, or the pattern may cut other words there.
+        UnsupportedError: a special token has the same spelling as an ordinary token, or the pattern may split text
+            differently there.
         MissingExtraError: tokenizers is not installed.
     """
     patterns.check_for_hugging_face(model)

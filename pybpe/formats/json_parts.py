@@ -1,4 +1,4 @@
-"""Members of JSON objects, with the type that they must have."""
+"""Reads members of JSON objects and checks their types."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ JsonObject = dict[str, Any]
 
 
 def part(parent: Any, key: str, kind: type, name: str) -> Any:
-    """A member of a JSON object. FormatError unless it is there and of this type."""
+    """Returns a member of a JSON object. Raises FormatError unless it exists and has this type."""
     value = parent.get(key) if isinstance(parent, dict) else None
     if type(value) is not kind:
-        raise FormatError(f"{name}: not a tokenizer.json: {key!r} is no {kind.__name__}: {value!r:.60}")
+        raise FormatError(f"{name}: not a tokenizer.json: {key!r} must be of type {kind.__name__}: {value!r:.60}")
     return value

@@ -1,4 +1,4 @@
-"""Any tokenizer file or folder: which kind it is shows in its content."""
+"""Loads any tokenizer file or folder. The content shows which kind it is."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 def load(
     path: _binding.PathLike, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> tuple[Model, _binding.Vocab]:
-    """The model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder as transformers has it;
-    and its C vocabulary.
+    """Returns the model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder for transformers, and its
+    C vocabulary.
 
     Args:
-        pattern: instead of the one that a tokenizer.json names; needed for a .tiktoken file, which names none, and
-            then in tiktoken's dialect.
+        pattern: replaces the one in a tokenizer.json. Required for a .tiktoken file, which has none; then it is in
+            tiktoken's syntax.
         special_tokens: text -> id, for a .tiktoken file.
 
     Raises:
-        FileError, FormatError: with the file, the place and what was expected there.
-        ArgumentError: a pattern is missing, or the file has its own special tokens.
+        FileError: the file cannot be read.
+        FormatError: the content is invalid. The message gives the place, and what was expected there.
+        ArgumentError: a pattern is missing, or special tokens are given for a file that has its own.
     """
-    _binding.path_bytes(path)  # refuses what is no path
+    _binding.path_bytes(path)  # refuses anything that is not a path
     name = os.fsdecode(path)
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
@@ -45,14 +46,14 @@ def load(
         if start.lstrip()[:1] == b"{":
             return fitting(tokenizer_json.loads(start + stream.read(), name, _chosen(pattern)), name)
     if not start:
-        raise FormatError(f"{name}: is empty: no tokenizer")
+        raise FormatError(f"{name}: this file is empty, not a tokenizer")
     if start[:4] != _BIN_MAGIC:
         raise FormatError(
-            f"{name}: no tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
+            f"{name}: not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
             f" or the number 20240328 (tokenizer.bin), but it begins with {start[:16]!r}"
         )
     if pattern is not None:
-        raise ArgumentError(f"{name}: a tokenizer.bin has a pattern: leave pattern= out")
+        raise ArgumentError(f"{name}: a tokenizer.bin has its own pattern: leave out pattern=")
     vocab = _binding.Vocab.load(path)
     return Model.from_vocab(vocab), vocab
 
@@ -62,7 +63,8 @@ def _chosen(pattern: str | None) -> Pattern | None:
 
 
 def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
-    """A model with its C vocabulary; FormatError if its parts do not fit together. `name` is that of its file."""
+    """Returns a model with its C vocabulary. Raises FormatError, which names the file `name`, if its parts do not fit
+    together."""
     try:
         return model, model.to_vocab()
     except ArgumentError as error:
@@ -72,21 +74,21 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
 def load_ranks(
     path: _binding.PathLike, pattern: str | None, special_tokens: Mapping[str, int] | None
 ) -> tuple[Model, _binding.Vocab]:
-    """`load` for a .tiktoken file."""
+    """Loads a .tiktoken file: see `load`."""
     name = _binding.path_text(path)
     if not os.path.exists(name) and re.fullmatch(r"\w+", name):
         raise FileMissingError(
-            f"there is no file {name!r}; if it is the name of one of tiktoken's encodings, pass the encoding:"
+            f"there is no file {name!r}. If this is the name of a tiktoken encoding, pass the encoding:"
             f" Tokenizer.from_tiktoken(tiktoken.get_encoding({name!r}))"
         )
     if pattern is None:
         raise ArgumentError(
-            f"{name}: a .tiktoken file has no pattern: pass it, as in pattern='cl100k', and its special_tokens; or make"
-            " a tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
+            f"{name}: a .tiktoken file has no pattern: pass one, as in pattern='cl100k', and special_tokens; or make a"
+            " tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
         )
     return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
 
 
 def _refuse_specials(special_tokens: Mapping[str, int] | None, path: _binding.PathLike) -> None:
     if special_tokens is not None:
-        raise ArgumentError(f"{os.fsdecode(path)}: it has its own special tokens: leave special_tokens= out")
+        raise ArgumentError(f"{os.fsdecode(path)}: the file has its own special tokens: leave out special_tokens=")

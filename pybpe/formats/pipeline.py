@@ -1,7 +1,7 @@
-"""The parts of a tokenizer.json around its model, each written and read: normalizer, pre-tokenizer, post-processor.
-The added tokens are in added_tokens.py.
+"""Reads and writes the parts of a tokenizer.json around its model: normalizer, pre-tokenizer, post-processor. The added
+tokens are in added_tokens.py.
 
-What is read means exactly the same here as there, or is refused by name.
+Each part that is read means exactly the same as in Hugging Face; all others are refused by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 
 
 def type_of(step: Any) -> Any:
-    """The type of a step of the pipeline; of what is no JSON object, the value itself."""
+    """Returns the type of a pipeline step; if the step is not a JSON object, the step itself."""
     return step.get("type") if isinstance(step, dict) else step
 
 
@@ -41,7 +41,7 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
     if isinstance(steps, list) and len(steps) < 2:
         return read_normalizer(next(iter(steps), None), name)
     if not isinstance(kind, str) or kind not in NORMALIZERS:
-        raise FormatError(f"{name}: the normalizer is {kind!r}; pybpe has NFC and NFKC")
+        raise FormatError(f"{name}: the normalizer is {kind!r}; pybpe supports NFC and NFKC")
     return str(kind)
 
 
@@ -60,7 +60,7 @@ def write_decoder() -> JsonObject:
 
 
 def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
-    """The pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel. `own` is model.pybpe, if there."""
+    """Returns the pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel. `own` is model.pybpe, if any."""
     nested = None
     if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
         nested = pre_tokenizer.get("pretokenizers")
@@ -68,7 +68,7 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
     kinds = [step.get("type") if isinstance(step, dict) else None for step in steps]
     if kinds in (["ByteLevel"], ["Split", "ByteLevel"]):
         if steps[-1].get("add_prefix_space"):
-            raise FormatError(f"{name}: the pre_tokenizer's ByteLevel has add_prefix_space on, which pybpe does not do")
+            raise FormatError(f"{name}: ByteLevel in the pre_tokenizer has add_prefix_space, which pybpe lacks")
         if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
             return Pattern("gpt2")
         if len(kinds) == 2 and not steps[1].get("use_regex", True):
@@ -76,16 +76,16 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
     shown = [f"{kind} (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
              for kind, step in zip(kinds, steps)]  # fmt: skip
     raise FormatError(
-        f"{name}: the pre_tokenizer is {shown}; pybpe reads ByteLevel with use_regex, and Split followed by ByteLevel"
-        " without; pass pattern= if you know a pattern that gives the same words"
+        f"{name}: the pre_tokenizer is {shown}; pybpe supports ByteLevel with use_regex, and Split followed by"
+        " ByteLevel without it. Pass pattern= if you know a pattern that gives the same words"
     )
 
 
 def check_decoder(decoder: Any, name: str) -> None:
-    """FormatError for a decoder that is not that of byte-level tokens."""
+    """Raises FormatError for a decoder that is not for byte-level tokens."""
     kind = type_of(decoder)
     if kind not in (None, "ByteLevel"):
-        raise FormatError(f"{name}: the decoder is {kind!r}; pybpe has ByteLevel")
+        raise FormatError(f"{name}: the decoder is {kind!r}; pybpe supports ByteLevel")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def _write_piece(piece: Piece) -> JsonObject:
 
 
 def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) -> Template | None:
-    """The template. ByteLevel only trims offsets, so it is passed over."""
+    """Returns the template, or None. ByteLevel only trims offsets, so it is ignored."""
     if processor is None:
         return None
     is_list = type_of(processor) == "Sequence" and isinstance(processor, dict)
@@ -121,12 +121,12 @@ def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) 
         return None
     kinds = [type_of(step) for step in others]
     if kinds != ["TemplateProcessing"]:
-        raise FormatError(f"{name}: the post_processor is {kinds}; pybpe has ByteLevel and one TemplateProcessing")
+        raise FormatError(f"{name}: the post_processor is {kinds}; pybpe supports ByteLevel and one TemplateProcessing")
     return _read_template(others[0], specials, name)
 
 
 def _only_trims(step: Any) -> bool:
-    """Whether a step is ByteLevel, which Hugging Face knows by its members."""
+    """Returns whether a step is ByteLevel, which Hugging Face recognizes by its members."""
     return type_of(step) == "ByteLevel" and isinstance(step, dict) and type(step.get("add_prefix_space")) is bool
 
 
@@ -144,8 +144,8 @@ def _read_template(processor: JsonObject, specials: Mapping[str, int], name: str
     for text in template.special_tokens:
         ids = part(given.get(text), "ids", list, name)
         if ids != [specials[text]]:
-            raise FormatError(f"{name}: {text!r} stands for the ids {ids}; pybpe takes its own id, {specials[text]}")
-    return template if template != Template.parse("$A") else None  # transformers writes that for none
+            raise FormatError(f"{name}: {text!r} has the ids {ids}; pybpe uses its own id, {specials[text]}")
+    return template if template != Template.parse("$A") else None  # transformers writes "$A" for no template
 
 
 def _read_piece(piece: Any, name: str) -> Piece:

@@ -1,7 +1,7 @@
-"""A tokenizer as a folder of transformers: tokenizer.json, tokenizer_config.json, special_tokens_map.json.
+"""A tokenizer as a folder for transformers: tokenizer.json, tokenizer_config.json, special_tokens_map.json.
 
-The configuration says which special tokens play which role, and how a chat becomes text. `AutoTokenizer` loads the
-folder as a PreTrainedTokenizerFast, which takes everything else from tokenizer.json.
+The configuration gives the roles of special tokens, and how to turn a chat into text. `AutoTokenizer` loads the folder
+as a PreTrainedTokenizerFast, which takes everything else from tokenizer.json.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 
 def chat_template(model: Model) -> str | None:
-    """The model's chat template, else the one that its special tokens ask for."""
+    """Returns the model's chat template, or the one that fits its special tokens."""
     return default_template(model.specials) if model.chat_template is None else model.chat_template
 
 
 def roles(model: Model) -> dict[str, str]:
-    """bos_token, eos_token and pad_token, as far as the model has them.
+    """Returns bos_token, eos_token and pad_token, as far as the model has them.
 
-    bos is the special with which the template begins; without a template, the end of text, as in GPT-2.
+    bos is the special token that the template begins with; without a template, the end of text, as in GPT-2.
     """
     found: dict[str, str] = {}
     first = model.template.single[0] if model.template is not None else None
@@ -64,11 +64,11 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     """Writes the folder.
 
     Args:
-        tokens: roles beside or instead of those that `roles` finds, such as {"unk_token": "<unk>"}.
+        tokens: roles that add to or replace those that `roles` finds, such as {"unk_token": "<unk>"}.
 
     Raises:
-        UnsupportedError: see tokenizer_json.dumps; or the pattern may cut other words in Hugging Face's engine.
-        ArgumentError: a role's token is no special token.
+        UnsupportedError: see tokenizer_json.dumps; or the pattern may split text differently in Hugging Face's engine.
+        ArgumentError: the token of a role is not a special token.
         FileError: the folder or a file cannot be written.
     """
     patterns.check_for_hugging_face(model)
@@ -79,13 +79,13 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         if not role.endswith("_token"):
             raise ArgumentError(f"{role!r:.80} is not a role of a token: the names of roles end in _token")
         if token not in model.specials:
-            raise ArgumentError(f"{role}={token!r} is no special token of this tokenizer")
+            raise ArgumentError(f"{role}={token!r} is not a special token of this tokenizer")
     others = [text for text in model.specials if text not in named.values() and text not in model.visible]
     special_map = {**named, "additional_special_tokens": others} if others else named
     config: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
-        "model_max_length": 10**30,  # what transformers writes for "no limit"
+        "model_max_length": 10**30,  # transformers writes this for "no limit"
         **special_map,
     }
     template = chat_template(model)
@@ -106,7 +106,7 @@ def _json(data: Mapping[str, Any]) -> bytes:
 
 
 def read(folder: str, pattern: Pattern | None = None) -> Model:
-    """The model of such a folder, or of one with vocab.json and merges.txt only.
+    """Returns the model of such a folder, or of one with only vocab.json and merges.txt.
 
     Raises:
         FileError, FormatError: see tokenizer_json.loads; also if the configuration contradicts tokenizer.json.
@@ -125,16 +125,16 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
     _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model)
     template = config.get("chat_template")
     chat_path = os.path.join(folder, CHAT_TEMPLATE)
-    if os.path.exists(chat_path):  # newer versions of transformers keep it beside the configuration
+    if os.path.exists(chat_path):  # newer versions of transformers keep it next to the configuration
         template = _read(chat_path).decode("utf-8", "replace")
     if isinstance(template := _default_of(template), str) and not is_unicode(template):
-        raise FormatError(f"{os.path.join(folder, CONFIG)}: chat_template holds a lone surrogate: not valid Unicode")
+        raise FormatError(f"{os.path.join(folder, CONFIG)}: chat_template contains a lone surrogate, which is not valid Unicode")
     return with_roles(model, token_text({**config, **roles_map}.get("eos_token")), template)
 
 
 def refuse_hiding(model: Model, folder: str) -> None:
-    """UnsupportedError if a folder holds the tokenizer.json of another tokenizer: readers of the folder take that, and
-    not the vocab.json and merges.txt beside it."""
+    """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer: readers of the folder take that, and
+    not the vocab.json and merges.txt next to it."""
     path = os.path.join(folder, TOKENIZER)
     if not os.path.exists(path):
         return
@@ -159,7 +159,7 @@ def _configurations(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _read_two_files(folder: str, kind: Any, pattern: Pattern | None) -> Model:
     pair = os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt")
     if not all(map(os.path.exists, pair)):
-        raise FileMissingError(f"{folder}: has neither {TOKENIZER} nor vocab.json and merges.txt")
+        raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor vocab.json and merges.txt")
     if pattern is None and isinstance(kind, str) and _class_name(kind) not in _PLAIN_CLASSES:
         raise FormatError(
             f"{folder}: vocab.json and merges.txt do not say how text is cut; transformers knows it from the class"
@@ -192,7 +192,7 @@ def _default_of(template: Any) -> Any:
 
 
 def with_roles(model: Model, eos: str | None, template: Any) -> Model:
-    """The model with the end of text and the chat template of a transformers tokenizer, where it has them."""
+    """Returns the model with the end of text and the chat template of a transformers tokenizer, if it has them."""
     if eos is not None and eos in model.specials and eos != model.eot:
         model = replace(model, eos=eos)
     template = _default_of(template)
@@ -202,7 +202,7 @@ def with_roles(model: Model, eos: str | None, template: Any) -> Model:
 
 
 def token_text(token: Any) -> str | None:
-    """The text of a token that a configuration gives as a string or as an object."""
+    """Returns the text of a token that a configuration gives as a string or an object; None for anything else."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else None
 
@@ -223,24 +223,26 @@ def _read_object(path: str) -> dict[str, Any]:
 
 
 def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
-    """FormatError for what transformers would add to tokenizer.json, which changes ids."""
+    """Raises FormatError if the configuration would change the ids that tokenizer.json gives."""
     if config.get("add_prefix_space"):
-        raise FormatError(f"{path}: add_prefix_space is on, which pybpe does not do")
+        raise FormatError(f"{path}: add_prefix_space is on, which pybpe does not support")
     if config.get("split_special_tokens"):
         raise FormatError(
-            f"{path}: split_special_tokens is on: it makes text of special tokens, but here encode finds them"
+            f"{path}: split_special_tokens is on, which encodes special tokens as text; pybpe's encode recognizes them"
         )
     added = config.get("added_tokens_decoder")
     for number, token in added.items() if isinstance(added, dict) else ():
         text = token_text(token)
         if text is not None and str(model.specials.get(text)) != number:
-            raise FormatError(f"{path}: adds the token {text!r} with id {number}, which {TOKENIZER} does not have so")
+            raise FormatError(
+                f"{path}: adds the token {text!r} with id {number}, which {TOKENIZER} does not define with that id"
+            )
         for flag in ("single_word", "lstrip", "rstrip"):
             if isinstance(token, dict) and token.get(flag):
-                raise FormatError(f"{path}: the added token {text!r:.80} has {flag} on, which pybpe does not do")
+                raise FormatError(f"{path}: the added token {text!r:.80} has {flag} on, which pybpe does not support")
     for text in _named_tokens(config):
         if text not in model.specials:
-            raise FormatError(f"{path}: adds the special token {text!r:.80}: put it into added_tokens of {TOKENIZER}")
+            raise FormatError(f"{path}: adds the special token {text!r:.80}: put it in added_tokens of {TOKENIZER}")
 
 
 def _check_added_tokens(path: str, model: Model) -> None:

@@ -1,13 +1,14 @@
-"""tiktoken: its Encoding objects, and .tiktoken files of ranks.
+"""tiktoken's Encoding objects, and .tiktoken files of ranks.
 
-Both give each token a rank, which is its id and, at the same time, when it is merged. Which two parts make a
-token they do not say: that is recovered by encoding each token with all tokens of lower rank.
+Both give each token a rank, which is its id and also its merge priority. They do not say which two parts make a token.
+pybpe recovers the parts by encoding each token with all tokens of lower rank.
 
-tiktoken joins any two neighbours that spell a token together, the one of lowest rank first, and takes a word that
-is a token as it is. One merge for each token does the same: what happens between two places where parts end does not
-depend on what is outside, so before any token is made, its bytes are in the two parts that merging them alone leaves.
-For most tokens these are found with the tokens of lower rank (in C). Some were added to a vocabulary by hand, as in
-Llama 3's, and need parts of higher rank, or cannot be made at all, only taken as words: from there on, Python looks.
+tiktoken joins any two adjacent parts that spell a token, lowest rank first, and encodes a word that is a token as that
+token. One merge for each token does the same: what happens between two boundaries of parts does not depend on what is
+outside them. So before any token is made, its bytes are in the two parts that merging them alone leaves. For most
+tokens C finds these parts with the tokens of lower rank. Some tokens were added to a vocabulary by hand, as in Llama 3.
+They need parts of higher rank, or cannot be made by merging at all. From the first such token on, Python finds the
+parts.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from ..pattern import Pattern
 from ..pretokenize import open_input
 from . import patterns
 
-_NO_RANK = 1 << 32  # behind every rank
-_LATE_BYTES = 256  # tokens that were added by hand are merged here, in quadratic time
+_NO_RANK = 1 << 32  # greater than every rank
+_LATE_BYTES = 256  # longest token that is merged here, in quadratic time
 
 
 def from_encoding(encoding: Any) -> Model:
-    """The model of a tiktoken.Encoding.
+    """Returns the model of a tiktoken.Encoding.
 
     Raises:
-        ArgumentError: it is no Encoding, or its parts do not fit together.
+        ArgumentError: it is not an Encoding, or its parts do not fit together.
     """
     try:
         ranks, specials, regex = encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str
@@ -47,15 +48,16 @@ def from_encoding(encoding: Any) -> Model:
 
 
 def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: str) -> Model:
-    """The model of a .tiktoken file: a line a token, its bytes in base64, a space, its rank.
+    """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank.
 
     Args:
         special_tokens: text -> id. The file has none.
-        pattern: what the ranks go with, a built-in name or tiktoken's regular expression. The file does not say.
+        pattern: a built-in name or tiktoken's regular expression. The file has none.
 
     Raises:
-        FileError, FormatError (names the line), ArgumentError.
-        UnsupportedError: the pattern may cut other words here than in tiktoken; it says why.
+        FileError: the file cannot be read. FormatError: it is invalid; the message names the line. ArgumentError: the
+            parts do not fit together.
+        UnsupportedError: the pattern may split text differently here and in tiktoken. The message says why.
     """
     with open_input(path) as stream:
         data = stream.read()
@@ -64,7 +66,7 @@ def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: st
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
-    """The ranks in the content of a .tiktoken file; `name` is what errors call it."""
+    """Returns the ranks in the content of a .tiktoken file. Errors call it `name`."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         fields = line.split()
@@ -77,9 +79,9 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
         except (ValueError, binascii.Error):
             raise FormatError(f"{name}: line {number}: expected base64, a space and a rank: {line[:60]!r}") from None
         if known != int(rank):
-            raise FormatError(f"{name}: line {number}: {token!r} had rank {known} before, and now has {int(rank)}")
+            raise FormatError(f"{name}: line {number}: {token!r} has rank {int(rank)}, but {known} in an earlier line")
     if not ranks:
-        raise FormatError(f"{name}: no ranks: not a .tiktoken file")
+        raise FormatError(f"{name}: not a .tiktoken file: it has no ranks")
     return ranks
 
 
@@ -90,9 +92,9 @@ def from_ranks(
     name: str,
     decode: Callable[[int], bytes] | None = None,
 ) -> Model:
-    """The model of ranks (token -> id) and special tokens (text -> id). `decode` says which of the special tokens that
-    share an id is its text; without it none may."""
-    instance("special_tokens", specials, Mapping, "a mapping text -> id, since ranks say nothing of special tokens")
+    """Makes a model from ranks (token -> id) and special tokens (text -> id). `decode` says which text an id decodes to
+    if special tokens share it; without `decode` none may."""
+    instance("special_tokens", specials, Mapping, "a mapping text -> id, because ranks do not include special tokens")
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
     entries = [*ranks.items(), *((text.encode("utf-8"), i) for text, i in specials.items())]
@@ -102,7 +104,7 @@ def from_ranks(
     ranked = set(ranks.values())
     for token, i in entries:
         if tokens[i] and (decode is None or i in ranked):
-            raise ArgumentError(f"{name}: id {i} is given to {tokens[i]!r} and to {token!r}")
+            raise ArgumentError(f"{name}: both {tokens[i]!r} and {token!r} have id {i}")
         tokens[i] = decode(i) if tokens[i] and decode is not None else token
     try:
         check_all_bytes(ranks)
@@ -115,22 +117,22 @@ def from_ranks(
 
 
 def _refuse_beginnings(specials: Iterable[str], name: str) -> None:
-    """UnsupportedError if a special token begins with another one: tiktoken finds the one or the other by the order of
-    a hash table, and pybpe the longer one."""
+    """Raises UnsupportedError if a special token begins with another one. Which of them tiktoken finds depends on the
+    order of a hash table; pybpe finds the longer one."""
     ordered = sorted(specials)
     for text, longer in zip(ordered, ordered[1:]):
         if longer.startswith(text):
             raise UnsupportedError(
-                f"{name}: the special token {longer!r:.80} begins with another one, {text!r:.80}, and which of them"
-                " tiktoken finds is not defined: rename one, or leave one out"
+                f"{name}: the special token {longer!r:.80} begins with another one, {text!r:.80}, so it is undefined"
+                " which one tiktoken finds: rename or remove one"
             )
 
 
 def _with_late_merges(
     ranks: Mapping[bytes, int], tokens: Sequence[bytes], merges: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """The merges, in the order of what they make, with those of tokens that need parts of higher rank. Tokens behind
-    the first such token may hold it, so they are looked at again."""
+    """Returns the merges in the order of the tokens that they make, including tokens that need parts of higher rank.
+    Tokens after the first such token may contain it, so their parts are searched for again."""
     made = {tokens[left] + tokens[right] for left, right in merges}
     late = min((i for token, i in ranks.items() if len(token) > 1 and token not in made), default=_NO_RANK)
     early = [pair for pair in merges if ranks[tokens[pair[0]] + tokens[pair[1]]] < late]
@@ -139,15 +141,15 @@ def _with_late_merges(
 
 
 def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | None:
-    """The two parts that are left when tiktoken merges the bytes of a token; None if more are left.
+    """Returns the two parts that are left when tiktoken merges the bytes of a token; None if more are left.
 
     Raises:
-        LimitError: the token is long.
+        LimitError: the token is too long.
     """
     if len(token) > _LATE_BYTES:
         raise LimitError(
-            f"token {ranks[token]} of {len(token)} bytes stands behind one that no tokens of lower rank make; there"
-            f" pybpe takes tokens of up to {_LATE_BYTES} bytes"
+            f"token {ranks[token]} has {len(token)} bytes and follows a token that no tokens of lower rank make; after"
+            f" such a token pybpe supports at most {_LATE_BYTES} bytes"
         )
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
@@ -163,10 +165,10 @@ def _last_pair(ranks: Mapping[bytes, int], token: bytes) -> tuple[int, int] | No
 
 
 def to_ranks(model: Model) -> dict[bytes, int]:
-    """token -> rank of the ordinary tokens.
+    """Returns token -> rank for the ordinary tokens.
 
     Raises:
-        UnsupportedError: with these ranks tiktoken would give other ids; it says why.
+        UnsupportedError: with these ranks tiktoken would give other ids. The message says why.
     """
     patterns.for_tiktoken(model.pattern)
     if model.normalizer is not None:
@@ -181,48 +183,48 @@ def to_ranks(model: Model) -> dict[bytes, int]:
     if not model.whole_words and (unreached := model.unreached()):
         i = unreached[0]
         raise UnsupportedError(
-            f"tiktoken takes a word that is a token as it is; merges do not give token {i}, {model.tokens[i]!r},"
-            f" nor {len(unreached) - 1} others, so ids would differ"
+            f"tiktoken encodes a word that is a token as that token, but merges do not make token {i},"
+            f" {model.tokens[i]!r}, or {len(unreached) - 1} others, so ids would differ"
         )
     made = [ranks[model.tokens[left] + model.tokens[right]] for left, right in model.merges]
     for rank, (before, after) in enumerate(zip(made, made[1:])):
         if after < before:
             raise UnsupportedError(
-                f"tiktoken merges in the order of ids; merges[{rank + 1}] makes token {after}, and the one before it"
-                f" makes token {before}"
+                f"tiktoken merges in the order of ids, but merges[{rank + 1}] makes token {after}, and the merge before"
+                f" it makes token {before}"
             )
     _check_merges(model, ranks)
     return ranks
 
 
 def _check_merges(model: Model, ranks: Mapping[bytes, int]) -> None:
-    """UnsupportedError unless every merge that ranks imply is one of the model's."""
+    """Raises UnsupportedError unless the model has every merge that the ranks imply."""
     implied = from_ranks(ranks, model.specials, model.pattern, "ranks", model.tokens.__getitem__).merges
     missing = set(implied).difference(model.merges)
     if missing:
         left, right = min(missing, key=lambda pair: ranks[model.tokens[pair[0]] + model.tokens[pair[1]]])
         raise UnsupportedError(
-            f"tiktoken would merge {model.tokens[left]!r} and {model.tokens[right]!r}, since the result is a token;"
+            f"tiktoken would merge {model.tokens[left]!r} and {model.tokens[right]!r}, because the result is a token;"
             " this tokenizer does not"
         )
 
 
 def format_ranks(model: Model) -> bytes:
-    """The content of a .tiktoken file. It says nothing of pattern and special tokens.
+    """Returns the content of a .tiktoken file. It does not include the pattern and special tokens.
 
     Raises:
-        UnsupportedError: as `to_ranks`.
+        UnsupportedError: as in `to_ranks`.
     """
     lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(to_ranks(model).items(), key=_rank))
     return b"".join(lines)
 
 
 def _check_decoding(encoding: Any, model: Model) -> None:
-    """UnsupportedError if special tokens that share an id are decoded to another one of them."""
+    """Raises UnsupportedError if tiktoken decodes an id that special tokens share to another one of them."""
     for text in model.aliases:
         i = model.specials[text]
         if encoding.decode_single_token_bytes(i) != model.tokens[i]:
-            raise UnsupportedError(f"tiktoken would decode id {i} to {text!r:.80}, which shares it, and not as here")
+            raise UnsupportedError(f"tiktoken would decode id {i} to another special token than pybpe, {text!r:.80}")
 
 
 def _rank(entry: tuple[bytes, int]) -> int:
@@ -230,10 +232,10 @@ def _rank(entry: tuple[bytes, int]) -> int:
 
 
 def to_encoding(model: Model, name: str) -> Any:
-    """The tiktoken.Encoding.
+    """Returns the tiktoken.Encoding.
 
     Raises:
-        UnsupportedError: as `to_ranks`.
+        UnsupportedError: as in `to_ranks`.
         MissingExtraError: tiktoken is not installed.
     """
     ranks = to_ranks(model)

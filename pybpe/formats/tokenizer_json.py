@@ -1,11 +1,11 @@
-"""tokenizer.json: the schema of Hugging Face tokenizers.
+"""tokenizer.json, in the schema of Hugging Face tokenizers.
 
-What we write loads in `tokenizers.Tokenizer.from_file` and gives the same ids. What we read is the part of
-the schema that our model has: BPE over bytes, and around it what pipeline.py reads. Anything else is refused by
-name, never guessed.
+Files that pybpe writes load in `tokenizers.Tokenizer.from_file` and give the same ids. pybpe reads the part of the
+schema that its model supports: BPE over bytes, and around it what pipeline.py reads. It refuses anything else by name,
+and never guesses.
 
-Our own facts (how it was trained, what ends a document, the chat template) stand in the model under the key "pybpe",
-which Hugging Face ignores there.
+pybpe's own facts (how the tokenizer was trained, what ends a document, the chat template) are in the model under the
+key "pybpe", which Hugging Face ignores.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from . import added_tokens, patterns, pipeline
 from .json_parts import JsonObject, part
 from .spelling import NO_MERGE, read_parts, token_names
 
-# A string that may begin with NO_MERGE, in JSON.
+# A JSON string that may begin with NO_MERGE.
 _NO_MERGE_TEXT = re.compile(
     '"{}'.format("".join(f"(?:{char}|\\\\u00(?i:{ord(char):02x}))" for char in NO_MERGE)).encode()
 )
-# Facts of a Model that are kept under "pybpe", beside `training`.
+# Facts of a Model that are stored under "pybpe", besides `training`.
 _OWN_FACTS = ("eos", "chat_template")
 
 
 def dumps(model: Model) -> str:
-    """The text of a tokenizer.json.
+    """Returns the text of a tokenizer.json.
 
     Raises:
-        UnsupportedError: a special token is spelled as an ordinary token is, which the format cannot tell apart.
+        UnsupportedError: a special token has the same spelling as an ordinary one. The format cannot tell them apart.
     """
     return json.dumps(to_object(model), ensure_ascii=False, indent=2) + "\n"
 
 
 def to_object(model: Model) -> JsonObject:
-    """The same as a JSON object."""
+    """Returns a tokenizer.json as a JSON object."""
     names = token_names(model)
     word = added_tokens.taken_as_word(model, model.specials)
     if word is not None:
         raise UnsupportedError(
-            f"Hugging Face would give the special token {word!r:.80} for a word or byte that is spelled so too:"
-            " tokenizer.json cannot say otherwise; save as tokenizer.bin"
+            f"Hugging Face would give the special token {word!r:.80} for a word or byte with the same spelling."
+            " Save as tokenizer.bin instead"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
     own |= {"regex": regex} if (regex := patterns.own_spelling(model.pattern)) is not None else {}
@@ -82,24 +82,26 @@ def to_object(model: Model) -> JsonObject:
 
 
 def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> list[Any]:
-    """Strings, which every version of Hugging Face's tokenizers reads; pairs, if it would drop one of the strings."""
+    """Returns merges as strings, which every version of Hugging Face's tokenizers reads; or as pairs, if it would drop
+    one of the strings."""
     if any(names[left].startswith(NO_MERGE) for left, _ in merges):
         return [[names[left], names[right]] for left, right in merges]
     return [f"{names[left]} {names[right]}" for left, right in merges]
 
 
 def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
-    """The model in the text of a tokenizer.json; `name` is what errors call it.
+    """Returns the model in the text of a tokenizer.json. Errors call it `name`.
 
-    Truncation and padding are ignored. The library tokenizers applies them, so there is a warning.
+    Truncation and padding are ignored, with a warning, because the library tokenizers applies them.
 
     Args:
-        pattern: to be used whatever the file says.
-        of_transformers: no such warning: transformers chooses truncation and padding anew in each call, and what its
-            files say of them is what was left of the last one.
+        pattern: replaces the pattern in the file.
+        of_transformers: do not warn: transformers chooses truncation and padding in each call, and its files only have
+            the settings of the last call.
 
     Raises:
-        FormatError: not JSON, not this schema, or a part that pybpe does not have; it says which.
+        FormatError: it is not JSON, does not follow the schema, or has a part that pybpe does not support. The message
+            says which.
     """
     model = _loads_quickly(utf8(text), name, pattern, of_transformers)
     if model is not None:
@@ -113,7 +115,7 @@ def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_tr
 
 
 def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transformers: bool = False) -> Model | None:
-    """The same with the tokens and merges read by C; None if the file is not as usual, perhaps wrong."""
+    """Does what `loads` does, with C reading the tokens and merges. Returns None if the file is unusual or invalid."""
     spans = _binding.tokenizer_json_spans(text)
     if spans is None or _NO_MERGE_TEXT.search(text, spans[2], spans[3]) is not None:
         return None
@@ -137,13 +139,13 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
             model.whole_words,
         )
     except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
-        return None  # who reads it again says why
+        return None  # the caller reads it again and says why
     aliases = added_tokens.read_aliases(data, model.specials, name)
     return replace(model, tokens=tokens_of(vocab), merges=merges_of(vocab), specials={**model.specials, **aliases})
 
 
 def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:
-    """The same from a JSON object."""
+    """Returns the model in a JSON object: see `loads`."""
     around = _without_parts(data, name, pattern, of_transformers)
     merges = _read_merges(part(data["model"], "merges", list, name), "pybpe" in data["model"], name)
     vocab = part(data["model"], "vocab", dict, name)
@@ -153,15 +155,15 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
     word = added_tokens.taken_as_word(around, set(around.specials) - set(missing))
     if word is not None:
         raise FormatError(
-            f"{name}: Hugging Face gives the added token {word!r:.80}, which model.vocab has, for a word or byte that"
-            " is spelled so too: pybpe does not"
+            f"{name}: Hugging Face gives the added token {word!r:.80}, which is in model.vocab, for a word or byte with"
+            " the same spelling; pybpe does not support this"
         )
     aliases = added_tokens.read_aliases(data, around.specials, name)
     return replace(around, tokens=tokens, merges=pairs, specials={**around.specials, **aliases})
 
 
 def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:
-    """The model without tokens and merges."""
+    """Returns the model without tokens and merges."""
     model = part(data, "model", dict, name)
     _refuse_options(data, model, name)
     if not of_transformers:
@@ -171,7 +173,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
-        raise FormatError(f"{name}: model.pybpe holds a lone surrogate: not valid Unicode")
+        raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
     if pattern is None:
         pattern = pipeline.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
     facts.pop("regex", None)
@@ -194,35 +196,36 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
 
 
 def _read_unknown(model: JsonObject, name: str) -> dict[str, object]:
-    """Model.unknown, without what says nothing."""
+    """Returns Model.unknown, without empty values."""
     kinds = {"unk_token": str, "fuse_unk": bool}
     return {key: part(model, key, kind, name) for key, kind in kinds.items() if model.get(key) not in (None, False)}
 
 
 def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
     if data.get("version", "1.0") != "1.0":
-        raise FormatError(f"{name}: the version of the format is {data['version']!r}; pybpe reads 1.0")
+        raise FormatError(f"{name}: the format has version {data['version']!r}; pybpe supports 1.0")
     if model.get("type", "BPE") != "BPE":
-        raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe reads BPE only")
+        raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe supports only BPE")
     for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
-            raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not do")
+            raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not support")
     if model.get("byte_fallback"):
-        raise FormatError(f"{name}: model.byte_fallback is on, which pybpe does not do")
+        raise FormatError(f"{name}: model.byte_fallback is on, which pybpe does not support")
 
 
 def _warn_of_call_settings(data: JsonObject, name: str) -> None:
     for key in ("truncation", "padding"):
         if data.get(key):
             warn(
-                f"{name}: it has {key}, which pybpe does not do: ids are those of the whole text, and no others"
-                f" (set {key!r} to null in the file to be rid of this warning)"
+                f"{name}: pybpe ignores the {key} in this file and always encodes the whole text"
+                f" (to silence this warning, set {key!r} to null in the file)"
             )
 
 
 def _read_merges(merges: list[Any], is_ours: bool, name: str) -> list[tuple[str, str]]:
-    """Merges are "left right" in older files, ["left", "right"] in newer ones. Hugging Face takes a string that begins
-    with "#version" for the first line of a merges.txt and drops it; an older pybpe meant the merge."""
+    """Returns the merges as pairs. They are "left right" in older files, ["left", "right"] in newer ones. Hugging Face
+    drops a string that begins with "#version", because it may be the first line of a merges.txt; in a file from an
+    older pybpe it is a merge."""
     pairs = []
     for rank, merge in enumerate(merges):
         if isinstance(merge, str) and merge.startswith(NO_MERGE) and not is_ours:

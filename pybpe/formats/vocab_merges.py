@@ -1,7 +1,7 @@
-"""vocab.json + merges.txt: GPT-2's two files (OpenAI's encoder.json and vocab.bpe are the same two).
+"""GPT-2's two files, vocab.json and merges.txt (OpenAI's encoder.json and vocab.bpe have the same formats).
 
-vocab.json maps tokens, spelled as byte_level.py does, to ids. merges.txt has a line a merge, "left right",
-in rank order, after an optional first line that begins with "#version".
+vocab.json maps tokens, spelled as in byte_level.py, to ids. merges.txt has one line per merge, "left right", in rank
+order, after an optional first line that begins with "#version".
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ def read(
     special_tokens: Iterable[str] | Mapping[str, int] | None,
     pattern: Pattern,
 ) -> Model:
-    """The model of the two files.
+    """Reads the two files.
 
     Args:
-        special_tokens: strings of the vocabulary that are specials, perhaps with their ids; one that is missing
-            there gets its own id, or else the next one. None means <|endoftext|> if the vocabulary has it.
+        special_tokens: the special tokens, optionally with ids. One that the vocabulary lacks gets the id given here,
+            or the next one. None means <|endoftext|> if the vocabulary has it.
 
     Raises:
-        FileError, FormatError (names the file and the line or id), ArgumentError.
+        FileError: a file cannot be read. FormatError: one is invalid; the message names the file, and the line or id.
+        ArgumentError: a special token has another id in the vocabulary.
     """
     name = _binding.path_text(vocab_path)
     vocab = _read_vocab(vocab_path)
@@ -42,7 +43,7 @@ def read(
         next_id = max(vocab.values(), default=-1) + 1
         specials[text] = vocab.setdefault(text, next_id if wanted is None else wanted)
         if wanted not in (None, specials[text]):
-            raise ArgumentError(f"{name}: the special token {text!r:.80} has id {specials[text]} there, not {wanted}")
+            raise ArgumentError(f"{name}: the special token {text!r:.80} has id {specials[text]} here, not {wanted}")
     tokens, merges = read_parts(vocab, _read_merges(merges_path), specials, name)
     return Model(tokens, merges, specials, pattern)
 
@@ -65,7 +66,7 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise FormatError(f"{os.fsdecode(path)}: not UTF-8 at offset {error.start}", error.start) from None
+        raise FormatError(f"{os.fsdecode(path)}: not UTF-8 at byte {error.start}", error.start) from None
     pairs = []
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
@@ -73,33 +74,33 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
             continue
         if line.startswith(NO_MERGE):
             raise FormatError(
-                f"{os.fsdecode(path)}: line {number}: Hugging Face drops a merge that begins with {NO_MERGE}, and"
-                f" GPT-2's own program applies it: {line!r:.80}; load a tokenizer.json instead"
+                f"{os.fsdecode(path)}: line {number}: Hugging Face drops a merge that begins with {NO_MERGE}, but"
+                f" GPT-2's own program applies it: {line!r:.80}. Load a tokenizer.json instead"
             )
         parts = line.split(" ")
         if len(parts) != 2:
-            raise FormatError(f"{os.fsdecode(path)}: line {number}: expected two tokens with a space between: {line!r}")
+            raise FormatError(f"{os.fsdecode(path)}: line {number}: expected two tokens separated by a space: {line!r}")
         pairs.append((parts[0], parts[1]))
     return pairs
 
 
 def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.PathLike) -> None:
-    """Writes the two files. UnsupportedError for what they cannot record."""
+    """Writes the two files. Raises UnsupportedError if they cannot represent the model."""
     if model.pattern != Pattern("gpt2") or model.normalizer is not None:
         raise UnsupportedError(
-            "vocab.json and merges.txt cannot say which pattern or normalizer they need, and readers assume"
-            f" gpt2 and none; this tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
+            "vocab.json and merges.txt cannot hold a pattern or normalizer, and readers assume gpt2 and none; this"
+            f" tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
         )
     if model.whole_words and model.unreached():
         raise UnsupportedError(
-            "vocab.json and merges.txt cannot say that words are taken whole (ignore_merges), which some tokens of"
-            " this tokenizer need: save a tokenizer.json"
+            "vocab.json and merges.txt cannot record ignore_merges, which some tokens of this tokenizer need: save a"
+            " tokenizer.json"
         )
     names = token_names(model)
     if any(names[left].startswith(NO_MERGE) for left, _ in model.merges):
         raise UnsupportedError(
-            f"Hugging Face drops a merge in merges.txt that begins with {NO_MERGE}, as one of this tokenizer does: save"
-            " a tokenizer.json"
+            f"Hugging Face drops merges in merges.txt that begin with {NO_MERGE}, and this tokenizer has one: save a"
+            " tokenizer.json"
         )
     vocab = {name: i for i, name in enumerate(names) if name}
     merges = "".join(f"{names[left]} {names[right]}\n" for left, right in model.merges)

@@ -1,4 +1,4 @@
-"""A page to look at tokens: one HTML file that shows a text, a vocabulary and an encoder at work.
+"""Makes a page that shows tokens: one HTML file with a text, a vocabulary and a working encoder.
 
 pybpe.viz.write_page("tokens.html", "Hello, world", tok)
 pybpe.viz.show("Hello, world", tok)  # in a notebook

@@ -1,4 +1,4 @@
-"""What the page shows, as data that JSON can hold and encoder.js unpacks."""
+"""The data of the page, in a form that JSON can hold and encoder.js unpacks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..tokenizer import Tokenizer
 from . import js_regex
 from .packing import Packer
 
-MAX_TOKENIZERS = 4  # what fits side by side
+MAX_TOKENIZERS = 4  # as many as fit side by side
 
 
 def page_data(
     text: Text, tokenizers: Mapping[str, Tokenizer], source: str, max_bytes: int, total: int | None
 ) -> dict[str, Any]:
-    """All that the page needs. See `page.make_page` for the arguments."""
+    """Returns all data that the page needs. See `page.make_page` for the arguments."""
     if not 1 <= len(tokenizers) <= MAX_TOKENIZERS:
         raise ArgumentError(f"a page shows 1 to {MAX_TOKENIZERS} tokenizers, not {len(tokenizers)}")
     data = bytes(utf8(text))
@@ -39,7 +39,7 @@ def page_data(
 
 
 def cut_text(data: bytes, max_bytes: int) -> bytes:
-    """The first bytes, without half a character at the end."""
+    """Returns the first bytes, without an incomplete character at the end."""
     if len(data) <= max_bytes:
         return data
     end = max_bytes
@@ -49,7 +49,7 @@ def cut_text(data: bytes, max_bytes: int) -> bytes:
 
 
 def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
-    """One tokenizer, and what it makes of the text."""
+    """Returns the data of one tokenizer, including the ids of the text."""
     ids = Packer()
     for i in tok.encode(text):
         ids.number(i)
@@ -69,8 +69,8 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
 
 
 def packed_vocabulary(model: Model) -> tuple[str, str]:
-    """The tokens that are not made by merges, as (id, length, bytes); and the merges, as (left, right, what
-    was added to the id of the token before)."""
+    """Returns the tokens that merges do not make, as (id, length, bytes); and the merges, as (left, right, difference
+    from the previous merge's id)."""
     by_bytes = {token: i for i, token in enumerate(model.tokens)}
     for text, i in model.specials.items():
         if by_bytes.get(text.encode("utf-8")) == i:
@@ -79,7 +79,7 @@ def packed_vocabulary(model: Model) -> tuple[str, str]:
     by_bytes.update((token, i) for i, token in enumerate(model.tokens) if i not in specials)
     merged = [by_bytes[model.tokens[left] + model.tokens[right]] for left, right in model.merges]
 
-    # The page builds tokens in the order of merges; one that is used before it is made must be given.
+    # The page builds tokens in the order of merges, so tokens that are used before they are made must be included.
     made: set[int] = set()
     used_early: set[int] = set()
     for (left, right), new in zip(model.merges, merged):
@@ -102,12 +102,12 @@ def packed_vocabulary(model: Model) -> tuple[str, str]:
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Any]:
-    """How the text is cut, for Python and for JavaScript; `why` says why not for JavaScript."""
+    """Returns how text is split, in Python and in JavaScript. `why` says why it cannot be done in JavaScript."""
     javascript, why = None, None
     try:
         javascript = js_regex.translate(pattern.regex)
     except js_regex.UntranslatableError as error:
-        why = f"its pattern cannot be run in a browser: {error}"
+        why = f"its pattern cannot run in a browser: {error}"
     return {
         "name": pattern.name,
         "digits": pattern.digits,
@@ -119,8 +119,8 @@ def pattern_data(pattern: Pattern) -> dict[str, Any]:
 
 
 def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
-    """(size of the vocabulary, tokens that the text would have): without merges, for powers of two, and whole.
-    Nothing for an empty text."""
+    """Returns (vocabulary size, number of tokens of the text) without merges, for powers of two, and for the whole
+    vocabulary; an empty list for an empty text."""
     if not text:
         return []
     made = {tok.model.tokens[left] + tok.model.tokens[right] for left, right in tok.model.merges}
@@ -134,8 +134,8 @@ def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
 
 @cache
 def packed_classes() -> str:
-    """What the patterns know of each code point, as runs of (length, class)."""
-    newline = 64  # a bit that only ASCII has, which the page does not look up
+    """Returns the class of each code point as the patterns see it, in runs of (length, class)."""
+    newline = 64  # a bit of ASCII characters only, which the page does not look up
     packer = Packer()
     for kind, run in itertools.groupby(_binding.unicode_classes()):
         packer.number(sum(1 for _ in run))

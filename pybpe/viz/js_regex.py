@@ -1,16 +1,16 @@
-r"""Regular expressions of Python's `regex` package, rewritten for JavaScript (flag u) with the same matches.
+r"""Translates regular expressions of Python's `regex` package to JavaScript (flag u), with the same matches.
 
-What differs between the two, and how it is written there:
+The differences, and what is written in JavaScript:
 
-    \s          White_Space; JavaScript's \s has U+FEFF too and lacks U+0085      \p{White_Space}
+    \s          White_Space; JavaScript's \s includes U+FEFF and lacks U+0085     \p{White_Space}
     \d \w       by Unicode properties; JavaScript's are ASCII                      \p{Nd} ...
-    .           all but \n; JavaScript's leaves out \r, U+2028 and U+2029 too      [^\n]
-    $           also before a newline that ends the text                           (?=\n?$)
+    .           all but \n; JavaScript's also excludes \r, U+2028 and U+2029       [^\n]
+    $           also matches before a newline that ends the text                   (?=\n?$)
     X++ (?>X)   possessive and atomic, which JavaScript lacks                      (?=(?<a1>X+))\k<a1>
-    (?i:s)      JavaScript has it only since 2024; some letters have a third form  [sS\u{17f}]
+    (?i:s)      new in JavaScript in 2024; some letters have a third form          [sS\u{17f}]
 
-A lookahead never goes back into itself, so what it has captured is atomic. Whatever is not known
-to mean the same is refused with the reason; and so is a pattern that can match nothing, since the two go on
+A lookahead never backtracks into itself, so what it has captured is atomic. A construct that is not known to mean the
+same is refused, with the reason. So is a pattern that can match the empty string, because the two engines continue
 differently after an empty match.
 """
 
@@ -30,12 +30,12 @@ _WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"
 _SETS = {"s": r"\p{White_Space}", "d": r"\p{Nd}", "w": _WORD}
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a"}
-# Third forms of ASCII letters: the long s, the Kelvin sign, and i with and without a dot, as `regex` takes them.
+# Third forms of ASCII letters: the long s, the Kelvin sign, and i with and without a dot, as in `regex`.
 _MORE_CASES = {"s": "\u017f", "S": "\u017f", "k": "\u212a", "K": "\u212a", "i": "\u0130", "I": "\u0131"}
 
 
 class UntranslatableError(Exception):
-    """The pattern has something that is not known to mean the same in JavaScript. The message says what."""
+    """The pattern has a construct that is not known to mean the same in JavaScript. The message says what."""
 
 
 class Part(NamedTuple):
@@ -46,34 +46,34 @@ class Part(NamedTuple):
 
 
 def translate(pattern: str) -> str:
-    """The source of a JavaScript RegExp for the flag u.
+    """Returns the source of a JavaScript RegExp with the flag u.
 
     Raises:
-        UntranslatableError: it cannot be translated, or it can match nothing.
+        UntranslatableError: it cannot be translated, or it can match the empty string.
     """
     translator = _Translator(pattern)
     part = translator.alternatives(False)
     if translator.rest():
         raise UntranslatableError(f"it has an unpaired ')' at {translator.at}")
     if part.empty:
-        raise UntranslatableError("it can match nothing")
+        raise UntranslatableError("it can match the empty string")
     return part.source
 
 
 def _literal(char: str) -> str:
-    """A character that stands for itself, in or outside a class."""
+    """Returns the source of a literal character, inside or outside a class."""
     return char if char.isascii() and char.isalnum() else f"\\u{{{ord(char):x}}}"
 
 
 def _cases(char: str) -> str:
-    """All characters that a character matches when case does not matter."""
+    """Returns all characters that a character matches if case is ignored."""
     if not char.isascii():
         raise UntranslatableError(f"it ignores the case of {char!r}, which is not ASCII")
     return char.lower() + (char.upper() if char.isalpha() else "") + _MORE_CASES.get(char, "")
 
 
 class _Translator:
-    """One pass over a pattern, by recursive descent. `fold` tells whether case is ignored."""
+    """One pass over a pattern, by recursive descent. `fold` says whether case is ignored."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -84,7 +84,7 @@ class _Translator:
         return self.pattern[self.at :]
 
     def _take(self, start: str) -> bool:
-        """Passes over `start` if it comes next."""
+        """Consumes `start` if it comes next. Returns whether it did."""
         if not self.pattern.startswith(start, self.at):
             return False
         self.at += len(start)
@@ -115,16 +115,16 @@ class _Translator:
         return Part("".join(part.source for part in parts), all(part.empty for part in parts))
 
     def _repeated(self, fold: bool) -> Part:
-        """An atom with its quantifier."""
+        """Translates an atom with its quantifier."""
         begin = self.at
         atom, can_repeat = self._atom(fold)
         found = self._match(r"[*+?]|\{\d+(?:,\d*)?\}|\{,\d+\}")
         if found is None:
             if self.rest()[:1] == "{":
-                raise UntranslatableError(f"it has a '{{' at {self.at} that is no simple repetition")
+                raise UntranslatableError(f"it has a '{{' at {self.at} that is not a simple repetition")
             return atom
         if not can_repeat:
-            raise UntranslatableError(f"it repeats {self.pattern[begin : found.start()]!r}, which takes no character")
+            raise UntranslatableError(f"it repeats {self.pattern[begin : found.start()]!r}, which matches no character")
         quantifier = found[0].replace("{,", "{0,")
         least = quantifier[0] in "*?" or re.match(r"\{0+[,}]", quantifier) is not None
         part = Part(atom.source + quantifier, atom.empty or least)
@@ -141,7 +141,7 @@ class _Translator:
         return Part(f"(?:(?=(?<{name}>{part.source}))\\k<{name}>)", part.empty)
 
     def _atom(self, fold: bool) -> tuple[Part, bool]:
-        """One atom, and whether a quantifier may follow."""
+        """Translates one atom. Returns it, and whether a quantifier may follow."""
         char = self._next()
         if char == "(":
             return self._group(fold)
@@ -164,7 +164,7 @@ class _Translator:
     def _group(self, fold: bool) -> tuple[Part, bool]:
         start = self._match(r"\?(?:i?:|-i:|>|=|!|<=|<!)")
         if start is None and self.rest()[:1] in ("?", "*"):
-            raise UntranslatableError(f"it has a group of a kind that JavaScript lacks: ({self.rest()[:4]}")
+            raise UntranslatableError(f"it has a kind of group that JavaScript lacks: ({self.rest()[:4]}")
         kind = start[0] if start else "?:"
         inner = self.alternatives({"?i:": True, "?-i:": False}.get(kind, fold))
         if not self._take(")"):
@@ -176,7 +176,7 @@ class _Translator:
         return Part(f"(?:{inner.source})", inner.empty), True
 
     def _escape(self, fold: bool) -> tuple[Part, bool]:
-        """An escape outside a class."""
+        """Translates an escape outside a class."""
         char = self.rest()[:1]
         if char in ("A", "Z"):
             self.at += 1
@@ -187,7 +187,7 @@ class _Translator:
         return Part(f"[{item}]" if item[0] != "[" else item, False), True
 
     def _class_escape(self, fold: bool) -> str:
-        r"""What follows a backslash: one character, or the source of a set ("\p{L}", or "[^...]" for \W)."""
+        r"""Returns what follows a backslash: one character, or the source of a set ("\p{L}", or "[^...]" for \W)."""
         char = self._next()
         if char in _CONTROLS:
             return _CONTROLS[char]
@@ -202,7 +202,7 @@ class _Translator:
         if number:
             point = int(number[0], 16)
             if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
-                raise UntranslatableError(f"it has \\{char}{number[0]}, which is no character")
+                raise UntranslatableError(f"it has \\{char}{number[0]}, which is not a character")
             return chr(point)
         if char.isalnum() or not char.isascii():
             raise UntranslatableError(f"it has \\{char}, which JavaScript does not have with the same meaning")
@@ -220,7 +220,7 @@ class _Translator:
         raise UntranslatableError(f"it has \\{letter}{found[0] if found else ''}, which this page does not know")
 
     def _class(self, fold: bool) -> str:
-        """What follows a [."""
+        """Translates what follows a [."""
         items = ["^" if self._take("^") else ""]
         first = True
         while first or not self._take("]"):
@@ -231,14 +231,14 @@ class _Translator:
         return f"[{''.join(items)}]"
 
     def _class_item(self, fold: bool) -> str:
-        """A character, a range, or a set."""
+        """Translates a character, a range, or a set."""
         low = self._class_member(fold)
         if not (self.rest()[:1] == "-" and self.rest()[1:2] != "]"):
             return low if len(low) > 1 else self._class_range(low, low, fold)
         self.at += 1
         high = self._class_member(fold)
         if len(low) > 1 or len(high) > 1 or ord(low) > ord(high):
-            raise UntranslatableError("it has a range in a class that is no range of characters")
+            raise UntranslatableError("it has an invalid range in a class")
         return self._class_range(low, high, fold)
 
     def _class_member(self, fold: bool) -> str:

@@ -1,4 +1,4 @@
-"""What notebooks show: a tokenizer as a small table, and the page of page.py in a frame."""
+"""What notebooks show: a tokenizer as a small table, and the page from page.py in a frame."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .page import MAX_BYTES, Tokenizers, make_page
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-_SHOWN = 12  # special tokens, and longest tokens, of a table
+_SHOWN = 12  # special tokens, and longest tokens, in a table
 
 
 class Page:
     """A page that a notebook shows when it is the value of a cell.
 
     Attributes:
-        html: the page, which needs nothing else.
-        height: of the frame, in pixels.
+        html: the self-contained page.
+        height: height of the frame, in pixels.
     """
 
     def __init__(self, html: str, height: int) -> None:
@@ -28,31 +28,31 @@ class Page:
         self.height = height
 
     def _repr_html_(self) -> str:
-        # The frame may run the page's script, and do nothing else: no access to the notebook.
+        # The frame may run the page's script and do nothing else; it has no access to the notebook.
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" title="Tokens"'
             f' style="width: 100%; height: {self.height}px; border: 1px solid #8888"></iframe>'
         )
 
     def __repr__(self) -> str:
-        return f"Page({len(self.html)} characters of HTML; a notebook shows it, pybpe.viz.write_page makes a file)"
+        return f"Page({len(self.html)} characters of HTML; shown in a notebook; pybpe.viz.write_page writes a file)"
 
 
 def show(text: Text, tokenizers: Tokenizers, *, max_bytes: int = MAX_BYTES, height: int = 600) -> Page:
-    """The page of `make_page`, for a notebook: make it the last line of a cell.
+    """Returns the page of `make_page` for a notebook. Put the call in the last line of a cell.
 
     Args:
-        height: of the frame, in pixels.
+        height: height of the frame, in pixels.
 
     Raises:
-        ArgumentError: as `make_page`; a height below 1.
+        ArgumentError: as in `make_page`; or height is below 1.
     """
     height = whole_number("height", height, 1)
     return Page(make_page(text, tokenizers, max_bytes=max_bytes), height)
 
 
 def table(tokenizer: Tokenizer) -> str:
-    """The facts of a tokenizer as an HTML table."""
+    """Returns the properties of a tokenizer as an HTML table."""
     longest = sorted(tokenizer.vocab.values(), key=len, reverse=True)[:_SHOWN]
     specials = [f"{text} = {i}" for text, i in list(tokenizer.special_tokens.items())[:_SHOWN]]
     if len(tokenizer.special_tokens) > _SHOWN:

@@ -1,4 +1,4 @@
-"""Numbers and bytes in a compact form that bytes.js reads: LEB128 in base64."""
+"""Packs numbers and bytes in a compact form that bytes.js reads: LEB128 in base64."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import base64
 
 
 class Packer:
-    """Gathers numbers and bytes."""
+    """Collects numbers and bytes."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def number(self, value: int) -> None:
-        """An unsigned number, seven bits a byte, the lowest first."""
+        """Appends an unsigned number, seven bits per byte, lowest bits first."""
         while value >= 128:
             self._bytes.append(value & 127 | 128)
             value >>= 7
         self._bytes.append(value)
 
     def signed(self, value: int) -> None:
-        """A signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ..."""
+        """Appends a signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ..."""
         self.number(2 * value if value >= 0 else -2 * value - 1)
 
     def take(self, data: bytes) -> None:
-        """Bytes as they are; the reader must know how many."""
+        """Appends bytes unchanged; the reader must know how many there are."""
         self._bytes += data
 
     def base64(self) -> str:
-        """All of it as ASCII text."""
+        """Returns everything as ASCII text."""
         return base64.b64encode(self._bytes).decode("ascii")

@@ -1,4 +1,4 @@
-"""The page: one HTML file with everything in it."""
+"""Makes the page: one HTML file with everything in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BYTES = 100_000
 
 Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 
-# In this order they are one script: each uses what stands before it.
+# These form one script in this order: each uses the ones before it.
 ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
 PAGE_SCRIPTS = ("display.js", "tokens.js", "details.js", "vocabulary.js", "charts.js", "main.js")
 
@@ -46,20 +46,20 @@ def make_page(
     max_bytes: int = MAX_BYTES,
     total_bytes: int | None = None,
 ) -> str:
-    """A page that shows what tokenizers make of a text, as HTML that needs nothing else: no network, no library.
+    """Returns a page that shows how tokenizers encode a text, as self-contained HTML: it needs no network or library.
 
-    It has the text in tokens, their ids and bytes, a box in which one can type, the vocabulary with a search,
-    how each token is merged, and charts. The same arguments give the same page, byte for byte.
+    The page shows the text in tokens, their ids and bytes, a box to type in, the vocabulary with a search, how each
+    token is merged, and charts. The same arguments give the same page, byte for byte.
 
     Args:
-        text: str or bytes, of which any are fine.
-        tokenizers: one, or up to four to compare: name -> tokenizer, or a list of them.
+        text: str, or any bytes.
+        tokenizers: one, or up to four to compare, as name -> tokenizer or as a list.
         source: what the page calls the text, such as a file's name.
-        max_bytes: the page shows so many bytes of the text, and says so if there are more.
-        total_bytes: how many bytes there are, if `text` is only the beginning.
+        max_bytes: how many bytes of the text to show; the page says if there are more.
+        total_bytes: how many bytes the text has, if `text` is only its beginning.
 
     Raises:
-        ArgumentError: no tokenizer, or more than four; max_bytes below 1.
+        ArgumentError: there is no tokenizer, or more than four; or max_bytes is below 1.
     """
     named = _named(tokenizers)
     data = page_data(text, named, source, max_bytes, total_bytes)
@@ -69,18 +69,18 @@ def make_page(
     title = " · ".join([*filter(None, [source]), *named])
     parts = {
         "policy": _policy(style, script),
-        "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may hold what UTF-8 cannot
+        "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may contain what UTF-8 cannot encode
         "version": html.escape(__version__),
         "style": style,
         "data": _json_in_html(data),
         "script": script,
     }
-    # One pass, so that nothing that is put in is searched for places again.
+    # One pass, so that inserted text is not searched for placeholders.
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], _asset("page.html"))
 
 
 def _named(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
-    """Tokenizers by the names that the page shows."""
+    """Returns the tokenizers by the names that the page shows."""
     if isinstance(tokenizers, Tokenizer):
         tokenizers = {"tokenizer": tokenizers}
     if isinstance(tokenizers, (list, tuple)):
@@ -107,14 +107,14 @@ def write_page(
     """Writes the page of `make_page`, atomically.
 
     Raises:
-        ArgumentError: as `make_page`. FileError: the file cannot be written.
+        ArgumentError: as in `make_page`. FileError: the file cannot be written.
     """
     page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total_bytes)
     _binding.write_file(path, page.encode("utf-8"))
 
 
 def encoder_script() -> str:
-    """The part of the page's script that encodes; it needs no browser."""
+    """Returns the part of the page's script that encodes. It needs no browser."""
     return "".join(map(_asset, ENCODER_SCRIPTS))
 
 
@@ -124,13 +124,13 @@ def _asset(name: str) -> str:
 
 
 def _json_in_html(data: object) -> str:
-    """JSON in which nothing can end the script element, or begin a comment in it."""
+    """Returns JSON that cannot end the script element, or begin a comment in it."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _policy(style: str, script: str) -> str:
-    """A content security policy: this style and this script, and nothing else, from nowhere."""
+    """Returns a content security policy that allows this style and this script, and nothing else."""
 
     def source(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

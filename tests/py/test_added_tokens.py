@@ -58,7 +58,7 @@ def same(ours: pybpe.Tokenizer, text: str, texts: list[str]) -> None:
         ({"ab": 256}, [added(256, "<a>")], "id 256 is given twice"),
         ({"ab": 258}, [added(256, "<a>")], "'<a>' has id 256, .* assigns 257"),
         ({"<a>": 256}, [added(257, "<a>")], "the vocabulary gives it 256"),
-        ({}, [added(256, "<a>"), added(256, "<a>", special=False)], "'<a>' is there twice"),
+        ({}, [added(256, "<a>"), added(256, "<a>", special=False)], "'<a>' occurs twice"),
         ({}, [added(256, "<a>", special=1)], "'special' is no bool"),
         ({}, [added(256.0, "<a>")], "'id' is no int"),
     ],

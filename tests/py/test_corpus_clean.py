@@ -350,7 +350,7 @@ def test_an_option_that_takes_the_file_for_its_value(option: str, capsys: pytest
     with pytest.raises(SystemExit) as stopped:
         main(["corpus", option, "in.jsonl", "-o", "o.jsonl"])
     error = capsys.readouterr().err
-    assert stopped.value.code == 2 and "not 'in.jsonl'; name files before this option" in error
+    assert stopped.value.code == 2 and "not 'in.jsonl'; put files before this option" in error
     assert error.count("\n") == 1
 
 
@@ -358,7 +358,7 @@ def test_an_option_that_takes_the_file_for_its_value(option: str, capsys: pytest
     "arguments, message",
     [
         (["-o", "out.txt"], "name it .jsonl"),
-        (["-o", "in.jsonl"], "input and output at once"),
+        (["-o", "in.jsonl"], "both input and output"),
         (["-o", "o.jsonl", "--normalize", "NFX"], "normalizer must be"),
         (["-o", "o.jsonl", "--filters", "best"], "expected gopher or fineweb"),
         (["-o", "o.jsonl", "--near-dedup", "1.5"], "--near-dedup must be"),
@@ -431,7 +431,7 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdout.readline() == b"\n"
-        with pytest.raises(pybpe.FileError, match="another process is writing into it"):
+        with pytest.raises(pybpe.FileError, match="another process is writing to it"):
             pybpe.corpus.clean(tmp_path / "t.txt", out, workers=1, progress=False)
         assert not out.exists()
         other.kill()

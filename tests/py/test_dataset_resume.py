@@ -356,7 +356,7 @@ def test_one_run_at_a_time_writes_into_a_folder(tok: pybpe.Tokenizer, corpus: li
     command = [sys.executable, "-c", HOLD, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdout.readline() == b"holds\n"
-        with pytest.raises(pybpe.FileError, match="out: another process is writing into it"):
+        with pytest.raises(pybpe.FileError, match="out: another process is writing to it"):
             pybpe.binarize(tok, corpus, out, progress=False)
         assert content(out) == {}
         other.kill()

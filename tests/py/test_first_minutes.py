@@ -55,7 +55,7 @@ def test_a_clone_that_is_not_compiled_says_what_to_do(clone: Path, command: tupl
     result = subprocess.run([sys.executable, "-S", *command], cwd=clone, capture_output=True, text=True)
     last = result.stderr.splitlines()[-1]
     assert result.returncode != 0 and f"{clone}/pybpe is source code that is not compiled" in last
-    assert f"run Python from another folder than {clone}" in last and "`make`" in last
+    assert f"run Python from a folder other than {clone}" in last and "`make`" in last
     if command[0] == "-m":
         assert result.stderr.count("\n") == 1 and result.returncode == 2
 
@@ -107,7 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["llmc", "chek"], "did you mean check?"),
         (["llmc", "workspaces"], "did you mean workspace?"),
         (["x" * 1000], "there is no command 'xxx"),
-        (["train", "a.txt", "--special-tokens", "<a>"], "did you mean --special-token S, once for each token?"),
+        (["train", "a.txt", "--special-tokens", "<a>"], "did you mean --special-token S, once per token?"),
         (
             ["train", "a.txt", "--vocab_size", "300"],
             "unrecognized arguments: --vocab_size 300; did you mean --vocab-size",
@@ -116,7 +116,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["encode", "-t", "tok.json", "--num-workers", "2"], "did you mean --workers?"),
         (
             ["encode", "-t", "tok.json", "Hello"],
-            "Hello: there is no such file; for the tokens of these words use --text",
+            "Hello: no such file. To encode these words, use --text",
         ),
         (["count", "-t", "tok.json", "Hello, " * 100], "...: there is no such file"),
         (["encode", "-t", "tok.json", "a.txt", "--text", "a"], "give a file or --text, not both"),
@@ -193,7 +193,7 @@ def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], mes
         ("with min_shard_tokens=0", "with --min-shard-tokens 0"),
         ("vocab_size=60_000 is", "--vocab-size 60_000 is"),
         ("pass resume=False", "pass --no-resume"),
-        ("special_tokens is a list", "--special-token is a list"),
+        ("special_tokens must be a list", "--special-token must be a list"),
         ("pass pattern= if you know", "pass --pattern if you know"),
         ("a pattern='a b' here", "a --pattern 'a b' here"),
         ("eot must be one", "--eot must be one"),
@@ -226,7 +226,7 @@ def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
     shown = b""
     for line in (b"", *typed):
         os.write(main, line)
-        while b"of its own\r\n" not in shown and process.poll() is None:
+        while b"on a new line\r\n" not in shown and process.poll() is None:
             shown += os.read(main, 1 << 16)
     assert process.wait(60) == 0
     with contextlib.suppress(OSError):  # nothing is left to be read
@@ -240,7 +240,7 @@ def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
 def test_one_end_of_the_text_is_enough_and_a_prompt_says_what_is_awaited(folder: Path, command: str) -> None:
     typed = b"10 20 30\n\x04"
     shown = at_a_terminal(folder, [typed], command, "-t", "tok.json")
-    prompt = "pybpe: reading from the terminal; end with Ctrl-D on a line of its own\n"
+    prompt = "pybpe: reading from the terminal. To end, press Ctrl-D on a new line\n"
     assert shown.startswith(prompt)
     tok = pybpe.Tokenizer.from_file(folder / "tok.json")
     expected = {
@@ -263,11 +263,13 @@ def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
         assert facts["prunable"] == pruned["old"] - pruned["n_vocab"]
         assert f"`pybpe prune` drops {facts['prunable']};" in run("inspect", "tok.json", text, cwd=folder)
     assert facts["prunable"] > 0
-    assert "each is used, or is a part" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)
+    assert "each one is used, part of" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)
 
 
 def test_an_empty_tokenizer_is_called_empty(folder: Path) -> None:
-    assert "/dev/null: is empty: no tokenizer" in run("count", "-t", "/dev/null", "a.txt", cwd=folder, code=2)
+    assert "/dev/null: this file is empty, not a tokenizer" in run(
+        "count", "-t", "/dev/null", "a.txt", cwd=folder, code=2
+    )
 
 
 def test_ranks_alone_say_how_they_become_a_tokenizer(folder: Path) -> None:

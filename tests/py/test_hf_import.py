@@ -192,7 +192,7 @@ TWO_IDS = {
         (changed(decoder={"type": "Metaspace"}), "Metaspace"),
         (changed(post_processor=ROBERTA), "RobertaProcessing"),
         (changed(post_processor=TWO_IDS), "no special token"),
-        (changed(version="2.0"), "version of the format is '2.0'"),
+        (changed(version="2.0"), "the format has version '2.0'"),
         (changed(model={"byte_fallback": True}), "byte_fallback"),
         (changed(model={"dropout": 0.1}), "dropout"),
         (changed(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}), "Sequence"),
@@ -227,7 +227,7 @@ def test_truncation_and_padding_are_ignored_with_a_warning(tmp_path: Path) -> No
         with pytest.warns(UserWarning) as caught:
             assert load().encode(text) == whole
         shown = [str(warning.message) for warning in caught]
-        assert len(shown) == 2 and "it has truncation, which pybpe does not do" in shown[0] and "padding" in shown[1]
+        assert len(shown) == 2 and "pybpe ignores the truncation in this file" in shown[0] and "padding" in shown[1]
     (tmp_path / "tokenizer_config.json").write_text("{}")  # a folder of transformers
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -261,7 +261,7 @@ def test_a_pattern_can_be_named_for_a_file_with_an_unknown_one(tmp_path: Path) -
 def test_an_object_that_takes_special_tokens_as_text_is_refused() -> None:
     theirs = tokenizers.Tokenizer.from_str(changed())
     theirs.encode_special_tokens = True
-    with pytest.raises(pybpe.ArgumentError, match="the Tokenizer takes special tokens as text"):
+    with pytest.raises(pybpe.ArgumentError, match="the Tokenizer encodes special tokens as text"):
         pybpe.Tokenizer.from_hf(theirs)
 
 

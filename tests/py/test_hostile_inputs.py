@@ -105,7 +105,7 @@ def test_utf8_that_is_read_in_another_encoding(tmp_path: Path, text: bytes, enco
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         corpus_files(tmp_path / "x.txt", encoding)
-    assert [f"UTF-8 as far as a look at its start tells, but read as {encoding}" in str(w.message) for w in told] == (
+    assert [f"UTF-8, judging by the start, but encoding={encoding!r} was given" in str(w.message) for w in told] == (
         [True] if is_said else []
     )
 

@@ -91,20 +91,26 @@ def test_what_tiktoken_and_hugging_face_know_works_here_too() -> None:
 
 def test_names_of_other_libraries_are_answered_with_ours() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
-    with pytest.raises(AttributeError, match=r"no attribute 'encode_single_token': here it is token_to_id\(token\)"):
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'encode_single_token': in pybpe it is token_to_id\(token\)"
+    ):
         tok.encode_single_token("a")  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no attribute 'nonsense'$"):
         tok.nonsense  # type: ignore[attr-defined]  # noqa: B018
     for owner, name, here in (
-        (pybpe, "load", "module 'pybpe' has no attribute 'load': here it is Tokenizer.from_file(path)"),
-        (pybpe, "encoding_for_model", "here it is get_encoding(name)"),
-        (pybpe, "train_from_iterator", "here it is pybpe.train(iter(texts), vocab_size=N)"),
-        (pybpe.Tokenizer, "load", "type object 'Tokenizer' has no attribute 'load': here it is Tokenizer.from_file"),
-        (pybpe.Tokenizer, "train", "here it is pybpe.train(inputs, vocab_size=N"),
+        (pybpe, "load", "module 'pybpe' has no attribute 'load': in pybpe it is Tokenizer.from_file(path)"),
+        (pybpe, "encoding_for_model", "in pybpe it is get_encoding(name)"),
+        (pybpe, "train_from_iterator", "in pybpe it is pybpe.train(iter(texts), vocab_size=N)"),
+        (
+            pybpe.Tokenizer,
+            "load",
+            "type object 'Tokenizer' has no attribute 'load': in pybpe it is Tokenizer.from_file",
+        ),
+        (pybpe.Tokenizer, "train", "in pybpe it is pybpe.train(inputs, vocab_size=N"),
         (pybpe.Tokenizer, "from_pretrained", "pybpe.get_encoding(name) for OpenAI's"),
-        (pybpe.Tokenizer, "encode_single_token", "here it is token_to_id(token)"),
-        (tok, "get_bos_token_id", "'Tokenizer' object has no attribute 'get_bos_token_id': here it is token_to_id"),
-        (tok, "encode_special", "here it is token_to_id(token)"),
+        (pybpe.Tokenizer, "encode_single_token", "in pybpe it is token_to_id(token)"),
+        (tok, "get_bos_token_id", "'Tokenizer' object has no attribute 'get_bos_token_id': in pybpe it is token_to_id"),
+        (tok, "encode_special", "in pybpe it is token_to_id(token)"),
     ):
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)

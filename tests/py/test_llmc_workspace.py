@@ -266,7 +266,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     text = run(corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--context", 64, "--dtype", "bf16")
     assert "d6: 300 tokens, padded 384, " in text.stdout
     few = run(corpus, "-o", tmp_path / "few", "--min-frequency", 500, *shape[2:])
-    assert " tokens (fewer than 20000: no pair is left that occurs often enough; more text gives more), " in few.stdout
+    assert " tokens (fewer than 20000: no other pair occurs often enough; use more text to get more), " in few.stdout
     assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
     for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--context", "1")):
         result = run(corpus, "-o", tmp_path / "bad", *bad, code=2)

@@ -38,7 +38,7 @@ def test_they_cannot_be_continued(make, part: str) -> None:
         lambda: tok.extend(["<s>"], counts={"abab": 5}, vocab_size=300),
     ):
         with pytest.raises(
-            pybpe.ArgumentError, match=rf"base: merges\[\d\] joins {part}, which no merge before it makes"
+            pybpe.ArgumentError, match=rf"base: merges\[\d\] joins {part}, which no earlier merge makes"
         ):
             call()
     assert tok.extend(["<s>"]).encode("<s>") == [tok.n_vocab]
@@ -62,7 +62,7 @@ def test_what_is_taken_whole_teaches_nothing() -> None:
 
 def test_the_family_of_llama_3_says_why() -> None:
     tok = pybpe.Tokenizer.from_hf(Theirs.from_str(json.dumps(llama3_family())))
-    with pytest.raises(pybpe.ArgumentError, match="no merge before it makes"):
+    with pytest.raises(pybpe.ArgumentError, match="no earlier merge makes"):
         pybpe.train(base=tok, counts={"abc": 2}, vocab_size=tok.n_vocab + 1)
     with pytest.raises(pybpe.ArgumentError, match="only a later merge makes"):
         tok.with_vocab_size(tok.n_vocab - 1)

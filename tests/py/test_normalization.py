@@ -66,7 +66,7 @@ def test_no_call_takes_another_normalizer() -> None:
     with pytest.raises(pybpe.ArgumentError, match="that of the base or the counts, 'NFC'"):
         pybpe.train(iter([COMPOSED]), base=tok, vocab_size=400, normalizer="NFKC")
     others = pybpe.count_words(iter([COMPOSED]), special_tokens=SPECIALS)
-    with pytest.raises(pybpe.ArgumentError, match="another pattern or normalizer"):
+    with pytest.raises(pybpe.ArgumentError, match="a different pattern or normalizer"):
         pybpe.train(None, counts=others, base=tok, vocab_size=400)  # type: ignore[arg-type]
 
 

@@ -97,7 +97,7 @@ def test_a_refused_writer_has_changed_nothing(
         (folder / name).write_bytes(b"of the other")
     with another_process_holds(folder):
         before = content(out)
-        with pytest.raises(pybpe.FileError, match="another process is writing into it"):
+        with pytest.raises(pybpe.FileError, match="another process is writing to it"):
             write(corpus, out)
         assert content(out) == before
 
@@ -105,7 +105,7 @@ def test_a_refused_writer_has_changed_nothing(
 def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "o.checkpoint").write_bytes(b"of the other")
     with another_process_holds(tmp_path / ".o.checkpoint.lock", "o.checkpoint"):
-        with pytest.raises(pybpe.FileError, match="o.checkpoint: another process is writing into it"):
+        with pytest.raises(pybpe.FileError, match="o.checkpoint: another process is writing to it"):
             train(corpus, tmp_path)
         assert (tmp_path / "o.checkpoint").read_bytes() == b"of the other"
     (tmp_path / "o.checkpoint").unlink()
@@ -129,7 +129,7 @@ def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_pat
         while not lock.exists():
             pass
         second = subprocess.run(command, input=b"other text", capture_output=True, check=False)
-        assert second.returncode == 2 and b"another process is writing into it" in second.stderr
+        assert second.returncode == 2 and b"another process is writing to it" in second.stderr
         first.stdin.write(text[5000:])
     assert first.returncode == 0
     if write == "binarize":
@@ -155,7 +155,7 @@ def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: P
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-    assert len(refused) == 1 and "another thread is writing into it" in refused[0]
+    assert len(refused) == 1 and "another thread is writing to it" in refused[0]
     write()
     assert len(refused) == 1 and (tmp_path / "o" / "manifest.json").exists()
 

@@ -289,7 +289,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for source, message in [
         (tmp_path, "several splits"),
         ([], "inputs is empty"),
-        (tmp_path / "*.npy", "no file is there"),
+        (tmp_path / "*.npy", "no files found"),
         (tmp_path / "pipe", "neither a file nor a folder"),
     ]:
         with pytest.raises(pybpe.ArgumentError, match=message):

@@ -80,7 +80,7 @@ def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> N
         ("{", "not JSON"),
         ("[]", "expected one JSON object"),
         ({"add_prefix_space": True}, "add_prefix_space"),
-        ({"chat_template": "\ud800"}, "chat_template holds a lone surrogate"),
+        ({"chat_template": "\ud800"}, "chat_template contains a lone surrogate"),
         ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
         ({"added_tokens_decoder": {"0": {"content": EOT, "lstrip": True}}}, f"the added token '{EOT}' has lstrip on"),
         ({"pad_token": "<|new|>"}, "adds the special token '<|new|>'"),
@@ -105,7 +105,7 @@ def test_a_chat_template_in_a_file_of_its_own(tok: pybpe.Tokenizer, tmp_path: Pa
     found = pybpe.Tokenizer.from_file(tmp_path)
     found.save_pretrained(tmp_path / "again")
     assert "{{ messages }}" in "".join(path.read_text() for path in (tmp_path / "again").iterdir())
-    with pytest.raises(pybpe.ArgumentError, match="pad_token='<none>' is no special token"):
+    with pytest.raises(pybpe.ArgumentError, match="pad_token='<none>' is not a special token"):
         tok.save_pretrained(tmp_path / "refused", pad_token="<none>")
     with pytest.raises(pybpe.ArgumentError, match="additional_special_tokens must be one special token, not list"):
         tok.save_pretrained(tmp_path / "refused", additional_special_tokens=[EOT])  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def checked(data: bytes) -> bytes:
         (b"[]", 0, "not a JSON object"),
         (b"{", 0, "not a JSON object"),
         (SOUND, 5, "number of words"),
-        (b"{}", 0, "right"),
+        (b"{}", 0, "invalid"),
     ],
 )
 def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int, message: str, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_train_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.Ca
     arguments = ["train", str(text), "-o", str(tmp_path / "tok.bin"), "--quiet"]
     for extra, message in [
         (["--vocab-size", "300", "--plot", str(tmp_path / "p.svg")], "--plot draws the curve of --sizes"),
-        (["--sizes", "280,300", "--base", str(tmp_path / "x.json")], "--sizes does not go with --base"),
+        (["--sizes", "280,300", "--base", str(tmp_path / "x.json")], "--sizes cannot be used with --base"),
         ([], "--vocab-size"),
     ]:
         assert main([*arguments, *extra]) == 2

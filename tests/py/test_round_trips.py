@@ -196,7 +196,7 @@ def test_what_targets_cannot_hold_is_refused(tmp_path: Path) -> None:
     ("merges", "message"),
     [
         ([(b"b", b"c"), (b"a", b"b")], "order of ids"),  # ab is 256, bc is 257
-        ([(b"a", b"b")], "merges do not give token 257"),
+        ([(b"a", b"b")], "merges do not make token 257"),
     ],
 )
 def test_merges_that_ranks_cannot_say(merges: list[tuple[bytes, bytes]], message: str) -> None:

@@ -98,7 +98,7 @@ def test_the_compression_curve(folder: Path) -> None:
         (["train", "corpus", "--counts", "x", "-o", "x.json", "--vocab-size", "300"], "--counts"),
         (["train", "corpus", "-o", "x.json"], "--vocab-size"),
         (["train", "corpus", "-o", "x.json", "--vocab-size", "300", "--plot", "x.png"], "--sizes"),
-        (["train", "--counts", "corpus/a.txt", "-o", "x.json", "--vocab-size", "300"], "a.txt: not a whole .counts"),
+        (["train", "--counts", "corpus/a.txt", "-o", "x.json", "--vocab-size", "300"], "a.txt: not a complete .counts"),
         (["train", "corpus", "-o", "x.json", "--vocab-size", "300"], "b.jsonl.gz: the line at byte 0"),
         (["counts", "-o", "x.counts"], "name files"),
     ],

@@ -112,7 +112,7 @@ def test_arguments_that_contradict_are_refused(corpus: Path) -> None:
         ({"counts": counted, "pattern": "cl100k"}, "pattern"),
         ({"counts": counted, "normalizer": "NFC"}, "normalizer"),
         ({"counts": counted, "digits": 1}, "pattern"),
-        ({"counts": counted, "special_tokens": ["<|a|>"]}, "count with them"),
+        ({"counts": counted, "special_tokens": ["<|a|>"]}, "count again with them"),
         ({"inputs": corpus, "base": base, "pattern": "cl100k"}, "pattern"),
         ({"inputs": corpus, "base": base, "special_ids": "last"}, "special_ids"),
         ({"counts": pybpe.Counts.from_dict({"x": 1}, pattern="o200k"), "base": base}, "pattern"),

@@ -210,5 +210,5 @@ def test_a_sample_of_an_iterable_takes_no_more_than_it_needs() -> None:
 def test_parquet_is_not_taken_for_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text")
     (tmp_path / "pages.parquet").write_bytes(b"PAR1")
-    with pytest.raises(pybpe.FormatError, match=r"pages\.parquet: .*`pybpe prepare` takes parquet"):
+    with pytest.raises(pybpe.FormatError, match=r"pages\.parquet: .*`pybpe prepare` reads parquet"):
         pybpe.train([tmp_path], vocab_size=300)

@@ -87,7 +87,7 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: GPT2.encode_batch(TEXTS, num_threads=4),
         lambda: pybpe.train(iter(TEXTS), vocab_size=300, workers=4, progress=False),
     ):
-        with pytest.raises(pybpe.WorkerError, match="can't start new thread: take fewer workers than 4"):
+        with pytest.raises(pybpe.WorkerError, match="can't start new thread: use fewer workers than 4"):
             call()
     assert GPT2.encode_batch(TEXTS, num_threads=1) == [GPT2.encode(text) for text in TEXTS]
 

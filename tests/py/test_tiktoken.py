@@ -136,8 +136,8 @@ def test_files_that_are_no_rank_files(tmp_path: Path, content: bytes, message: s
     ("ranks", "specials", "message"),
     [
         ({b"a": 0}, {}, "byte"),
-        (BYTES | {b"ab": 255}, {}, "id 255 is given to"),
-        (BYTES, {"<x>": 7}, "id 7 is given to"),
+        (BYTES | {b"ab": 255}, {}, "have id 255"),
+        (BYTES, {"<x>": 7}, "have id 7"),
         (BYTES | {b"ab": -1}, {}, "integer from 0"),
         (BYTES | {b"ab": 1 << 40}, {}, "integer from 0"),
         (BYTES, {"": 300}, "empty"),
@@ -340,7 +340,7 @@ def test_specials_that_share_an_id_in_files(tmp_path: Path) -> None:
     data = json.loads((tmp_path / "t.json").read_text())
     data["added_tokens"][-1]["same_id_as"] = "nobody"
     (tmp_path / "t.json").write_text(json.dumps(data))
-    with pytest.raises(pybpe.FormatError, match="cannot have the id of 'nobody'"):
+    with pytest.raises(pybpe.FormatError, match="cannot share the id of 'nobody'"):
         pybpe.Tokenizer.from_file(tmp_path / "t.json")
 
 

@@ -397,7 +397,7 @@ def test_unknown_patterns_are_refused() -> None:
         ("(", "regular expression"),
         ("(" * 10_000 + ")" * 10_000, "regular expression"),
         ("(?a)(?u)x", "regular expression"),
-        (r"(?r)\w+", "leave out the flag"),
+        (r"(?r)\w+", "remove the flag"),
     ):
         with pytest.raises(pybpe.ArgumentError, match=message):
             pybpe.train(iter(["x"]), vocab_size=300, pattern=pattern)

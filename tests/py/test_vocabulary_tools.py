@@ -197,7 +197,7 @@ def test_diff(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest
     assert shown.startswith("different\nn_vocab: 1200 in A, 500 in B\n") and "tokens only in A: 700\n" in shown
     assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "b.bin"), "--text", str(corpus)]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("equal: the same ids for every text\n") and shown.endswith("cut differently: 0\n")
+    assert shown.startswith("equal: the same ids for every text\n") and shown.endswith("split differently: 0\n")
 
 
 def test_what_is_shown_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

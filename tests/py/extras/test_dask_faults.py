@@ -132,7 +132,7 @@ def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
     shorter = "import os; stat = os.fstat; os.fstat = lambda h: os.stat_result([*stat(h)[:6], 7, *stat(h)[7:]])"
     missing = "import pybpe.input_file as i; i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
     for first, kind, message in (
-        (shorter, pybpe.FileError, "has 7 bytes now"),
+        (shorter, pybpe.FileError, "now has 7 bytes"),
         (missing, FileNotFoundError, "nowhere.*cannot be opened"),
     ):
         with cluster(first) as (executor, worker, _):
@@ -164,7 +164,7 @@ def test_that_there_are_no_workers_is_said(corpus: Path, tmp_path: Path, monkeyp
             workers.append((context, context.__enter__()))
 
         threading.Thread(target=start).start()
-        with pytest.warns(PybpeWarning, match=f"the Dask scheduler {address} has no workers; waiting for one"):
+        with pytest.warns(PybpeWarning, match=f"the Dask scheduler {address} has no workers. Waiting for one"):
             binarize(corpus, client.get_executor(), tmp_path)
         workers[0][0].__exit__(None, None, None)
     pybpe.binarize(small_tokenizer(), corpus, tmp_path / "alone", progress=False)

@@ -81,6 +81,6 @@ def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:
     for address in ("tcp://127.0.0.1:1", "nonsense"):
         result = subprocess.run([*command, "--dask", address], capture_output=True, text=True, env=environment)
         assert result.returncode == 2
-        assert result.stderr.startswith(f"pybpe: {address}: no Dask scheduler answers there: ")
+        assert result.stderr.startswith(f"pybpe: {address}: no Dask scheduler answers: ")
         assert result.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -199,7 +199,7 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
         (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
         ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the tokenizer has only 257"),
-        ((tmp_path / "*.zip", BYTES, 1), "no file is there"),
+        ((tmp_path / "*.zip", BYTES, 1), "no files found"),
     ]:
         with pytest.raises(pybpe.ArgumentError, match=message):
             TokenDataset(*arguments)

@@ -212,7 +212,7 @@ def test_what_cannot_be_done_is_said(browser: Any, tmp_path: Path) -> None:
     page = Opened(browser, tmp_path, "word " * 100, {"a": tokenizer(r"\b\w+|\W|\w"), "b": tokenizer()}, max_bytes=100)
     assert "first 100 of 500 bytes" in page.tab.locator("#cut").inner_text()
     panels = page.tab.locator("#live .panel")
-    assert "cannot be run in a browser" in panels.first.locator(".warning").inner_text()
+    assert "cannot run in a browser" in panels.first.locator(".warning").inner_text()
     page.type("word", [[], tokenizer().encode("word")])
     page.close()
     path = tmp_path / "page.html"
