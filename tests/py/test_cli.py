@@ -94,7 +94,7 @@ def test_ids_as_json(folder: Path) -> None:
         assert run("decode", "-t", folder / "tok.json", stdin=encoded).stdout == text
     assert run("decode", "-t", folder / "tok.json", stdin=b"10,11,\t12\r\n13").stdout
     bad = run("decode", "-t", folder / "tok.json", stdin=b"[10, 11, x]", code=2)
-    assert b"found b'x' at offset 9" in bad.stderr
+    assert b"found b'x' at byte 9" in bad.stderr
 
 
 def test_training_from_and_to_pipes(folder: Path) -> None:
@@ -264,13 +264,13 @@ def test_decode_names_the_place_of_a_bad_id(folder: Path) -> None:
         expected = f"pybpe: {folder}/{name}: 9999 at position 3000001 is not an id of this vocabulary (0 to 1999)\n"
         assert bad.stderr.decode() == expected
     bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2 -3 4", code=2)
-    assert b"'-3' at offset 4" in bad.stderr
+    assert b"'-3' at byte 4" in bad.stderr
 
 
 def test_decode_of_files_that_hold_no_ids(folder: Path) -> None:
     for digits in (5_000, 3_000_000):  # more than Python reads; more than a block
         bad = run("decode", "-t", folder / "tok.json", stdin=b"1 2\t" + b"9" * digits, code=2)
-        assert b"expected decimal ids, found b'9999" in bad.stderr and b"at offset 4" in bad.stderr
+        assert b"expected decimal ids, found b'9999" in bad.stderr and b"at byte 4" in bad.stderr
         assert bad.stderr.count(b"\n") == 1
     zeros = b"0" * 3_999 + b"9"
     assert (
