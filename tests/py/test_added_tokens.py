@@ -55,12 +55,12 @@ def same(ours: pybpe.Tokenizer, text: str, texts: list[str]) -> None:
         ({}, [added(257, "<a>"), added(256, "<b>")], "'<a>' has id 257, .* assigns 256"),
         ({}, [added(256, "<a>"), added(258, "<b>")], "'<b>' has id 258, .* assigns 257"),
         ({"<a>": 300}, [added(300, "<a>"), added(257, "<b>")], "'<b>' has id 257, .* assigns 257 or 301"),
-        ({"ab": 256}, [added(256, "<a>")], "id 256 is given twice"),
+        ({"ab": 256}, [added(256, "<a>")], "id 256 is used twice"),
         ({"ab": 258}, [added(256, "<a>")], "'<a>' has id 256, .* assigns 257"),
         ({"<a>": 256}, [added(257, "<a>")], "the vocabulary gives it 256"),
         ({}, [added(256, "<a>"), added(256, "<a>", special=False)], "'<a>' occurs twice"),
-        ({}, [added(256, "<a>", special=1)], "'special' is no bool"),
-        ({}, [added(256.0, "<a>")], "'id' is no int"),
+        ({}, [added(256, "<a>", special=1)], "'special' must be of type bool"),
+        ({}, [added(256.0, "<a>")], "'id' must be of type int"),
     ],
 )
 def test_other_ids_than_hugging_face_gives_are_refused(

@@ -179,7 +179,7 @@ def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
     with pytest.raises(pybpe.FormatError, match=r"merges.txt: line \d+"):
         pybpe.Tokenizer.from_files(vocab, merges)
     merges.write_bytes(b"\xff\n")
-    with pytest.raises(pybpe.FormatError, match="offset 0"):
+    with pytest.raises(pybpe.FormatError, match="byte 0"):
         pybpe.Tokenizer.from_files(vocab, merges)
     vocab.write_text("[]")
     with pytest.raises(pybpe.FormatError, match="JSON object"):

@@ -90,9 +90,9 @@ def test_the_two_files_of_gpt2_take_ids_too(tmp_path: Path) -> None:
     pybpe.Tokenizer(BYTES, [], ["<s>"]).save_files(*files)
     assert pybpe.Tokenizer.from_files(*files, {"<s>": 256, "</s>": 300}).special_tokens == {"<s>": 256, "</s>": 300}
     assert pybpe.Tokenizer.from_files(*files, ["<s>", "</s>"]).special_tokens == {"<s>": 256, "</s>": 257}
-    with pytest.raises(pybpe.ArgumentError, match="'<s>' has id 256 there, not 300"):
+    with pytest.raises(pybpe.ArgumentError, match="'<s>' has id 256 here, not 300"):
         pybpe.Tokenizer.from_files(*files, {"<s>": 300})
-    with pytest.raises(pybpe.FormatError, match="id 97 is given twice"):
+    with pytest.raises(pybpe.FormatError, match="id 97 is used twice"):
         pybpe.Tokenizer.from_files(*files, {"</s>": 97})
 
 

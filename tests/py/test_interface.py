@@ -149,9 +149,9 @@ def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
 
     mine = Mine(tok.vocab, tok.merges, ["<|endoftext|>"])
     assert mine.size() == 257
-    with pytest.raises(AttributeError, match="'Mine' object has no attribute 'encode_special': here"):
+    with pytest.raises(AttributeError, match="'Mine' object has no attribute 'encode_special': in pybpe"):
         mine.encode_special  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(AttributeError, match="type object 'Mine' has no attribute 'load': here"):
+    with pytest.raises(AttributeError, match="type object 'Mine' has no attribute 'load': in pybpe"):
         Mine.load  # type: ignore[attr-defined]  # noqa: B018
 
 

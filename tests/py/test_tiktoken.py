@@ -138,8 +138,8 @@ def test_files_that_are_no_rank_files(tmp_path: Path, content: bytes, message: s
         ({b"a": 0}, {}, "byte"),
         (BYTES | {b"ab": 255}, {}, "have id 255"),
         (BYTES, {"<x>": 7}, "have id 7"),
-        (BYTES | {b"ab": -1}, {}, "integer from 0"),
-        (BYTES | {b"ab": 1 << 40}, {}, "integer from 0"),
+        (BYTES | {b"ab": -1}, {}, "integers from 0"),
+        (BYTES | {b"ab": 1 << 40}, {}, "integers from 0"),
         (BYTES, {"": 300}, "empty"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_token_that_no_merge_makes_is_taken_as_a_whole_word(extra: dict[bytes,
 def test_a_long_token_that_no_merge_makes_is_refused() -> None:
     long = bytes(range(256)) * 2
     encoding = tiktoken.Encoding("x", pat_str=r"\w+|\W+", mergeable_ranks=BYTES | {long: 256}, special_tokens={})
-    with pytest.raises(pybpe.LimitError, match="token 256 of 512 bytes"):
+    with pytest.raises(pybpe.LimitError, match="token 256 has 512 bytes"):
         pybpe.Tokenizer.from_tiktoken(encoding)
 
 
