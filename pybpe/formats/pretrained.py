@@ -128,7 +128,9 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
     if os.path.exists(chat_path):  # newer versions of transformers keep it next to the configuration
         template = _read(chat_path).decode("utf-8", "replace")
     if isinstance(template := _default_of(template), str) and not is_unicode(template):
-        raise FormatError(f"{os.path.join(folder, CONFIG)}: chat_template contains a lone surrogate, which is not valid Unicode")
+        raise FormatError(
+            f"{os.path.join(folder, CONFIG)}: chat_template contains a lone surrogate, which is not valid Unicode"
+        )
     return with_roles(model, token_text({**config, **roles_map}.get("eos_token")), template)
 
 

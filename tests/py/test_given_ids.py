@@ -53,7 +53,7 @@ def test_training_gives_the_ids_of_a_mapping_or_refuses() -> None:
         return pybpe.train(vocab_size=260, special_tokens=specials, **how).special_tokens  # type: ignore[arg-type]
 
     def refused(wanted: int, found: int, **how: object) -> None:
-        with pytest.raises(pybpe.ArgumentError, match=f"'<b>' the id {wanted}, but training gives it {found}"):
+        with pytest.raises(pybpe.ArgumentError, match=f"'<b>' id {wanted}, but training gives it {found}"):
             train({"<a>": 0, "<b>": wanted}, **how)
 
     assert train({"<b>": 1, "<a>": 0}) == {"<a>": 0, "<b>": 1}
