@@ -135,8 +135,8 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
 
 
 def refuse_hiding(model: Model, folder: str) -> None:
-    """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer: readers of the folder take that, and
-    not the vocab.json and merges.txt next to it."""
+    """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer. Readers of the folder take
+    that one, and not the vocab.json and merges.txt next to it."""
     path = os.path.join(folder, TOKENIZER)
     if not os.path.exists(path):
         return
