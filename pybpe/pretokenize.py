@@ -194,8 +194,8 @@ def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
 
 
 def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
-    """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts are never
-    cut."""
+    """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts
+    are never cut."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
         return lambda data, start: len(data)
