@@ -112,6 +112,10 @@ class Template:
             if text not in specials:
                 raise ArgumentError(f"{text!r} in the template is not a special token of this tokenizer")
 
+    def without_specials(self) -> Template:
+        """The texts alone, in the same order."""
+        return Template(*(tuple(p for p in pieces if p.is_sequence) for pieces in (self.single, self.pair)))
+
     def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:
         """Returns the ids of the texts and the special tokens around them. `specials` is text -> id."""
         texts = {"A": first, "B": second or []}

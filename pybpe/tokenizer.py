@@ -327,9 +327,10 @@ class Tokenizer(metaclass=Answering):
         return self._with_template(ids, None if pair is None else encoder.encode(pair, specials), add_special_tokens)
 
     def _with_template(self, first: list[int], second: list[int] | None, apply: bool) -> list[int]:
-        if apply and self._model.template is not None:
-            return self._model.template.apply(self._model.specials, first, second)
-        return first + (second or [])
+        template = self._model.template
+        if template is None or (not apply and second is None):
+            return first + (second or [])
+        return (template if apply else template.without_specials()).apply(self._model.specials, first, second)
 
     def encode_ordinary(self, text: Text) -> list[int]:
         """Returns the ids of a text in which no special token is recognized.

@@ -373,3 +373,11 @@ def test_merges_txt_cannot_hold_them(tmp_path: Path) -> None:
     merges.write_text(merges.read_text() + "#version s\n")
     with pytest.raises(pybpe.FormatError, match="merges.txt: line 9: Hugging Face drops"):
         pybpe.Tokenizer.from_files(vocab, merges)
+
+
+def test_a_template_that_puts_the_second_text_first_does_so_without_its_specials() -> None:
+    tok = pybpe.train(iter(["a b c"]), vocab_size=257, special_tokens=["<s>"]).with_template("<s> $A", "<s> $B $A")
+    theirs = tok.to_hf()
+    for apply in (False, True):
+        assert tok.encode("a", "b", add_special_tokens=apply) == theirs.encode("a", "b", add_special_tokens=apply).ids
+        assert tok.encode("a", add_special_tokens=apply) == theirs.encode("a", add_special_tokens=apply).ids
