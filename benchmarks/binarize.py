@@ -1,8 +1,8 @@
-"""Text file to uint16 tokens on disk, side by side: whole processes, from start to exit, in turn.
+"""Compares libraries turning a text file into uint16 tokens on disk: whole processes, from start to exit, in turn.
 
     make bench-binarize CORPUS=corpus.txt
 
-Prints a Markdown table of medians: MB of text a second, CPU seconds, and the most memory held. GPT-2's vocabulary.
+Prints a Markdown table of medians: MB of text per second, CPU seconds, and peak memory. Uses GPT-2's vocabulary.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def summary(results: dict[str, list[Run | str]], size: int) -> str:
         seconds = median([r.seconds for r in good])
         cpu, megabytes = median([r.cpu_seconds for r in good]), median([r.megabytes for r in good])
         rows.append([library, f"{seconds:.2f}", f"{size / 1e6 / seconds:.0f}", f"{cpu:.2f}", f"{megabytes:.0f}"])
-    return table(["library", "seconds", "MB/s", "CPU seconds", "MB held"], rows)
+    return table(["library", "seconds", "MB/s", "CPU seconds", "peak MB"], rows)
 
 
 if __name__ == "__main__":

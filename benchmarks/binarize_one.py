@@ -3,8 +3,8 @@
     python benchmarks/binarize_one.py LIBRARY CORPUS TOKENIZER.json OUT.bin
 
 Each library does it as its users would, with all CPUs if it can. The text is one document; no token is added. pybpe's
-`binarize` writes a shard of llm.c and a manifest with its SHA-256, and syncs both to the disk; its `encode_files` one
-array, in the same way; the others write the ids, and leave the rest to the system.
+`binarize` writes an llm.c shard and a manifest with its SHA-256, and syncs both to disk; its `encode_files` writes one
+array, in the same way. The others write the ids and leave syncing to the system.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""Encoding, side by side: vocabularies x texts x sizes of documents, one thread, text in memory. Each library has a
-process of its own.
+"""Compares encoding: vocabularies x texts x document sizes, one thread, text in memory. Each library runs in its own
+process.
 
     make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base o200k_base"] [documents="0 4096"]
 
 Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians, in
-MB per CPU second, cold (the first pass) / warm (the best later one). What each library is asked is in encode_one.py.
+MB per CPU second, cold (the first pass) / warm (the best later one). encode_one.py shows how each library is called.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def tokenizer_file(name: str, folder: str) -> str:
-    """A tokenizer.json: a file, or an encoding that an installed package carries."""
+    """Returns a tokenizer.json: a file, or an encoding from an installed package."""
     if os.path.exists(name):
         return name
     path = os.path.join(folder, f"{name}.json")
@@ -57,7 +57,7 @@ def tokenizer_file(name: str, folder: str) -> str:
 
 
 def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) -> dict[str, str]:
-    """What each library reaches. Libraries that give another number of tokens than pybpe are marked."""
+    """Returns each library's speed. Libraries whose number of tokens differs from pybpe's are marked."""
     commands = {library: [sys.executable, ONE, library, corpus, tokenizer, str(size)] for library in args.libraries}
     results = run_in_turn(commands, args.runs, args.timeout)
     ours = next((run.output.split()[2] for run in results.get("pybpe", []) if isinstance(run, Run)), None)
@@ -65,7 +65,7 @@ def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) ->
 
 
 def cell(runs: list[Run | str], size: int, tokens: str | None) -> str:
-    """cold / warm, or why there is none."""
+    """Returns "cold / warm", or why there is no result."""
     failed = next((run for run in runs if isinstance(run, str)), None)
     if failed is not None:
         return failed

@@ -2,8 +2,8 @@
 
     python benchmarks/encode_one.py LIBRARY CORPUS TOKENIZER.json [CHARACTERS]
 
-The text is one document, or cut into documents of so many characters. Each library is asked in the way that is its
-fastest for that. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, and the number of
+The text is one document, or is cut into documents of CHARACTERS characters. Each library is called in its fastest way
+for this. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, and the number of
 tokens. One thread; text in memory; ids in memory.
 """
 
@@ -48,7 +48,7 @@ def load_tiktoken(path: str) -> tuple[Encode, Count]:
 
 
 def load_tiktoken_encoding(path: str) -> Any:
-    """The tiktoken.Encoding of a tokenizer.json."""
+    """Returns the tiktoken.Encoding of a tokenizer.json."""
     import tiktoken
 
     import pybpe
@@ -67,7 +67,7 @@ def load_tokenizers(path: str) -> tuple[Encode, Count]:
 
 
 def load_gigatoken(path: str) -> tuple[Encode, Count]:
-    """gigatoken knows cl100k only as a file of ranks."""
+    """Returns gigatoken's tokenizer; it takes cl100k only as a file of ranks."""
     import gigatoken
 
     import pybpe

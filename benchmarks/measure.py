@@ -1,4 +1,4 @@
-"""Running commands and summing up: what both benchmarks share."""
+"""Runs commands and summarizes results, for all benchmarks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Run:
 
     Attributes:
         seconds: from start to exit.
-        megabytes: the most memory that it held.
+        megabytes: its peak memory.
         output: what it printed.
-        cpu_seconds: of all its threads, user and system.
+        cpu_seconds: user and system time of all its threads.
     """
 
     seconds: float
@@ -30,7 +30,7 @@ class Run:
 
 
 def run(command: list[str], timeout: float) -> Run | str:
-    """Runs a process to its end; or says in a word why there is no result."""
+    """Runs a process to its end, or returns in a word why there is no result."""
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     signal.signal(signal.SIGALRM, lambda *_: os.killpg(process.pid, signal.SIGKILL))
@@ -50,8 +50,8 @@ def run(command: list[str], timeout: float) -> Run | str:
 
 
 def run_in_turn(commands: dict[str, list[str]], runs: int, timeout: float) -> dict[str, list[Run | str]]:
-    """Runs each command several times, in turn, so that a change of the machine's speed hits all alike. One that
-    gives no result is not run again."""
+    """Runs each command several times, in turn, so that changes in the machine's speed affect all of them alike. A
+    command that fails is not run again."""
     results: dict[str, list[Run | str]] = {name: [] for name in commands}
     for i in range(runs):
         for name, command in commands.items():
@@ -64,12 +64,12 @@ def run_in_turn(commands: dict[str, list[str]], runs: int, timeout: float) -> di
 
 
 def median(values: list[float]) -> float:
-    """The middle one."""
+    """Returns the middle result."""
     return statistics.median(values)
 
 
 def machine() -> str:
-    """The machine in a line."""
+    """Describes the machine in one line."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
@@ -80,7 +80,7 @@ def machine() -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """Returns a Markdown table."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths)) + " |" for row in [header, *rows]]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])

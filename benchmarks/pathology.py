@@ -1,9 +1,9 @@
-"""Texts that break tokenizers: how fast they are encoded, and how the work grows with their length.
+"""Measures texts that break tokenizers: how fast they are encoded, and how the work grows with their length.
 
     make bench-pathology
 
 Prints a Markdown table: MB/s of 10 MB (one thread, GPT-2's vocabulary, cache empty, the median of a few runs), and
-instructions a byte at 2^14 and at 2^23 bytes with the exponent of growth between them: 1.00 is linear. Instructions
+instructions per byte at 2^14 and at 2^23 bytes, with the exponent of growth between them: 1.00 is linear. Instructions
 are counted by valgrind's callgrind; without valgrind that part is left out.
 """
 
@@ -28,7 +28,7 @@ SMALL, LARGE = 1 << 14, 1 << 23
 
 
 def texts(size: int) -> dict[str, bytes]:
-    """The texts, each of `size` bytes."""
+    """Returns the texts, each of `size` bytes."""
     rng = random.Random(1)
     letters = bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=size))
     digits = bytes(rng.choices(b"0123456789", k=size))
@@ -47,14 +47,14 @@ def texts(size: int) -> dict[str, bytes]:
 
 
 def seconds(command: list[str], runs: int) -> float:
-    """The median of what encode_file measures."""
+    """Returns the median speed that encode_file measures."""
     return median(
         [float(subprocess.run(command, capture_output=True, check=True).stdout.split()[2]) for _ in range(runs)]
     )
 
 
 def instructions(command: list[str]) -> int:
-    """How many pybpe_encode executes, with all that it calls."""
+    """Returns how many instructions pybpe_encode executes, including the functions it calls."""
     callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=pybpe_encode"]
     done = subprocess.run([*callgrind, *command], capture_output=True, check=True, text=True)
     found = re.search(r"Collected : (\d+)", done.stderr)
@@ -64,7 +64,7 @@ def instructions(command: list[str]) -> int:
 
 
 def growth(program: str, tokenizer: str, folder: Path, name: str) -> list[str]:
-    """Instructions a byte of the small and of the large text, and the exponent."""
+    """Returns the instructions per byte of the small and the large text, and the exponent."""
     counts = []
     for size in (SMALL, LARGE):
         path = folder / f"{size}.txt"
@@ -94,7 +94,7 @@ def main() -> None:
             rows.append([what, f"{speed:.0f}", *counted])
     print("\r\033[K", end="", file=sys.stderr)
     print(f"Encoding 10 MB, GPT-2's vocabulary, one thread, cache empty, median of {args.runs}.\n{machine()}\n")
-    print(table(["text", "MB/s", "instructions a byte, 2^14", "2^23", "exponent"], rows))
+    print(table(["text", "MB/s", "instructions per byte, 2^14", "2^23", "exponent"], rows))
 
 
 if __name__ == "__main__":

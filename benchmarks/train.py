@@ -1,4 +1,4 @@
-"""Training, side by side: whole processes, from start to exit, in turn, on the same file.
+"""Compares training: whole processes, from start to exit, in turn, on the same file.
 
     make bench-train CORPUS=corpus.txt [vocab=32000]
 

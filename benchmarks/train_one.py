@@ -10,7 +10,7 @@ GPT2_REGEX = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\
 
 
 def documents(path: str, size: int = 1 << 20) -> Iterator[str]:
-    """The corpus in pieces that end at a line, for the libraries that take an iterator."""
+    """Yields the corpus in pieces that end at a line, for libraries that take an iterator."""
     with open(path, encoding="utf-8", newline="") as stream:
         while lines := stream.readlines(size):
             yield "".join(lines)

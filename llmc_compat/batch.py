@@ -1,4 +1,4 @@
-"""The batch that shards must serve."""
+"""The batch size that every shard must be able to serve."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pybpe.errors import ArgumentError
 
 @dataclass(frozen=True)
 class Batch:
-    """B and T of each of `processes` processes; the defaults are compiled into llm.c's CPU trainer.
+    """Batch size B and sequence length T per process. The defaults are compiled into llm.c's CPU trainer.
 
     Raises:
-        ArgumentError: one is below 1.
+        ArgumentError: a value is below 1.
     """
 
     B: int = 4
@@ -25,18 +25,18 @@ class Batch:
 
     @property
     def min_tokens(self) -> int:
-        """What every shard must hold: one batch, and one token more for the last target."""
+        """The fewest tokens a shard may hold: one batch, plus one token for the last target."""
         return self.processes * self.B * self.T + 1
 
     def needs(self) -> str:
-        """The same as a sum."""
+        """`min_tokens` written as a formula."""
         return f"{self.processes} x B {self.B} x T {self.T} + 1 = {self.min_tokens}"
 
     def largest_fit(self, tokens: int) -> str:
-        """The largest B and T, for as many processes, that a shard with so many tokens can serve."""
+        """Describes the largest B and T that a shard of `tokens` tokens can serve with this many processes."""
         fit = (tokens - 1) // self.processes  # B * T may be at most this
         if fit < 1:
-            return "no B and T fit: give more text" + (" or fewer processes" if self.processes > 1 else "")
+            return "no B and T fit: add more text" + (" or use fewer processes" if self.processes > 1 else "")
         B, T = (fit // self.T, self.T) if fit >= self.T else (1, fit)
         return f"the largest that fit are B {B} with T {T}"
 

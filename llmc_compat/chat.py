@@ -1,7 +1,7 @@
-"""Conversations as tokens to train on, with the control tokens of llm.c's profile.
+"""Encodes conversations as training tokens, with the control tokens of the llm.c profile.
 
 A conversation is a JSON line `{"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}`, or the list alone.
-Its tokens, where words in capitals are single control tokens:
+Its tokens, with single control tokens in capitals:
 
     conversation = ENDOFTEXT message...
     message      = IM_START role [THOUGHT text END_THOUGHT] text IM_END
@@ -10,20 +10,21 @@ Its tokens, where words in capitals are single control tokens:
     ENDOFTEXT <|endoftext|>   IM_START <|im_start|>   IM_END      <|im_end|>     SYSTEM      <|system|>
     USER      <|user|>        THOUGHT  <|thought|>    END_THOUGHT <|/thought|>   ASSISTANT   <|assistant|>
 
-Nothing else stands between them: no newline, no space. `text` is the content or the thought as it is, encoded as
-ordinary text: `<|im_end|>` written in a message becomes several tokens, never the control token. Only the assistant
-thinks; a thought that is absent or null leaves its tokens out, an empty one does not.
+Nothing else comes between them: no newline, no space. `text` is the content or the thought, unchanged and encoded as
+ordinary text: `<|im_end|>` written in a message becomes several tokens, never the control token. Only
+the assistant can have a thought. If it is absent or null, its tokens are left out; an empty thought keeps them.
 
-The loss mask has a 1 for each token that the model shall learn to produce: what follows ASSISTANT up to and including
-IM_END, thought and its tokens included. Token i is predicted from those before it, so with inputs = tokens[a:b] and
+The loss mask is 1 for each token that the model should learn to produce: everything after ASSISTANT through IM_END, the
+thought and its control tokens included. Token i is predicted from those before it, so with inputs = tokens[a:b] and
 targets = tokens[a+1:b+1], the weights of the loss are mask[a+1:b+1].
 
-Files. Tokens are llm.c's shards, NAME_train_000000.bin and so on, and llm.c trains on them (on every token: it knows no
-mask). Beside each lies its mask, NAME_train_000000.mask: a header of 256 int32,
+Files. The tokens are written as llm.c shards, NAME_train_000000.bin and so on. llm.c trains on every token, since it
+does not support masks. Each shard has a mask next to it, NAME_train_000000.mask: a header of 256 int32,
 
     [0] 0x4B53414D, the letters MASK  [1] 1  [2] number of tokens
 
-and a uint8, 0 or 1, for each token. Neither its name, which `*.bin` does not match, nor its first bytes are a shard's.
+and a uint8, 0 or 1, per token. A mask cannot be mistaken for a shard: `*.bin` does not match its name, and its magic
+differs.
 """
 
 from __future__ import annotations
@@ -58,23 +59,23 @@ ROLES = ("system", "user", "assistant")
 MASK_MAGIC = 0x4B53414D
 MASK_VERSION = 1
 MASK_HEADER_BYTES = 1024
-TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a tokenizer's folder
+TEMPLATE_NAME = "chat_template.jinja"  # where transformers looks for it in a tokenizer folder
 
-# The same as text, for Hugging Face's `apply_chat_template`. Recognising the control tokens in it gives the tokens of
-# this module, unless a message spells one: in text it cannot be told from a real one.
+# The same format as text, for Hugging Face's `apply_chat_template`. Encoding that text with control tokens recognized
+# gives this module's tokens, unless a message spells a control token: in text, it looks like a real one.
 CHAT_TEMPLATE = CONTROL_TOKENS_TEMPLATE
 
 _READ_TOKENS = 1 << 20
 
 
 class ChatFormat:
-    """The control tokens of a tokenizer, and how conversations become its tokens.
+    """Encodes conversations with a tokenizer that has the control tokens.
 
     Args:
-        tok: must have the eight special tokens of the grammar.
+        tok: a tokenizer with the eight special tokens of the grammar.
 
     Raises:
-        ArgumentError: one is missing.
+        ArgumentError: a special token is missing.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
@@ -94,14 +95,14 @@ class ChatFormat:
         return ids[text]
 
     def encode(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = False) -> list[int]:
-        """The tokens of a conversation.
+        """Returns the tokens of a conversation.
 
         Args:
-            messages: each has `role` (system, user or assistant), `content` and perhaps `thought`.
-            add_generation_prompt: end with IM_START ASSISTANT, for the model to go on.
+            messages: each has `role` (system, user or assistant), `content`, and optionally `thought`.
+            add_generation_prompt: end with IM_START ASSISTANT, so that the model writes the reply.
 
         Raises:
-            ArgumentError: a message is not as it should be; it says which.
+            ArgumentError: a message is malformed; the error says which.
         """
         ids = [self._end_of_text]
         for number, message in enumerate(messages, 1):
@@ -120,19 +121,19 @@ class ChatFormat:
         return [*ids, *self._tok.encode_ordinary(message["content"]), self._im_end]
 
     def loss_mask(self, ids: numpy.ndarray[Any, Any], inside: bool = False) -> tuple[numpy.ndarray[Any, Any], bool]:
-        """Which tokens the model shall learn to produce.
+        """Returns the loss mask: which tokens the model should learn to produce.
 
         Args:
-            ids: tokens in order, shape (n,), any integer type: whole conversations, or a part of a stream.
-            inside: whether the part begins inside an assistant's message, which the call for the part before says.
+            ids: tokens in order, shape (n,), any integer dtype: whole conversations, or part of a stream.
+            inside: whether this part begins inside an assistant's message, as returned for the part before it.
 
         Returns:
             The mask, uint8, shape (n,), and `inside` for the next part.
         """
         import numpy
 
-        # Between ASSISTANT and IM_END the state is 1. A token's mask is the state that the last of these two before
-        # it has left, which `maximum.accumulate` of their places finds.
+        # The state is 1 between ASSISTANT and IM_END. A token's mask is the state set by the last of these two before
+        # it; `maximum.accumulate` of their positions finds that one.
         starts, ends = ids == self._roles["assistant"], ids == self._im_end
         places = numpy.where(starts | ends, numpy.arange(1, len(ids) + 1), 0)
         last = numpy.maximum.accumulate(numpy.concatenate([[0], places]))
@@ -141,7 +142,7 @@ class ChatFormat:
 
 
 def _problem(message: Any) -> str | None:
-    """What is wrong with a message; None if nothing is."""
+    """Returns what is wrong with a message, or None."""
     if not isinstance(message, Mapping):
         return "expected an object with role and content"
     role, thought = message.get("role"), message.get("thought")
@@ -152,12 +153,12 @@ def _problem(message: Any) -> str | None:
     if thought is not None and not isinstance(thought, str):
         return "thought must be a string"
     if thought is not None and role != "assistant":
-        return f"a {role} has no thought; only the assistant has"
+        return f"a {role} message cannot have a thought; only the assistant's can"
     return None
 
 
 def _messages(record: Record) -> list[Any]:
-    """The messages of a line."""
+    """Returns the messages of a line."""
     messages = record.value.get("messages") if isinstance(record.value, dict) else record.value
     if not isinstance(messages, list) or not messages:
         raise record.error('expected {"messages": [...]} with at least one message, or the list alone')
@@ -185,13 +186,13 @@ def _left_out(record: Record) -> list[str]:
 
 @dataclass(frozen=True)
 class ChatData:
-    """What was written.
+    """What `write_chat` wrote.
 
     Attributes:
-        conversations: how many there are.
-        tokens: in each split.
-        trained_tokens: those of them whose mask is 1.
-        shards: the token files of each split; a mask lies beside each (`mask_path`).
+        conversations: the number of conversations.
+        tokens: the number of tokens in each split.
+        trained_tokens: how many of those have mask 1.
+        shards: the token files of each split; each has a mask next to it (`mask_path`).
     """
 
     conversations: int
@@ -210,22 +211,22 @@ def write_chat(
     shard_tokens: int = 10**8,
     min_shard_tokens: int = 257,
 ) -> ChatData:
-    """Encodes conversations into shards with loss masks, and writes the chat template beside them.
+    """Encodes conversations into shards with loss masks, and writes the chat template next to them.
 
-    The files get their names when all is done: a bad line leaves an earlier run's files as they were. What an earlier
-    run left beyond them, llm.c would read as well: it is removed.
+    All files get their names at the end, so a bad line leaves an earlier run's files as they were. Shards of an earlier
+    run that this run does not replace are removed, because llm.c would read them too.
 
     Args:
-        tok: has the special tokens of the grammar.
-        sources: JSON lines: files (*.gz, *.zst too) or streams.
-        out: a folder, made if needed.
-        name: of the files.
-        splits: the shares of train, val and test; a conversation is in the one that the hash of its line says.
+        tok: a tokenizer with the special tokens of the grammar.
+        sources: JSON lines, as files (also *.gz and *.zst) or streams.
+        out: the output folder, created if needed.
+        name: the files' name prefix.
+        splits: the shares of train, val and test. The hash of a conversation's line chooses its split.
         shard_tokens, min_shard_tokens: as in `pybpe.binarize`.
 
     Raises:
-        FileError, ArgumentError. FormatError: a line that is not a conversation; it is named. LimitError: a split is
-        too small for llm.c.
+        FileError, ArgumentError. FormatError: a line is not a conversation; the error names it. LimitError: a split
+            is too small for llm.c.
     """
     chat = ChatFormat(tok)
     splits = checked_splits(splits)
@@ -260,9 +261,9 @@ def write_chat(
 
 @contextmanager
 def _emptied(folder: str) -> Iterator[None]:
-    """A folder that is empty, and gone afterwards."""
+    """Creates an empty folder, and removes it at the end."""
     with suppress(FileNotFoundError), file_errors(folder, "cannot be removed"):
-        shutil.rmtree(folder)  # of a run that was killed
+        shutil.rmtree(folder)  # left by a killed run
     make_folder(folder)
     try:
         yield
@@ -271,7 +272,7 @@ def _emptied(folder: str) -> Iterator[None]:
 
 
 def _publish(unfinished: str, folder: str, name: str) -> None:
-    """Gives all files their names at once, and removes those of an earlier run, which llm.c would read as well."""
+    """Renames all files into place, and removes an earlier run's leftovers, which llm.c would read too."""
     written = os.listdir(unfinished)
     with file_errors(folder, "cannot be written"):
         for file in written:
@@ -290,7 +291,7 @@ def _write_tokens(
     writers: Sequence[SplitWriter],
     splits: Sequence[float],
 ) -> int:
-    """Encodes all conversations, each into its split. Returns how many there were."""
+    """Encodes each conversation into its split. Returns the number of conversations."""
     import numpy
 
     count, told = 0, False
@@ -313,7 +314,7 @@ def _write_tokens(
 
 
 def _write_masks(chat: ChatFormat, folder: str, records: Iterable[ShardRecord]) -> int:
-    """Writes the mask of each shard of a split beside it. Returns how many tokens are trained on."""
+    """Writes the mask next to each shard of a split. Returns the number of tokens that are trained on."""
     inside = False
     trained = 0
     for path in (os.path.join(folder, record.file) for record in records):
@@ -333,7 +334,7 @@ def _write_masks(chat: ChatFormat, folder: str, records: Iterable[ShardRecord]) 
 
 
 def mask_path(shard: str) -> str:
-    """The mask that belongs to a shard: .mask instead of .bin."""
+    """Returns the path of a shard's mask: .mask instead of .bin."""
     return os.path.splitext(shard)[0] + ".mask"
 
 
@@ -343,11 +344,11 @@ def _mask_header(count: int) -> bytes:
 
 
 def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
-    """A mask, uint8, shape (tokens,).
+    """Reads a mask: uint8, shape (tokens,).
 
     Raises:
-        FileError. FormatError: it is not a mask, of another size than its header says, or has other values than 0
-        and 1.
+        FileError. FormatError: the file is not a mask, its size differs from what its header says, or it holds values
+            other than 0 and 1.
     """
     import numpy
 
@@ -355,7 +356,9 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     with open_input(path) as stream:
         raw = stream.read()
     if len(raw) < MASK_HEADER_BYTES:
-        raise FormatError(f"{name}: {len(raw)} bytes are no mask: its header alone has {MASK_HEADER_BYTES}", len(raw))
+        raise FormatError(
+            f"{name}: too short for a mask: {len(raw)} bytes, the header alone has {MASK_HEADER_BYTES}", len(raw)
+        )
     magic, version, count = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=3))
     if (magic, version) != (MASK_MAGIC, MASK_VERSION):
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MASK_MAGIC}, {MASK_VERSION}")
@@ -365,5 +368,5 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     wrong = numpy.flatnonzero(mask > 1)
     if len(wrong):
         place = MASK_HEADER_BYTES + int(wrong[0])
-        raise FormatError(f"{name}: the value {raw[place]} at byte {place}; a mask has 0 and 1", place)
+        raise FormatError(f"{name}: value {raw[place]} at byte {place}; a mask holds only 0 and 1", place)
     return mask

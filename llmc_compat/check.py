@@ -1,9 +1,8 @@
-"""Would llm.c train on these files? What is wrong, what llm.c would do about it, and how to mend it.
+"""Checks whether llm.c would train on files: what is wrong, what llm.c would do, and how to fix it.
 
-llm.c checks little, and aborts, overflows or trains on nonsense where it does not. `check` reads tokenizers, shards,
-checkpoints and eval files as llm.c would, each by itself and all against each other, and looks at what lies at the
-names that are compiled into llm.c. The looks themselves are in checks/; docs/llmc-check.md lists them beside llm.c's
-source.
+llm.c checks little; on other bad files it aborts, overflows or trains on nonsense. `check` reads tokenizers, shards,
+checkpoints and eval files as llm.c would, each by itself and all against each other, and checks the file names that are
+compiled into llm.c. The checks themselves are in checks/; docs/llmc-check.md lists them with llm.c's source lines.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ Facts = TypeVar("Facts")
 
 
 def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tuple[Files, list[Finding]]:
-    """Checks files, or all files of llm.c in folders (links and subfolders included).
+    """Checks files, or all llm.c files in folders (links and subfolders included).
 
     Args:
         paths: files and folders.
-        batch: B, T and processes of the run. None stands for those of llm.c's CPU trainer; eval files, which only
-            the CUDA trainer reads, are then checked for the longest sequence of the model. With a batch, what only
-            CUDA refuses is an error for float32 models too.
+        batch: B, T and processes of the run. None means those of llm.c's CPU trainer; eval files, which only the
+            CUDA trainer reads, are then checked for the model's longest sequence. With a batch, what only CUDA
+            refuses is an error for float32 models too.
 
     Returns:
-        The files by kind, and the findings; no error among them means that llm.c can train on the files.
+        The files by kind, and the findings. If no finding is an error, llm.c can train on the files.
 
     Raises:
-        FileError: a path does not exist. ArgumentError: there is no file of llm.c among them.
+        FileError: a path does not exist. ArgumentError: none of the files is an llm.c file.
     """
     findings: list[Finding] = []
     found = find_files((os.fsdecode(path) for path in paths), findings)
     if not any(vars(found.files).values()) and not findings:
-        raise ArgumentError("none of these is a file of llm.c: expected tokenizer.bin, shards, evals or a checkpoint")
+        raise ArgumentError("none of these is an llm.c file: expected tokenizer.bin, shards, evals or a checkpoint")
     facts = _read_all(found.files, findings)
     findings += _faults(found, facts, Run(batch))
     return found.files, findings
@@ -55,7 +54,7 @@ def check(paths: Iterable[_binding.PathLike], batch: Batch | None = None) -> tup
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is in each file that can be read."""
+    """The contents of each file that can be read."""
 
     tokenizers: dict[str, tokenizers.TokenizerFacts]
     models: dict[str, models.ModelFacts]
@@ -64,7 +63,7 @@ class _Facts:
     states: dict[str, states.StateFacts]
 
     def of(self, paths: Iterable[str]) -> _Facts:
-        """Those of some files."""
+        """The facts of some of the files."""
         wanted = set(paths)
         return _Facts(*({path: kind[path] for path in kind if path in wanted} for kind in vars(self).values()))
 
@@ -83,7 +82,7 @@ def _read_all(files: Files, findings: list[Finding]) -> _Facts:
 
 
 def _read(paths: Iterable[str], read: Callable[[str], Facts], remedy: str, findings: list[Finding]) -> dict[str, Facts]:
-    """read(path) for each path that can be read; the others become findings."""
+    """Calls read(path) for each path. Files that cannot be read become findings."""
     found = {}
     for path in paths:
         try:
@@ -94,7 +93,7 @@ def _read(paths: Iterable[str], read: Callable[[str], Facts], remedy: str, findi
 
 
 def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
-    """Each file by itself, then all together."""
+    """Checks each file by itself, then all of them together."""
     for path, tokenizer in facts.tokenizers.items():
         yield from tokenizers.tokenizer_faults(path, tokenizer)
     for path, model in facts.models.items():
@@ -116,7 +115,7 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
 
 
 def _group_faults(facts: _Facts, manifests: list[Described]) -> Iterator[Finding]:
-    """Files that belong together."""
+    """Checks files that belong together."""
     highest = {path: shard.highest for path, shard in facts.shards.items()}
     highest |= {path: examples.highest_id for path, examples in facts.evals.items()}
     yield from id_faults(highest, facts.tokenizers, facts.models)
@@ -126,8 +125,8 @@ def _group_faults(facts: _Facts, manifests: list[Described]) -> Iterator[Finding
 
 
 def _owners(found: Found) -> dict[str, list[str]]:
-    """The files of each folder that llm.c is to be started in, since those of two need not belong together; under ""
-    those of none."""
+    """Groups files by the folder that llm.c is started in, since files of two folders need not belong together. Files
+    outside any such folder are under ""."""
     roots = sorted(working_folders(found), key=len, reverse=True)
     owned: dict[str, list[str]] = {}
     for path in (path for paths in vars(found.files).values() for path in paths):
@@ -137,6 +136,6 @@ def _owners(found: Found) -> dict[str, list[str]]:
 
 
 def _eval_batch(facts: evals.EvalFacts, known: dict[str, models.ModelFacts]) -> Batch:
-    """The most that the models can serve."""
+    """Returns the largest T that the models can serve."""
     longest = max((model.maxT for model in known.values() if model.maxT > 0), default=facts.min_T)
     return Batch(evals.COMPLETIONS, longest)

@@ -1,12 +1,12 @@
-"""llm.c model checkpoints: the file, read and written.
+"""Reads and writes llm.c model checkpoints.
 
-No flag of llm.c sets the vocabulary: it comes from the header of the checkpoint that training starts from.
-So a custom tokenizer needs a checkpoint of its own: a random one (initialization.py), one made from another
+No llm.c flag sets the vocabulary: it comes from the header of the checkpoint that training starts from.
+So a custom tokenizer needs its own checkpoint: a random one (initialization.py), one resized from another
 tokenizer's (resize.py), or one from Hugging Face (huggingface.py). The file is a header of 256 int32,
 
     [0] 20240326  [1] 3 (float32) or 5 (bfloat16)  [2] maxT  [3] V  [4] L  [5] NH  [6] C  [7] Vp
 
-and 16 tensors, all in one type, in the order of `tensor_shapes`, with nothing behind them. Source: llm.c,
+and 16 tensors, all of one type, in the order of `tensor_shapes`, with nothing after them. Source: llm.c,
 train_gpt2.c and train_gpt2.cu (gpt2_build_from_checkpoint), train_gpt2.py (write_model).
 """
 
@@ -33,7 +33,7 @@ HEADER_BYTES = 4 * HEADER_INTS
 VERSIONS = {"fp32": 3, "bf16": 5}
 ITEM_BYTES = {"fp32": 4, "bf16": 2}
 
-_BLOCK_ITEMS = 1 << 22  # weights held at once, where a tensor need not be whole
+_BLOCK_ITEMS = 1 << 22  # weights held in memory at once
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -41,21 +41,21 @@ _BLOCK_ITEMS = 1 << 22  # weights held at once, where a tensor need not be whole
 
 
 def check_dtype(dtype: str) -> None:
-    """ArgumentError unless it is "fp32" or "bf16"."""
+    """Raises ArgumentError unless dtype is "fp32" or "bf16"."""
     if dtype not in VERSIONS:
         raise ArgumentError(f"dtype must be fp32 or bf16, not {dtype!r}")
 
 
 def to_file_type(values: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
-    """float32 of any shape as the file holds it: little-endian float32, or bfloat16 as uint16, rounded to nearest
-    even."""
+    """Converts float32 of any shape to the file's type: little-endian float32, or bfloat16 as uint16, rounded to
+    nearest even."""
     import numpy
 
     return numpy.ascontiguousarray(values, dtype="<f4") if dtype == "fp32" else to_bfloat16(values)
 
 
 def from_file_type(raw: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[Any, Any]:
-    """The reverse, as float32."""
+    """Converts the file's type back to float32."""
     return raw.view("<f4") if dtype == "fp32" else from_bfloat16(raw)
 
 
@@ -66,10 +66,10 @@ def from_file_type(raw: numpy.ndarray[Any, Any], dtype: str) -> numpy.ndarray[An
 def write_checkpoint(
     path: _binding.PathLike, config: GPT2Config, tensors: Mapping[str, numpy.ndarray[Any, Any]], *, dtype: str = "fp32"
 ) -> None:
-    """Writes given weights, atomically.
+    """Writes the given weights, atomically.
 
     Args:
-        tensors: float32, of the names and shapes in `config.tensor_shapes()`.
+        tensors: float32, with the names and shapes in `config.tensor_shapes()`.
         dtype: "fp32" or "bf16".
 
     Raises:
@@ -80,17 +80,17 @@ def write_checkpoint(
     for name, shape in shapes.items():
         if name not in tensors or tensors[name].shape != shape:
             found = tensors[name].shape if name in tensors else "missing"
-            raise ArgumentError(f"tensor {name} must have the shape {shape}; it is {found}")
+            raise ArgumentError(f"tensor {name} must have the shape {shape}, not {found}")
     write_blocks(path, config, dtype, (to_file_type(tensors[name], dtype) for name in shapes))
 
 
 def write_blocks(
     path: _binding.PathLike, config: GPT2Config, dtype: str, blocks: Iterable[numpy.ndarray[Any, Any]]
 ) -> None:
-    """Writes the header and then blocks of weights, atomically, without holding more than one of them.
+    """Writes the header and then blocks of weights, atomically, holding one block at a time.
 
     Args:
-        blocks: in the file's type, in its order; together they are all of its tensors.
+        blocks: weights in the file's type and order; together, all of its tensors.
     """
     with _binding.Output(path) as output:
         output.write(_header(config, dtype))
@@ -120,17 +120,16 @@ def _header(config: GPT2Config, dtype: str) -> numpy.ndarray[Any, Any]:
 
 
 class Checkpoint:
-    """An open checkpoint: its shape, and its weights as they are asked for. A context manager that closes it.
+    """An open checkpoint: its shape, and its weights, read on demand. A context manager that closes the file.
 
     Attributes:
-        path: as given.
+        path: the path as given.
         config: the shape of the model.
         dtype: "fp32" or "bf16", as in the file.
 
     Raises:
-        FileError: it cannot be read. FormatError: which field of the header is wrong, or how many bytes are missing
-            or too many, and what llm.c would do. Nothing is allocated before the size of the file is known to
-            be the header's.
+        FileError: the file cannot be read. FormatError: a header field is wrong, or bytes are missing or extra; the
+            error says which, and what llm.c would do. Nothing is allocated until the file's size matches the header.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
@@ -155,32 +154,32 @@ class Checkpoint:
         self._stream.close()
 
     def tensor(self, name: str) -> numpy.ndarray[Any, Any]:
-        """A whole tensor as float32, of its shape in `config.tensor_shapes()`."""
+        """Returns a whole tensor as float32, with its shape in `config.tensor_shapes()`."""
         return self.rows(name, 0, self._shape(name)[0])
 
     def rows(self, name: str, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """Rows start..stop of a tensor (of its first dimension), as float32."""
+        """Returns rows start..stop of a tensor (along its first dimension), as float32."""
         return from_file_type(self.raw_rows(name, start, stop), self.dtype)
 
     def raw_rows(self, name: str, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """The same in the file's type: float32, or bfloat16 as uint16.
+        """Returns the same rows in the file's type: float32, or bfloat16 as uint16.
 
         Raises:
-            ArgumentError: there is no such tensor or row. FormatError: the file was cut off meanwhile.
+            ArgumentError: there is no such tensor or row. FormatError: the file was truncated in the meantime.
         """
         shape = self._shape(name)
         if not 0 <= start <= stop <= shape[0]:
-            raise ArgumentError(f"{name} has {shape[0]} rows; {start}..{stop} are not among them")
+            raise ArgumentError(f"rows {start}..{stop} are out of range: {name} has {shape[0]} rows")
         wanted = (stop - start, *shape[1:])
         row_bytes = prod(shape[1:]) * ITEM_BYTES[self.dtype]
         self._stream.seek(self._offsets[name] + start * row_bytes)
         raw = read_items(self._stream, "<f4" if self.dtype == "fp32" else "<u2", prod(wanted))
         if raw.size < prod(wanted):
-            raise FormatError(f"{self.path}: ended inside the tensor {name}: it was cut off while read")
+            raise FormatError(f"{self.path}: ended inside the tensor {name}: it was truncated while being read")
         return raw.reshape(wanted)
 
     def raw_blocks(self, name: str, stop: int | None = None) -> Iterator[numpy.ndarray[Any, Any]]:
-        """Rows 0..stop of a tensor (None: all) in turn, some at a time, in the file's type."""
+        """Yields rows 0..stop of a tensor (None: all rows) in blocks, in the file's type."""
         shape = self._shape(name)
         end = shape[0] if stop is None else stop
         step = max(1, _BLOCK_ITEMS // prod(shape[1:]))
@@ -194,21 +193,21 @@ class Checkpoint:
 
 
 def read_config(path: _binding.PathLike) -> tuple[GPT2Config, str]:
-    """The shape of a checkpoint and its dtype, after a check of the header against the file's size.
+    """Returns the shape and dtype of a checkpoint, after checking the header against the file's size.
 
     Raises:
-        FileError, FormatError: as `Checkpoint`.
+        FileError, FormatError: as for `Checkpoint`.
     """
     with Checkpoint(path) as checkpoint:
         return checkpoint.config, checkpoint.dtype
 
 
 def read_checkpoint(path: _binding.PathLike) -> tuple[GPT2Config, dict[str, numpy.ndarray[Any, Any]]]:
-    """The shape of a checkpoint of either version, and all its tensors by name, as float32, of the shapes in
-    `GPT2Config.tensor_shapes()` (bfloat16 is widened, exactly).
+    """Returns the shape of a checkpoint of either version, and all its tensors by name, as float32 with the shapes in
+    `GPT2Config.tensor_shapes()` (bfloat16 is widened exactly).
 
     Raises:
-        FileError, FormatError: as `Checkpoint`.
+        FileError, FormatError: as for `Checkpoint`.
     """
     with Checkpoint(path) as checkpoint:
         return checkpoint.config, {name: checkpoint.tensor(name) for name in checkpoint.config.tensor_shapes()}
@@ -220,10 +219,12 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
     raw = stream.read(HEADER_BYTES)
     size = os.fstat(stream.fileno()).st_size
     if len(raw) < HEADER_BYTES:
-        raise FormatError(f"{name}: {len(raw)} bytes are no checkpoint: its header alone has {HEADER_BYTES}", len(raw))
+        raise FormatError(
+            f"{name}: too short for a checkpoint: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+        )
     header = [int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8)]
     if header[0] != MAGIC:
-        raise FormatError(f"{name}: magic {header[0]}, expected {MAGIC}: not a llm.c checkpoint; llm.c aborts")
+        raise FormatError(f"{name}: magic {header[0]}, expected {MAGIC}: not an llm.c checkpoint; llm.c aborts")
     dtypes = {version: dtype for dtype, version in VERSIONS.items()}
     if header[1] not in dtypes:
         raise FormatError(f"{name}: version {header[1]}, expected 3 (fp32) or 5 (bf16); llm.c aborts", 4)

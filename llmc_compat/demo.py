@@ -1,8 +1,8 @@
-"""The main job, end to end: what `make demo` runs.
+"""Runs the full pipeline, end to end, for `make demo`.
 
 Trains a tokenizer with llm.c's nine control tokens on a corpus, encodes and splits the corpus, writes
 tokenizer.json, tokenizer.bin and shards, and has the compiled C program tests/c/decode_test.c decode all of
-it and compare hashes. Without a corpus it takes English that every CPython ships: pydoc's topics and the
+it and compare hashes. Without a corpus it uses English text that every CPython ships: pydoc's topics and the
 docstrings of the standard library.
 """
 
@@ -27,7 +27,7 @@ from pybpe.inputs import has_records, input_files, open_text
 
 
 def standard_library_text() -> str:
-    """pydoc's topics and the standard library's docstrings, in the order of names."""
+    """Writes pydoc's topics and the standard library's docstrings, sorted by name."""
     from pydoc_data import topics
 
     parts = [topics.topics[name] for name in sorted(topics.topics)]
@@ -51,8 +51,8 @@ def _docstrings(path: Path) -> Iterator[str]:
 
 
 def corpus_file(corpus: str, folder: str) -> str:
-    """The file that CORPUS names. Several, named as in a shell, are joined in the folder, each a document of its own;
-    and if it names none, a text is written there."""
+    """Returns the file that CORPUS names. Several files, named as in a shell, are joined in the folder, each as one
+    document. If CORPUS is empty, a text is written there."""
     if not corpus:
         path = os.path.join(folder, "corpus.txt")
         Path(path).write_text(standard_library_text(), encoding="utf-8")
@@ -69,7 +69,7 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise pybpe.ArgumentError(f"CORPUS: no file has this name, nor is it a list of names: {error}") from None
+        raise pybpe.ArgumentError(f"CORPUS: neither a file nor a list of files: {error}") from None
 
 
 def _joined(files: Sequence[str], path: str) -> str:
@@ -84,14 +84,14 @@ def _joined(files: Sequence[str], path: str) -> str:
 
 
 def _facts(path: str) -> tuple[int, str]:
-    """The size of a text, and the SHA-256 of what its tokens decode to: all but the marks between documents."""
+    """Returns the size of a text, and the SHA-256 of the text without the marks between documents."""
     mark, digest, size, rest = END_OF_TEXT.encode(), hashlib.sha256(), 0, b""
     with open_text(path) as stream:
         while block := stream.read(1 << 20):
             size += len(block)
             *whole, rest = (rest + block).split(mark)
             digest.update(b"".join(whole))
-            end = max(0, len(rest) - len(mark) + 1)  # the rest may begin a mark
+            end = max(0, len(rest) - len(mark) + 1)  # the rest may be the start of a mark
             digest.update(rest[:end])
             rest = rest[end:]
     digest.update(rest)
@@ -99,11 +99,11 @@ def _facts(path: str) -> tuple[int, str]:
 
 
 def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
-    """Does the job and prints what it does. Returns the exit code: 0 if the decoded bytes are the corpus."""
+    """Runs the pipeline and prints each step. Returns the exit code: 0 if the decoded bytes equal the corpus."""
     folder = make_folder(out)
     path = corpus_file(corpus, folder)
     size, sha256 = _facts(path)
-    print(f"training {vocab_size} tokens on {path}, {size} bytes", flush=True)
+    print(f"training a vocabulary of {vocab_size} tokens on {path}, {size} bytes", flush=True)
     tok = pybpe.train(path, vocab_size=vocab_size, special_tokens=CONTROL_TOKENS, min_frequency=2)
     tokenizer_json, tokenizer_bin = (
         os.path.join(folder, "tokenizer.json"),
@@ -122,7 +122,7 @@ def run(corpus: str, vocab_size: int, out: str, decode_test: str) -> int:
 
 
 def _decode_in_c(decode_test: str, tokenizer_bin: str, shards: list[str], tok: pybpe.Tokenizer, sha256: str) -> bool:
-    """Runs the C program; whether the bytes that it decoded have this hash."""
+    """Runs the C program. Returns whether the bytes it decoded have this hash."""
     command = [decode_test, tokenizer_bin, *shards, "--sentences", "3", "--skip-id", str(tok.eot_token)]
     result = subprocess.run(command, capture_output=True, check=False)
     output = result.stdout.decode("utf-8", "replace")
@@ -146,9 +146,9 @@ def _print_summary(tok: pybpe.Tokenizer, manifest: pybpe.Manifest, files: list[s
 
 
 def _print_next(tok: pybpe.Tokenizer, corpus: str) -> None:
-    print("next, in this shell, so that it finds the command pybpe, and Python the package:")
+    print("next, to put the pybpe command on your PATH and the package in Python's:")
     print("  source .venv/bin/activate")
-    print("then the README's examples, or a folder in which llm.c starts training, with a model for this vocabulary:")
+    print("then try the README's examples, or make a folder that llm.c trains in:")
     print(f"  pybpe llmc workspace {shlex.quote(corpus)} -o work --vocab-size {tok.n_vocab}")
     print("  cd work && path/to/llm.c/train_gpt2")
 

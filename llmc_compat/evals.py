@@ -1,4 +1,4 @@
-"""Multiple-choice files such as HellaSwag's, for llm.c's EvalLoader and any tokenizer.
+"""Multiple-choice files such as HellaSwag's, for llm.c's EvalLoader, with any tokenizer.
 
 A file is a header of 256 int32,
 
@@ -8,8 +8,8 @@ and the examples as uint16,
 
     65535, bytes of the example, its index, label 0-3, 4, n, n context tokens, then 4 times: n, n tokens
 
-llm.c gives each completion a row of the batch, and calls an example right if the completion with the lowest mean
-loss is the labelled one. train_gpt2.cu reads `dev/data/hellaswag/hellaswag_val.bin` when started with `-h 1`.
+llm.c gives each completion a row of the batch, and counts an example as correct if the completion with the lowest mean
+loss is the labeled one. train_gpt2.cu reads `dev/data/hellaswag/hellaswag_val.bin` when started with `-h 1`.
 Source: llm.c, dev/data/data_common.py (write_evalfile), dev/data/hellaswag.py, llmc/dataloader.h (EvalLoader).
 """
 
@@ -35,8 +35,8 @@ MAGIC = 20240522
 VERSION = 1
 COMPLETIONS = 4
 DELIMITER = 65535  # so no token may have this id
-MAX_EXAMPLES = 65535  # an index is a uint16, and llm.c's writer stops here
-MAX_EXAMPLE_BYTES = 65534  # its length is a uint16, and even
+MAX_EXAMPLES = 65535  # an index is a uint16, and llm.c's writer has this limit
+MAX_EXAMPLE_BYTES = 65534  # the length is a uint16, and even
 HEADER_BYTES = 1024
 LLMC_PATH = os.path.join("dev", "data", "hellaswag", "hellaswag_val.bin")
 
@@ -50,7 +50,7 @@ class Example:
     Attributes:
         context: its tokens, at least one.
         completions: the tokens of the four answers, each at least one.
-        label: which answer is right, 0 to 3.
+        label: which answer is correct, 0 to 3.
     """
 
     context: Sequence[int]
@@ -59,16 +59,16 @@ class Example:
 
     @property
     def row_tokens(self) -> int:
-        """The tokens of its longest row. llm.c needs a T above that."""
+        """The number of tokens in the longest row. llm.c needs a larger T."""
         return len(self.context) + max(map(len, self.completions))
 
     @property
     def num_bytes(self) -> int:
-        """What it takes in a file."""
+        """The size of the example in a file, in bytes."""
         return 2 * (_PREFIX + COMPLETIONS + len(self.context) + sum(map(len, self.completions)))
 
     def problem(self) -> str | None:
-        """Why no file can hold it; None if one can."""
+        """Returns why no file can hold the example, or None."""
         if len(self.completions) != COMPLETIONS:
             return f"has {len(self.completions)} completions; llm.c takes exactly {COMPLETIONS}"
         if not 0 <= self.label < COMPLETIONS:
@@ -80,7 +80,7 @@ class Example:
         if lowest < 0 or highest >= DELIMITER:
             return f"has the token {highest if lowest >= 0 else lowest}; an eval file holds 0 to {DELIMITER - 1}"
         if self.num_bytes > MAX_EXAMPLE_BYTES:
-            return f"takes {self.num_bytes} bytes; an example can have {MAX_EXAMPLE_BYTES}"
+            return f"takes {self.num_bytes} bytes; an example can have at most {MAX_EXAMPLE_BYTES}"
         return None
 
 
@@ -89,12 +89,12 @@ class EvalFacts:
     """What llm.c needs to serve a file.
 
     Attributes:
-        examples: how many.
-        longest_bytes: of the longest example.
-        row_tokens: of the longest row.
-        highest_id: of all tokens.
-        stated_bytes: of the longest example, as the header says; 0 if it says longest_bytes.
-        rest_bytes: after the last example.
+        examples: the number of examples.
+        longest_bytes: the size of the longest example.
+        row_tokens: the number of tokens in the longest row.
+        highest_id: the highest token id.
+        stated_bytes: the size of the longest example according to the header; 0 if it equals longest_bytes.
+        rest_bytes: the number of bytes after the last example.
     """
 
     examples: int
@@ -106,7 +106,7 @@ class EvalFacts:
 
     @classmethod
     def of(cls, examples: Sequence[Example]) -> EvalFacts:
-        """The facts of a file with these examples, at least one."""
+        """Returns the facts of a file with these examples (at least one)."""
         return cls(
             len(examples),
             max(example.num_bytes for example in examples),
@@ -116,7 +116,7 @@ class EvalFacts:
 
     @property
     def min_T(self) -> int:
-        """The least T with which llm.c does not abort: above every row, and 10 T above the longest example."""
+        """The smallest T with which llm.c does not abort: T exceeds every row, and 10 T exceeds the longest example."""
         return max(self.row_tokens, (self.stated_bytes or self.longest_bytes) // 10) + 1
 
 
@@ -125,21 +125,21 @@ class EvalFacts:
 
 
 def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, separator: str = " ") -> Iterator[Example]:
-    """The examples of JSON lines, encoded.
+    """Encodes the examples in JSON lines.
 
-    A line is `{"context": str, "completions": [str, str, str, str], "label": 0-3}`; HellaSwag's own names `ctx` and
-    `endings` serve as well. As in llm.c's hellaswag.py, context and completions are encoded separately, and a
-    completion with a space before it, since that is how a GPT-2 token of a word within a text begins.
+    A line is `{"context": str, "completions": [str, str, str, str], "label": 0-3}`; HellaSwag's names `ctx` and
+    `endings` also work. As in llm.c's hellaswag.py, context and completions are encoded separately, each completion
+    with a leading space, because GPT-2's tokens for words inside a text begin with a space.
 
     Args:
-        tok: special tokens in texts are encoded as ordinary text.
-        source: a file (*.gz, *.zst too) or a stream.
-        separator: what is put before each completion: " ", or "" for scripts that use no spaces. A PybpeWarning names
-            the first record in which "" joins two words.
+        tok: the tokenizer. Special tokens in the texts are encoded as ordinary text.
+        source: a file (also *.gz and *.zst) or a stream.
+        separator: the text before each completion: " ", or "" for scripts without spaces. A PybpeWarning names the
+            first record in which "" joins two words.
 
     Raises:
         FileError. FormatError: a line is not such a record. LimitError: an example is too large for the format, or
-        has the id 65535. All name the line.
+            has the id 65535. All errors name the line.
     """
     warned = False
     for record in read_records(source):
@@ -161,13 +161,13 @@ def encode_examples(tok: Tokenizer, source: _binding.PathLike | BinaryIO, *, sep
 
 
 def _joins_words(context: str, completion: str) -> bool:
-    """Whether the last word of the context and the first of the completion become one word, in a script that has spaces
-    between words: those of East and Southeast Asia come after U+0E00 in Unicode."""
+    """Returns whether the context's last word and the completion's first word would run together, in a script that puts
+    spaces between words (the scripts of East and Southeast Asia start at U+0E00)."""
     return all(char.isalnum() and char < "\u0e00" for char in (context[-1], completion[:1] or " "))
 
 
 def _parse(record: Record) -> tuple[str, list[str], int]:
-    """The fields of a line."""
+    """Returns the fields of a line."""
     value = record.value
     if not isinstance(value, dict):
         raise record.error("expected an object with context, completions and label")
@@ -175,9 +175,9 @@ def _parse(record: Record) -> tuple[str, list[str], int]:
     completions = value.get("completions", value.get("endings"))
     label = value.get("label")
     if not isinstance(context, str) or not context:
-        raise record.error("context must be a string that is not empty")
+        raise record.error("context must be a non-empty string")
     if not isinstance(completions, list) or not all(isinstance(text, str) and text for text in completions):
-        raise record.error("completions must be strings that are not empty")
+        raise record.error("completions must be non-empty strings")
     if len(completions) != COMPLETIONS:
         raise record.error(f"{len(completions)} completions; llm.c takes exactly {COMPLETIONS}")
     if type(label) is not int or not 0 <= label < COMPLETIONS:
@@ -190,20 +190,20 @@ def _parse(record: Record) -> tuple[str, list[str], int]:
 
 
 def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFacts:
-    """Writes an eval file, atomically. It is held in memory until it is complete: at most 4 GiB, HellaSwag's 4 MB.
+    """Writes an eval file, atomically. The whole file is held in memory: at most 4 GiB (HellaSwag's is 4 MB).
 
     Raises:
-        ArgumentError: no example. LimitError: more than 65,535, or one that no file can hold.
+        ArgumentError: there are no examples. LimitError: there are more than 65,535, or no file can hold one of them.
     """
     import numpy
 
     listed = list(islice(examples, MAX_EXAMPLES + 1))
     for index, example in enumerate(listed):
-        problem = example.problem() if index < MAX_EXAMPLES else f"is one too many: a file can have {MAX_EXAMPLES}"
+        problem = example.problem() if index < MAX_EXAMPLES else f"is one too many: a file holds at most {MAX_EXAMPLES}"
         if problem:
             raise LimitError(f"{os.fsdecode(path)}: example {index} {problem}")
     if not listed:
-        raise ArgumentError(f"{os.fsdecode(path)}: there is no example; llm.c aborts on a file without any")
+        raise ArgumentError(f"{os.fsdecode(path)}: there are no examples; llm.c aborts on such a file")
     facts = EvalFacts.of(listed)
     header = numpy.zeros(HEADER_BYTES // 4, dtype="<i4")
     header[:4] = MAGIC, VERSION, facts.examples, facts.longest_bytes
@@ -215,7 +215,7 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
 
 
 def _pack(example: Example, index: int) -> numpy.ndarray[Any, Any]:
-    """The uint16 of one example."""
+    """Returns one example as uint16."""
     import numpy
 
     fields = [DELIMITER, example.num_bytes, index, example.label, COMPLETIONS]
@@ -229,10 +229,10 @@ def _pack(example: Example, index: int) -> numpy.ndarray[Any, Any]:
 
 
 def read_eval(path: _binding.PathLike) -> list[Example]:
-    """The examples of a file.
+    """Reads the examples of a file.
 
     Raises:
-        FileError. FormatError: at which byte the file is not what it should be, and what llm.c would do.
+        FileError. FormatError: the file is damaged; the error says at which byte, and what llm.c would do.
     """
     examples, facts = _read_file(path)
     name = os.fsdecode(path)
@@ -246,7 +246,7 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
 
 
 def eval_facts(path: _binding.PathLike) -> EvalFacts:
-    """What llm.c needs to serve a file, whose header may say too much or too little.
+    """Returns what llm.c needs to serve a file, even if the header's longest example is wrong.
 
     Raises:
         FileError. FormatError: llm.c cannot serve it.
@@ -261,7 +261,9 @@ def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
     with open_input(path) as stream:
         raw = stream.read()
     if len(raw) < HEADER_BYTES:
-        raise FormatError(f"{name}: {len(raw)} bytes are no eval file: its header alone has {HEADER_BYTES}", len(raw))
+        raise FormatError(
+            f"{name}: too short for an eval file: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+        )
     magic, version, count, longest = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=4))
     if magic != MAGIC or version != VERSION:
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MAGIC}, {VERSION}; llm.c aborts")
@@ -277,7 +279,7 @@ def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
 
 
 def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tuple[list[Example], int]:
-    """`count` examples, and the byte of the file after the last."""
+    """Parses `count` examples. Returns them and the offset after the last one."""
     examples = []
     at = 0
     for index in range(count):
@@ -294,7 +296,7 @@ def _read_examples(name: str, body: numpy.ndarray[Any, Any], count: int) -> tupl
 
 
 def _unpack(fields: list[int], index: int) -> Example | None:
-    """The example of these uint16; None if they are not exactly one, with this index."""
+    """Parses these uint16 as one example; returns None unless they are exactly one, with this index."""
     if fields[:1] != [DELIMITER] or fields[2:3] != [index] or fields[4:5] != [COMPLETIONS]:
         return None
     parts = []

@@ -1,4 +1,4 @@
-"""The shape of a GPT-2 as llm.c builds it: sizes, and the tensors that follow from them."""
+"""The shape of a GPT-2 as llm.c builds it: its sizes, and the tensors they imply."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DEPTHS = {
 
 
 def padded_rows(vocab_size: int, pad: int = 128) -> int:
-    """Vp, the rows of wte: the least multiple of `pad` above V, since CUDA wants Vp > V.
+    """Returns Vp, the number of rows of wte: the smallest multiple of `pad` above V, because CUDA needs Vp > V.
 
     Raises:
-        ArgumentError: pad is not a multiple of 8, as CUDA wants Vp to be.
+        ArgumentError: pad is not a multiple of 8, which CUDA requires of Vp.
     """
     if pad < 8 or pad % 8:
-        raise ArgumentError(f"pad must be a multiple of 8, as CUDA wants it, not {pad}")
+        raise ArgumentError(f"pad must be a multiple of 8, as CUDA requires, not {pad}")
     return padded_vocab_size(vocab_size + 1, pad)
 
 
@@ -37,8 +37,8 @@ class GPT2Config:
     """The shape of a model.
 
     Attributes:
-        vocab_size: V, the tokenizer's tokens.
-        padded_vocab_size: Vp, the rows of wte. CUDA wants a multiple of 8 and more than V.
+        vocab_size: V, the number of tokens of the tokenizer.
+        padded_vocab_size: Vp, the number of rows of wte. CUDA needs a multiple of 8 above V.
         max_seq_len: maxT, the longest context.
         num_layers, num_heads, channels: L, NH, C.
     """
@@ -52,7 +52,7 @@ class GPT2Config:
 
     def __post_init__(self) -> None:
         if min(vars(self).values()) < 1 or max(vars(self).values()) >= 1 << 31:
-            raise ArgumentError(f"every size of a model must be at least 1 and fit an int32: {self}")
+            raise ArgumentError(f"every size of a model must be at least 1 and fit in an int32: {self}")
         if self.channels % self.num_heads:
             raise ArgumentError(f"channels ({self.channels}) must be a multiple of num_heads ({self.num_heads})")
         if self.padded_vocab_size < self.vocab_size:
@@ -70,14 +70,14 @@ class GPT2Config:
         heads: int | None = None,
         channels: int | None = None,
     ) -> GPT2Config:
-        """The model that llm.c calls "d12" and so on.
+        """Returns the model that llm.c calls "d12" and so on.
 
         Args:
             depth: 6, 12, 24, ...: a row of llm.c's table.
             vocab_size: V.
             max_seq_len: maxT.
-            pad: Vp is the least multiple of this above V.
-            layers, heads, channels: instead of the table's.
+            pad: Vp is the smallest multiple of this above V.
+            layers, heads, channels: replace the table's values.
 
         Raises:
             ArgumentError: llm.c has no such depth, or the sizes do not fit together.
@@ -94,7 +94,7 @@ class GPT2Config:
         )
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors in the order of the file."""
+        """Returns the tensors' names and shapes, in file order."""
         L, C = self.num_layers, self.channels
         return {
             "wte": (self.padded_vocab_size, C),
@@ -117,5 +117,5 @@ class GPT2Config:
 
     @property
     def num_parameters(self) -> int:
-        """Weights in all, padding included: what llm.c prints as num_parameters."""
+        """The total number of weights, padding included: what llm.c prints as num_parameters."""
         return sum(prod(shape) for shape in self.tensor_shapes().values())

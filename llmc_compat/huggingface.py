@@ -1,10 +1,10 @@
-"""llm.c checkpoints to Hugging Face folders and back, for `transformers`.
+"""Converts llm.c checkpoints to Hugging Face folders for `transformers`, and back.
 
-What differs:
+The differences:
 
-- transformers' GPT-2 multiplies from the left (its Conv1D keeps weights as (in, out)), llm.c from the right: the
+- transformers' GPT-2 multiplies from the left (its Conv1D stores weights as (in, out)), llm.c from the right, so the
   four matrices of a layer are transposed.
-- llm.c keeps the tensors of all layers together, transformers one by one.
+- llm.c stores the tensors of all layers together; transformers stores them one by one.
 - wte has V rows, not Vp. llm.c's softmax is over V; in transformers the zero rows of the padding would be logits of
   0, take part in the softmax, and be sampled as ids that no tokenizer has.
 - The output layer is wte (tied), so it is not stored twice.
@@ -39,7 +39,7 @@ _DTYPES = {"fp32": ("F32", "float32"), "bf16": ("BF16", "bfloat16")}
 _PREFIX = "transformer."
 _PADDING_TOKEN = CONTROL_TOKENS[1]
 
-# llm.c's name -> the name there, and whether the matrix is transposed.
+# llm.c's name -> transformers' name, and whether the matrix is transposed.
 _OF_THE_MODEL = {
     "wte": "wte.weight",
     "wpe": "wpe.weight",
@@ -61,7 +61,7 @@ _OF_A_LAYER = {
     "fcprojb": ("mlp.c_proj.bias", False),
 }
 
-# What llm.c computes, as config.json says it. Another value there is another model.
+# What llm.c computes, in config.json's terms. Any other value is a different model.
 _FIXED = {
     "model_type": "gpt2",
     "activation_function": "gelu_new",
@@ -74,7 +74,7 @@ _FIXED = {
 
 
 class _Part(NamedTuple):
-    """One tensor of the folder: its name and shape there; the rows of which tensor of llm.c; transposed or not."""
+    """One tensor of the folder: its name and shape there, its llm.c tensor and rows, and whether it is transposed."""
 
     name: str
     shape: tuple[int, ...]
@@ -85,7 +85,7 @@ class _Part(NamedTuple):
 
 
 def _parts(config: GPT2Config, source: str) -> Iterator[_Part]:
-    """What a tensor of llm.c is in the folder, in order."""
+    """Yields the folder's tensors for one llm.c tensor, in order."""
     shape = config.tensor_shapes()[source]
     if source in _OF_THE_MODEL:
         rows = config.vocab_size if source == "wte" else shape[0]
@@ -104,26 +104,28 @@ def _parts(config: GPT2Config, source: str) -> Iterator[_Part]:
 def checkpoint_to_huggingface(source: _binding.PathLike, tokenizer: Tokenizer, out: _binding.PathLike) -> GPT2Config:
     """Writes a folder that transformers' AutoModelForCausalLM and AutoTokenizer load.
 
-    It has model.safetensors (of the checkpoint's type), config.json, tokenizer.json and tokenizer_config.json, and
-    the chat template if the tokenizer has the nine control tokens; each is written atomically. Of the weights one
-    tensor is in memory at a time. <|endoftext|> is the first and the last token of a text there, as llm.c has it;
-    <|padding|>, if the tokenizer has it, is the padding.
+    The folder gets model.safetensors (in the checkpoint's dtype), config.json, tokenizer.json, tokenizer_config.json,
+    and the chat template if the tokenizer has the nine control tokens. Each file is written atomically. One tensor is
+    in memory at a time. <|endoftext|> becomes both the BOS and the EOS token, as in llm.c; <|padding|>, if the
+    tokenizer has it, becomes the padding token.
 
     Args:
-        source: a llm.c checkpoint. tokenizer: the one it was trained with. out: the folder, made if needed.
+        source: an llm.c checkpoint.
+        tokenizer: the one it was trained with.
+        out: the folder, created if needed.
 
     Returns:
         The shape of the model.
 
     Raises:
-        ArgumentError: the tokenizer has another number of tokens than the model. FileError, FormatError: of `source`.
-        LimitError: tokenizer.json cannot hold the tokenizer.
+        ArgumentError: the tokenizer and the model differ in their number of tokens. FileError, FormatError: `source`
+            cannot be read. LimitError: tokenizer.json cannot represent the tokenizer.
     """
     with Checkpoint(source) as model:
         if tokenizer.n_vocab != model.config.vocab_size:
             raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.n_vocab} tokens: give"
-                " the one that the model was trained with"
+                f"{model.path}: V is {model.config.vocab_size}, but the tokenizer has {tokenizer.n_vocab} tokens: pass"
+                " the tokenizer that the model was trained with"
             )
         folder = make_folder(out)
         tokenizer.save(os.path.join(folder, "tokenizer.json"))
@@ -165,7 +167,7 @@ def _model_config(tokenizer: Tokenizer, model: Checkpoint) -> dict[str, Any]:
 
 
 def _tokenizer_config(tokenizer: Tokenizer, config: GPT2Config) -> dict[str, Any]:
-    # The general class takes everything from tokenizer.json; GPT2Tokenizer would put GPT-2's pattern in its place.
+    # This general class takes everything from tokenizer.json; GPT2Tokenizer would use GPT-2's pattern instead.
     facts: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.max_seq_len,
@@ -190,26 +192,26 @@ def _write_json(folder: str, name: str, value: dict[str, Any]) -> None:
 def checkpoint_from_huggingface(
     folder: _binding.PathLike, out: _binding.PathLike, *, dtype: str = "fp32", pad: int = 128
 ) -> GPT2Config:
-    """Writes the GPT-2 in a folder (config.json and model.safetensors) as a llm.c checkpoint, atomically.
+    """Writes the GPT-2 in a folder (config.json and model.safetensors) as an llm.c checkpoint, atomically.
 
-    So OpenAI's weights, downloaded from Hugging Face, can be trained on in llm.c. Weights may be float64, float32,
-    float16 or bfloat16. One tensor of llm.c is in memory at a time.
+    This lets llm.c continue training OpenAI's weights from Hugging Face. Weights may be float64, float32, float16 or
+    bfloat16. One llm.c tensor is in memory at a time.
 
     Args:
-        dtype: "fp32" or "bf16", of the checkpoint.
+        dtype: the checkpoint's type, "fp32" or "bf16".
         pad: Vp is the least multiple of this above V.
 
     Returns:
         The shape of the model.
 
     Raises:
-        FileError. FormatError: config.json describes a model that llm.c does not compute, or the weights do not fit
-            it; it says which key or tensor.
+        FileError. FormatError: config.json describes a model that llm.c does not compute, or the weights do not
+            match it; the error says which key or tensor.
     """
     check_dtype(dtype)
     config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad)
     with SafetensorsFile(_weights_path(os.fsdecode(folder))) as weights:
-        prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have none
+        prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have no prefix
         blocks = (
             to_file_type(block, dtype)
             for source in config.tensor_shapes()
@@ -222,7 +224,7 @@ def checkpoint_from_huggingface(
 def _blocks_of(
     weights: SafetensorsFile, config: GPT2Config, source: str, prefix: str
 ) -> Iterator[numpy.ndarray[Any, Any]]:
-    """One tensor of llm.c, float32."""
+    """Returns one llm.c tensor as float32."""
     import numpy
 
     for part in _parts(config, source):

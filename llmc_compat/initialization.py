@@ -1,4 +1,4 @@
-"""A checkpoint to start training from: GPT-2's random initialisation, for any vocabulary."""
+"""Makes checkpoints to start training from: GPT-2's random initialization, for any vocabulary."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .gpt2_config import GPT2Config
 if TYPE_CHECKING:
     import numpy
 
-_BLOCK = 1 << 22  # weights made at once
+_BLOCK = 1 << 22  # weights generated at once
 
 
 def write_random_checkpoint(
     path: _binding.PathLike, config: GPT2Config, *, dtype: str = "fp32", seed: int = 42
 ) -> None:
-    """Writes a model to start training from, atomically, with GPT-2's initialisation.
+    """Writes a model to start training from, atomically, with GPT-2's initialization.
 
-    Weights are N(0, 0.02); those of attproj and fcproj, which end in the residual stream,
-    N(0, 0.02 / sqrt(2 L)); layer norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves
+    Weights are N(0, 0.02). Those of attproj and fcproj, which feed the residual stream, are
+    N(0, 0.02 / sqrt(2 L)). Layer norms are 1 and 0, biases 0. Rows V..Vp of wte are zero, because CUDA leaves
     raw logits as the gradient of the padding: with random rows the gradient's norm is 904 instead of 1.7.
 
     Args:
         dtype: "fp32" (version 3: CPU, and CUDA built with PRECISION=FP32) or "bf16" (version 5: CUDA).
-        seed: at least 0; the same one gives the same file.
+        seed: at least 0; the same seed gives the same file.
 
     Raises:
         ArgumentError, FileError.
@@ -42,7 +42,7 @@ def write_random_checkpoint(
 
 
 def _random_blocks(config: GPT2Config, seed: int) -> Iterator[numpy.ndarray[Any, Any]]:
-    """The initial weights, float32, flat, in blocks: a model need not fit into memory."""
+    """Yields the initial weights as flat float32 blocks, so that the model need not fit in memory."""
     import numpy
 
     rng = numpy.random.default_rng(seed)

@@ -1,13 +1,14 @@
-"""Puts the drop-in headers, and the library behind them, into a checkout of llm.c; or takes them out again.
+"""Installs the drop-in headers, and the library they need, in a checkout of llm.c, or removes them again.
 
     python llmc_compat/install.py LLMC AMALGAMATION      python llmc_compat/install.py LLMC --undo
 
-Three headers of llmc/ are replaced, and the originals stay beside them as *.h.orig. Everything else is new. No file of
-llm.c is edited: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and adds one object
-file to what its programs are linked with: all targets that the Makefile makes from a .c or .cu file, whatever branch is
-checked out. So `make train_gpt2` builds as ever. There is one more GNUmakefile in dev/test, for llm.c's own tests.
+The installer replaces three headers of llmc/ and keeps the originals next to them as *.h.orig. Everything else is new.
+No other llm.c file is changed: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and
+links one more object file into its programs, that is, into every target that the Makefile builds from a .c or .cu file,
+whatever branch is checked out. So `make train_gpt2` builds as before. A second GNUmakefile in dev/test serves llm.c's
+own tests.
 
-Run by `make install-llmc` and `make uninstall-llmc`; uses nothing outside Python's standard library.
+`make install-llmc` and `make uninstall-llmc` run it. It uses only Python's standard library.
 """
 
 import argparse
@@ -19,7 +20,7 @@ HEADERS = Path(__file__).parent / "include" / "llmc"
 REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
 ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
-OUR_HEADER = "/*\nDrop-in for llm.c's "  # how those of REPLACED begin
+OUR_HEADER = "/*\nDrop-in for llm.c's "  # how our versions of REPLACED begin
 OUR_MAKEFILE = "# Made by pybpe: "
 OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
 MAKEFILE = f"""\
@@ -33,7 +34,7 @@ $(PYBPE_PROGRAMS): {OBJECT}
 	@mkdir -p $(@D)
 	$(CC) -O3 -c -o $@ $<
 """
-FOLDERS = {".": "llmc", "dev/test": "../../llmc"}  # where programs are built -> llmc/ from there
+FOLDERS = {".": "llmc", "dev/test": "../../llmc"}  # build folder -> path to llmc/ from there
 
 
 class InstallError(Exception):
@@ -50,7 +51,7 @@ def kept(header: Path) -> Path:
 
 
 def check(llmc: Path) -> None:
-    """Refuses what would lose a file that is neither ours nor kept."""
+    """Refuses to overwrite a file that is neither ours nor backed up."""
     for name in REPLACED:
         header = llmc / "llmc" / name
         if not header.is_file() and not kept(header).is_file():
@@ -58,13 +59,13 @@ def check(llmc: Path) -> None:
         if header.is_file() and kept(header).is_file() and not begins_with(header, OUR_HEADER):
             if header.read_bytes() != kept(header).read_bytes():
                 raise InstallError(
-                    f"{header}: neither pybpe's header nor the original kept as {kept(header).name}: remove the one of "
-                    "the two that is out of date"
+                    f"{header}: neither pybpe's header nor the original saved as {kept(header).name}: remove the"
+                    " outdated one of the two"
                 )
     for folder in FOLDERS:
         makefile = llmc / folder / "GNUmakefile"
         if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
-            raise InstallError(f"{makefile}: not pybpe's; move it away, since make would prefer it to llm.c's Makefile")
+            raise InstallError(f"{makefile}: not made by pybpe; move it away, or make uses it instead of Makefile")
 
 
 def write(path: Path, data: bytes) -> None:
@@ -74,7 +75,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def install(llmc: Path, amalgamation: Path) -> None:
-    """Installs, or brings up to date. `amalgamation` is the folder of pybpe.c and pybpe.h."""
+    """Installs or updates the headers. `amalgamation` is the folder with pybpe.c and pybpe.h."""
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
@@ -90,12 +91,12 @@ def install(llmc: Path, amalgamation: Path) -> None:
 
 
 def uninstall(llmc: Path) -> None:
-    """Puts the originals back and removes what was added. Harmless where nothing is installed."""
+    """Restores the originals and removes what was added. Does nothing if nothing is installed."""
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
         if not kept(header).exists() and begins_with(header, OUR_HEADER):
-            raise InstallError(f"{header}: its original is not beside it: git checkout llmc/{name}, then again")
+            raise InstallError(f"{header}: its original is missing: run git checkout llmc/{name}, then try again")
     for name in REPLACED:
         header = llmc / "llmc" / name
         if kept(header).exists():
@@ -109,17 +110,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Installs pybpe's drop-in headers in a checkout of llm.c.")
     parser.add_argument("llmc", type=Path, help="the folder with train_gpt2.c and llmc/")
     parser.add_argument("amalgamation", type=Path, nargs="?", help="the folder that `make amalgamation` writes")
-    parser.add_argument("--undo", action="store_true", help="take everything out again")
+    parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
     arguments = parser.parse_args()
     try:
         if arguments.undo:
             uninstall(arguments.llmc)
-            print(f"{arguments.llmc}: as it was")
+            print(f"{arguments.llmc}: restored")
         elif arguments.amalgamation is None:
             parser.error("AMALGAMATION is missing")
         else:
             install(arguments.llmc, arguments.amalgamation)
-            print(f"{arguments.llmc}: installed; the originals are llmc/*.h.orig. Build as ever: make train_gpt2")
+            print(f"{arguments.llmc}: installed; the originals are llmc/*.h.orig. Build as before: make train_gpt2")
     except (InstallError, OSError) as error:
         print(f"install-llmc: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""JSON lines with their places, so that errors about a record can say which line it is."""
+"""JSON lines with their positions, so that an error about a record can name its line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybpe.pretokenize import stream_pieces
 
 
 class Record(NamedTuple):
-    """One line: its bytes, what JSON it holds, and where it is."""
+    """One line: its bytes, its JSON value, and its position."""
 
     line: bytes
     value: Any
@@ -23,16 +23,16 @@ class Record(NamedTuple):
     offset: int
 
     def error(self, problem: str) -> FormatError:
-        """The error for this line."""
+        """Returns an error that names this line."""
         return FormatError(f"{self.file}: line {self.number}: {problem}", self.offset)
 
 
 def read_records(source: _binding.PathLike | BinaryIO) -> Iterator[Record]:
-    """The records of JSON lines: a file (*.gz and *.zst are decompressed), or an open stream. Blank lines are
-    skipped; lines are counted from 1.
+    """Yields the records of JSON lines in a file (*.gz and *.zst are decompressed) or an open stream. Blank lines are
+    skipped; line numbers start at 1.
 
     Raises:
-        FileError. FormatError: a line that is not JSON; it names the line.
+        FileError. FormatError: a line is not JSON; the error names the line.
     """
     if isinstance(source, (str, bytes, os.PathLike)):
         path = os.fsdecode(source)
@@ -46,7 +46,7 @@ def _stream_records(stream: BinaryIO, name: str) -> Iterator[Record]:
     number, offset = 0, 0
     for piece in stream_pieces(stream, line_cut):
         lines = bytes(piece).split(b"\n")
-        if not lines[-1]:  # what is behind the last newline is no line
+        if not lines[-1]:  # nothing follows the last newline
             lines.pop()
         for line in lines:
             number += 1

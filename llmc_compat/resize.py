@@ -1,8 +1,8 @@
-"""Moves a trained model to another vocabulary: what it knows about shared tokens stays.
+"""Moves a trained model to another vocabulary, keeping what it has learned about shared tokens.
 
 Only wte, the embedding of tokens (which is the output layer as well), depends on the vocabulary. A token that both
-tokenizers have keeps its row. Any other starts as the mean of the old rows: so it takes part in the softmax as an
-average token does, where a random row would draw a large share of the probability
+tokenizers have keeps its row. Every other token starts as the mean of the old rows, so it enters the softmax as an
+average token; a random row could take a large share of the probability
 (John Hewitt, "Initializing New Word Embeddings for Pretrained Language Models", 2021).
 """
 
@@ -22,18 +22,18 @@ from .gpt2_config import GPT2Config, padded_rows
 if TYPE_CHECKING:
     import numpy
 
-_MEAN, _ZERO = NEW, -2  # where a row comes from, if not from an old one
+_MEAN, _ZERO = NEW, -2  # a row's source, if it is not an old row
 _BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Resized:
-    """What was written.
+    """What `resize_checkpoint` wrote.
 
     Attributes:
-        config, dtype: of the new checkpoint.
-        copied: tokens whose rows were copied.
-        averaged: tokens that got the mean row.
+        config, dtype: the new checkpoint's shape and type.
+        copied: the number of tokens whose rows were copied.
+        averaged: the number of tokens that got the mean row.
     """
 
     config: GPT2Config
@@ -45,25 +45,26 @@ class Resized:
 def resize_checkpoint(
     source: _binding.PathLike, old: Tokenizer, new: Tokenizer, out: _binding.PathLike, *, pad: int = 128
 ) -> Resized:
-    """Writes the checkpoint `source`, which was trained with the tokenizer `old`, for the tokenizer `new`.
+    """Converts the checkpoint `source`, trained with the tokenizer `old`, to the tokenizer `new`.
 
     Rows of ordinary tokens with the same bytes, and of specials with the same text, are copied; other tokens get
-    the mean of all old rows, and the padding is zero. Everything else, the type and maxT too, stays as it is. Atomic;
-    `out` may be `source`. In memory it needs the old wte, not the model.
+    the mean of all old rows, and the padding is zero. Everything else, type and maxT included, is unchanged. The file
+    is written atomically; `out` may be `source`. Only the old wte is held in memory, not the whole model.
 
     Args:
-        pad: the new Vp is the least multiple of this above V.
+        pad: the new Vp is the smallest multiple of this above V.
 
     Raises:
-        ArgumentError: `old` has another number of tokens than the model. FileError, FormatError: of `source`.
+        ArgumentError: `old` and the model differ in their number of tokens. FileError, FormatError: `source` cannot be
+            read.
     """
     import numpy
 
     with Checkpoint(source) as model:
         if old.n_vocab != model.config.vocab_size:
             raise ArgumentError(
-                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.n_vocab} tokens: it must"
-                " be the one that the model was trained with"
+                f"{model.path}: V is {model.config.vocab_size}, but the old tokenizer has {old.n_vocab} tokens: pass"
+                " the tokenizer that the model was trained with"
             )
         config = replace(model.config, vocab_size=new.n_vocab, padded_vocab_size=padded_rows(new.n_vocab, pad))
         origins = numpy.full(config.padded_vocab_size, _ZERO, dtype=numpy.int64)
@@ -74,7 +75,7 @@ def resize_checkpoint(
 
 
 def _blocks(model: Checkpoint, origins: numpy.ndarray[Any, Any]) -> Iterator[numpy.ndarray[Any, Any]]:
-    """All weights of the new checkpoint, in the type of the file."""
+    """Yields all weights of the new checkpoint, in the file's type."""
     import numpy
 
     wte = model.raw_rows("wte", 0, model.config.vocab_size)

@@ -1,11 +1,11 @@
-"""safetensors: the file in which Hugging Face keeps weights.
+"""Reads and writes safetensors, Hugging Face's file format for weights.
 
-A little-endian u64, so many bytes of JSON, and the data of all tensors, end to end:
+A file is a little-endian u64 n, n bytes of JSON, and the data of all tensors, end to end:
 
     {"__metadata__": {...}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
 
-Source: github.com/huggingface/safetensors, README.md. The package of that name is not used here (the tests compare
-with it), because through numpy it has no bfloat16, holds a whole model in memory, and writes in place.
+Source: github.com/huggingface/safetensors, README.md. The safetensors package is not used here (the tests compare with
+it), because its numpy interface lacks bfloat16, holds the whole model in memory, and does not write atomically.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 _MAX_DIMENSIONS = 8
 _METADATA = "__metadata__"
 
-# Types of weights -> what numpy reads them as.
+# Weight types -> the numpy dtypes that read them.
 _NUMPY_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
 class Entry(NamedTuple):
-    """A tensor as the header has it: type, shape, and where its data is, counted from the end of the header."""
+    """A tensor's entry in the header: type, shape, and data offsets, counted from the end of the header."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -52,11 +52,11 @@ def write_safetensors(
     """Writes tensors of one type, atomically, without holding more than one block.
 
     Args:
-        dtype: "F32", or "BF16" whose blocks are uint16.
-        shapes: by name.
-        blocks: contiguous; together they are all tensors in the order of `shapes`.
+        dtype: "F32", or "BF16" with blocks of uint16.
+        shapes: the tensors' shapes by name.
+        blocks: contiguous blocks of weights; together, all tensors in the order of `shapes`.
     """
-    header: dict[str, Any] = {_METADATA: {"format": "pt"}}  # transformers refuses a file that does not say so
+    header: dict[str, Any] = {_METADATA: {"format": "pt"}}  # transformers refuses a file without this
     end = 0
     for name, shape in shapes.items():
         start, end = end, end + prod(shape) * _ITEM_BYTES[dtype]
@@ -70,10 +70,10 @@ def write_safetensors(
 
 
 class SafetensorsFile:
-    """An open file of weights: `entries` by name, and each tensor as it is asked for. A context manager.
+    """An open file of weights: `entries` by name, and each tensor, read on demand. A context manager.
 
     Raises:
-        FileError. FormatError: the header is damaged, or does not fit the file's size; it says which tensor.
+        FileError. FormatError: the header is damaged, or does not match the file's size; the error says which tensor.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
@@ -92,37 +92,37 @@ class SafetensorsFile:
         self._stream.close()
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> numpy.ndarray[Any, Any]:
-        """A tensor as float32.
+        """Returns a tensor as float32.
 
         Raises:
-            FormatError: there is none of this name, it has another shape, or no type of weights.
+            FormatError: there is no such tensor, it has another shape, or its type is not one of weights.
         """
         if name not in self.entries:
-            raise FormatError(f"{self.path}: has no tensor {name!r}, which a GPT-2 of this size has")
+            raise FormatError(f"{self.path}: the tensor {name!r} is missing; a GPT-2 of this size has it")
         entry = self.entries[name]
         if entry.shape != shape:
-            raise FormatError(f"{self.path}: {name} has the shape {entry.shape}; config.json makes it {shape}")
+            raise FormatError(f"{self.path}: {name} has the shape {entry.shape}; config.json implies {shape}")
         if entry.dtype not in _NUMPY_TYPES:
-            raise FormatError(f"{self.path}: {name} is {entry.dtype}; weights are {', '.join(_NUMPY_TYPES)}")
+            raise FormatError(f"{self.path}: {name} is {entry.dtype}; weights must be {', '.join(_NUMPY_TYPES)}")
         self._stream.seek(self._data + entry.start)
         raw = read_items(self._stream, _NUMPY_TYPES[entry.dtype], prod(shape))
         if raw.size < prod(shape):
-            raise FormatError(f"{self.path}: ended inside {name}: it was cut off while read")
+            raise FormatError(f"{self.path}: ended inside {name}: it was truncated while being read")
         return (from_bfloat16(raw) if entry.dtype == "BF16" else raw.astype("<f4", copy=False)).reshape(shape)
 
 
 def _read_header(stream: BinaryIO, path: str) -> tuple[int, dict[str, Entry]]:
-    """Where the data begins, and the tensors."""
+    """Returns where the data begins, and the tensors' entries."""
     size = os.fstat(stream.fileno()).st_size
     length = int.from_bytes(stream.read(8), "little")
     if size < 8 or length > min(size - 8, _MAX_HEADER_BYTES):
-        raise FormatError(f"{path}: no safetensors file: {size} bytes, of which the header would be {length}")
+        raise FormatError(f"{path}: not a safetensors file: {size} bytes, of which the header would be {length}")
     try:
         header = json.loads(stream.read(length))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: no safetensors file: its header is not JSON ({error})", 8) from None
+        raise FormatError(f"{path}: not a safetensors file: its header is not JSON ({error})", 8) from None
     if not isinstance(header, dict):
-        raise FormatError(f"{path}: no safetensors file: its header is no JSON object", 8)
+        raise FormatError(f"{path}: not a safetensors file: its header is not a JSON object", 8)
     header.pop(_METADATA, None)
     data = 8 + length
     return data, {name: _entry(path, name, value, size - data) for name, value in header.items()}
@@ -136,9 +136,9 @@ def _entry(path: str, name: str, value: Any, data_bytes: int) -> Entry:
         item = _ITEM_BYTES.get(dtype)
         if start <= end <= data_bytes and (item is None or end - start == prod(shape) * item):
             return Entry(dtype, tuple(shape), start, end)
-    raise FormatError(f"{path}: the header's entry of {name!r} is damaged, or its {data_bytes} bytes of data are", 8)
+    raise FormatError(f"{path}: the header's entry for {name!r} is damaged, or its {data_bytes} bytes of data are", 8)
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:
-    """Bounded, since a list of a million sizes would take minutes to multiply."""
+    """Multiplies the sizes, stopping at a bound: a list of a million sizes would take minutes."""
     return isinstance(value, list) and len(value) <= _MAX_DIMENSIONS and all(type(i) is int and i >= 0 for i in value)

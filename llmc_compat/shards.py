@@ -1,8 +1,7 @@
-"""llm.c's token shards and its DataLoader, for Python.
+"""llm.c's token shards and its DataLoader, in Python.
 
-A shard is a header of 256 int32 (magic 20240520, version 1, token count) and the tokens as uint16, with
-nothing behind them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h
-and dev/data/data_common.py.
+A shard is a header of 256 int32 (magic 20240520, version 1, token count) and the tokens as uint16, with nothing after
+them; Llama 3's has magic 20240801, version 7 and uint32. Source: llm.c, llmc/dataloader.h and dev/data/data_common.py.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ _MOST = (1 << 31) - 1  # llm.c counts in int
 
 
 def read_shard(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
-    """All tokens of a shard, shape (tokens,), uint16 or uint32 as in the file.
+    """Reads all tokens of a shard: shape (tokens,), uint16 or uint32 as in the file.
 
     Raises:
-        FileError, FormatError: with the offset, and what llm.c would do with such a file.
+        FileError, FormatError: the error gives the offset, and what llm.c would do with such a file.
     """
     import numpy
 
@@ -36,12 +35,13 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
     """Writes tokens, shape (tokens,), uint16 or uint32, as one shard, atomically.
 
     Raises:
-        ArgumentError: another dtype or shape. LimitError: 2 GiB or more, which llm.c cannot seek in.
+        ArgumentError: the dtype or shape is wrong. LimitError: the file would be 2 GiB or more, too large for llm.c to
+            seek in.
     """
     import numpy
 
     if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
-        raise ArgumentError(f"tokens must be uint16 or uint32 of one dimension, not {ids.dtype} of shape {ids.shape}")
+        raise ArgumentError(f"tokens must be one-dimensional uint16 or uint32, not {ids.dtype} of shape {ids.shape}")
     writer = _binding.ShardWriter(path, "llmc", ids.itemsize)
     try:
         writer.write(numpy.ascontiguousarray(ids))
@@ -52,17 +52,17 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
 
 
 class DataLoader:
-    """The batches that llm.c's DataLoader serves for the same arguments, in the same order, for ever.
+    """Serves the batches of llm.c's DataLoader for the same arguments, in the same order, forever.
 
     Args:
-        filename_pattern: a glob pattern; shards are taken in its order.
+        filename_pattern: a glob pattern; shards are read in its order.
         B, T: batch size and sequence length.
         process_rank, num_processes: which part of each global batch.
-        should_shuffle: permute shards, and samples in them, as llm.c does (mt19937, seed 42 + rank).
+        should_shuffle: permute the shards and the samples in them, as llm.c does (mt19937, seed 42 + rank).
 
     Raises:
-        FileError, FormatError, ArgumentError: no shard, or a damaged one. LimitError: a shard has fewer
-        than num_processes * B * T + 1 tokens.
+        FileError, FormatError, ArgumentError: there are no shards, or one is damaged. LimitError: a shard has
+            fewer than num_processes * B * T + 1 tokens.
     """
 
     def __init__(
@@ -81,27 +81,27 @@ class DataLoader:
 
     @property
     def num_tokens(self) -> int:
-        """In all shards."""
+        """The number of tokens in all shards."""
         return self._loader.tokens
 
     @property
     def num_shards(self) -> int:
-        """How many match."""
+        """The number of shards that match the pattern."""
         return self._loader.shards
 
     @property
     def batches_per_epoch(self) -> int:
-        """For each process."""
+        """The number of batches per process."""
         return self._loader.batches
 
     def next_batch(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Inputs and targets, int32, each of shape (B, T); targets are the inputs one token later."""
+        """Returns inputs and targets, int32, each of shape (B, T); targets are the inputs shifted by one token."""
         return self._loader.next()
 
     def reset(self) -> None:
-        """To the beginning; with should_shuffle, a new permutation."""
+        """Returns to the beginning; with should_shuffle, draws a new permutation."""
         self._loader.reset()
 
     def seek(self, batches: int) -> None:
-        """To where a new loader is after so many batches, permutations included: for resuming."""
+        """Moves to where a new loader is after `batches` batches, permutations included, for resuming."""
         self._loader.seek(whole_number("batches", batches, 0, (1 << 64) - 1))

@@ -1,4 +1,4 @@
-"""The weights of a checkpoint in a few numbers: enough to see whether it was trained, and whether it broke."""
+"""Summarizes the weights of a checkpoint: enough to see whether it was trained, and whether training diverged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .checkpoint import Checkpoint, from_file_type
 
 @dataclass(frozen=True)
 class TensorSummary:
-    """One tensor, without the padding of wte.
+    """A summary of one tensor; for wte, without the padding.
 
     Attributes:
-        shape: as in the file, with the padding.
-        mean, std, min, max: of the finite weights; 0 if there are none.
-        nonfinite: how many weights are infinite or NaN: a training that went wrong.
+        shape: the shape in the file, padding included.
+        mean, std, min, max: over the finite weights; 0 if there are none.
+        nonfinite: the number of weights that are infinite or NaN, a sign that training diverged.
     """
 
     shape: tuple[int, ...]
@@ -27,10 +27,10 @@ class TensorSummary:
 
 
 def summarize(model: Checkpoint) -> dict[str, TensorSummary]:
-    """Every tensor of a checkpoint by name, in the file's order; read in blocks.
+    """Summarizes every tensor of a checkpoint by name, in file order. Reads in blocks.
 
     Raises:
-        FormatError: the file was cut off meanwhile.
+        FormatError: the file was truncated in the meantime.
     """
     return {name: _summarize(model, name) for name in model.config.tensor_shapes()}
 

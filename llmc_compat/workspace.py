@@ -1,6 +1,6 @@
-"""workspace: from a corpus to a folder in which unmodified llm.c starts training.
+"""Turns a corpus into a workspace: a folder in which unmodified llm.c starts training.
 
-llm.c's CPU trainer has its paths compiled in, so everything lies where it looks, seen from the folder:
+llm.c's CPU trainer has its paths compiled in, so everything is placed where it looks, relative to the folder:
 
     gpt2_124M.bin                                   the model (fp32; gpt2_124M_bf16.bin for bf16)
     gpt2_tokenizer.bin                              the tokenizer
@@ -36,19 +36,19 @@ from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
 from .workspace_readme import readme
 
-NAME = "corpus"  # of the shards
+NAME = "corpus"  # the shards' name prefix
 MAX_VOCAB_SIZE = 65536
 MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """What was made.
+    """What `make_workspace` made.
 
     Attributes:
-        folder: where.
-        tokenizer, manifest, config: the parts.
-        dtype: of the model.
+        folder: the workspace.
+        tokenizer, manifest, config: its parts.
+        dtype: the model's type.
     """
 
     folder: str
@@ -63,7 +63,7 @@ class Workspace:
         return MODEL_NAMES[self.dtype]
 
     def shards(self, split: str) -> str:
-        """The pattern that llm.c finds the shards of a split by."""
+        """The pattern by which llm.c finds the shards of a split."""
         return f"data/{NAME}_{split}_*.bin"
 
 
@@ -98,23 +98,23 @@ def make_workspace(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Workspace:
-    """Splits a corpus, trains a tokenizer on the train split, encodes all, and writes a random model for it.
+    """Splits a corpus, trains a tokenizer on the train split, encodes all splits, and writes a random model.
 
     Args:
         inputs: as in `pybpe.prepare`.
-        vocab_size: tokens; fewer come out if the text is too short for so many.
+        vocab_size: the number of tokens; a short text may give fewer.
         special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
-        tie_break: of the tokenizer, as in `pybpe.prepare`; one of the special tokens must end documents.
-        depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels change parts of it.
+        tie_break: the tokenizer's options, as in `pybpe.prepare`; one special token must be the end of text.
+        depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values.
         context: maxT, at least 64 for the CPU trainer.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
-        pad: Vp is the least multiple of this above V; itself a multiple of 8, for CUDA.
-        seed: of the model's weights.
-        splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; at
-            least the train and val split.
+        pad: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
+        seed: the random seed for the model's weights.
+        splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; the
+            train and val splits are required.
 
     Raises:
-        LimitError: a split is too small for one batch; it says the largest B and T that fit.
+        LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
         ArgumentError, FileError.
     """
     _check_arguments(vocab_size, special_tokens, end_of_text, context, dtype, splits)
@@ -149,20 +149,20 @@ def make_workspace(
                 progress=progress,
             )
         except ShardTooSmallError as error:
-            needed = f"{error.tokens} tokens, and {CPU_BATCH.needs()} are needed"
+            needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         _remove_stale_shards(data, manifest)
         config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
         workspace = Workspace(folder, tok, manifest, config, dtype)
         tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
         model = os.path.join(folder, workspace.model_name)
-        remove_others(f"{glob.escape(model)}.*.tmp", ())  # of killed runs: they are as large as the model
+        remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
         write_random_checkpoint(model, config, dtype=dtype, seed=seed)
         _link_cpu_data(folder, manifest)
         _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
         errors = [finding for finding in check([folder])[1] if finding.is_error]
         if errors:
-            raise LimitError(f"the workspace is not fit for llm.c: {errors[0]}")
+            raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
         return workspace
 
 
@@ -174,33 +174,33 @@ def _check_arguments(
     dtype: str,
     splits: Sequence[float],
 ) -> None:
-    """What can be refused now, not after training."""
+    """Refuses, before training, what can be refused early."""
     check_dtype(dtype)
     if context < CPU_BATCH.T:
         raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {context}")
     if vocab_size > MAX_VOCAB_SIZE:
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
     if find_end_of_text(special_tokens, named) is None:
-        raise ArgumentError(f"no special token is the end of text, from which llm.c starts its samples: {NAME_IT}")
+        raise ArgumentError(f"no special token is the end of text, which starts llm.c's samples: {NAME_IT}")
     shares = checked_splits(splits)
     if len(shares) < 2 or shares[1] <= 0:
-        raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it, not {splits}")
+        raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {splits}")
 
 
 def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:
-    """llm.c would read shards that an earlier run left behind the last ones of this as well."""
+    """Removes an earlier run's shards beyond the last of this run, since llm.c would read them too."""
     for split, records in manifest.shards.items():
         remove_others(os.path.join(glob.escape(data), f"{NAME}_{split}_*.bin"), {record.file for record in records})
 
 
 def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
-    """Relative links, so that the workspace can be moved."""
+    """Makes relative links, so that the workspace can be moved."""
     place = make_folder(os.path.join(folder, os.path.dirname(CPU_DATA)))
     with file_errors(place, "links cannot be made"):
         for split in ("train", "val"):
             link = os.path.join(folder, CPU_DATA.format(split))
             new = f"{link}.{os.getpid()}.tmp"
-            remove_file(new)  # of a killed run, whose number this one has got again
+            remove_file(new)  # left by a killed run with the same process number
             os.symlink(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
             try:
                 os.replace(new, link)

@@ -1,4 +1,4 @@
-"""The README.md of a workspace: the commands that train in it, computed for its data."""
+"""Writes the README.md of a workspace: the commands that train in it, computed for its data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .evals import COMPLETIONS, LLMC_PATH
 if TYPE_CHECKING:
     from .workspace import Workspace
 
-_T_STEP = 64  # CUDA wants T in steps of 4, and its kernels are made for more
+_T_STEP = 64  # CUDA needs multiples of 4; its kernels favor larger ones
 _DEFAULT_B = 4  # train_gpt2.cu's
 
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
-    """A batch that every shard can serve: T as long as the model and the shards allow, in steps of 64, and
-    train_gpt2.cu's own B, 4 for all processes together, or what fits."""
+    """Returns a batch that every shard can serve: the longest T that the model and the shards allow, in steps of 64,
+    and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (_smallest_shard(workspace) - 1) // processes
     T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
@@ -29,7 +29,7 @@ def _smallest_shard(workspace: Workspace) -> int:
 
 
 def readme(workspace: Workspace) -> str:
-    """The whole text."""
+    """Returns the README's text."""
     parts = (_head(workspace), _cpu(workspace), _gpu(workspace), _gpus(workspace), _flags(workspace))
     return "\n\n".join(parts) + "\n"
 
@@ -37,23 +37,23 @@ def readme(workspace: Workspace) -> str:
 def _head(workspace: Workspace) -> str:
     config, manifest = workspace.config, workspace.manifest
     tokens = ", ".join(f"{split} {manifest.split_tokens(split)}" for split in manifest.shards)
-    return f"""# A llm.c workspace, made by pybpe
+    return f"""# An llm.c workspace, made by pybpe
 
-- tokenizer: {config.vocab_size} tokens, padded to {config.padded_vocab_size} in the model; end of text is id \
+- tokenizer: {config.vocab_size} tokens, padded to {config.padded_vocab_size} in the model; end-of-text id \
 {workspace.tokenizer.eot_token}
 - tokens: {tokens}
 - model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
 {config.num_heads} heads, {config.channels} channels, context {config.max_seq_len}
 
-Run everything from this folder; `LLMC` is the folder where llm.c was built."""
+Run everything from this folder. `LLMC` is the folder where llm.c was built."""
 
 
 def _cpu(workspace: Workspace) -> str:
     if workspace.dtype != "fp32":
-        return "## CPU\n\nThe CPU trainer reads fp32 only: make the workspace with `--dtype fp32`."
+        return "## CPU\n\nThe CPU trainer reads only fp32: make the workspace with `--dtype fp32`."
     shards = workspace.manifest.shards["train"]
     samples = (shards[0].tokens - 1) // (CPU_BATCH.B * CPU_BATCH.T)
-    first = f" of the first of {len(shards)} shards, the only one that it reads" if len(shards) > 1 else ""
+    first = f" over the first of {len(shards)} shards, the only one it reads" if len(shards) > 1 else ""
     V = workspace.config.vocab_size
     return f"""## CPU
 
@@ -61,7 +61,7 @@ def _cpu(workspace: Workspace) -> str:
 OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 
-B is 4 and T 64, compiled in: {samples} steps are one epoch{first}; it does 41. The first loss is near \
+B is 4 and T is 64, both compiled in. One epoch{first} is {samples} steps; the trainer runs 41. The first loss is near \
 ln({V}) = {log(V):.2f}."""
 
 
@@ -71,7 +71,7 @@ def _train_command(workspace: Workspace, batch: Batch) -> str:
 
 
 def _steps(workspace: Workspace, batch: Batch) -> int:
-    """As train_gpt2.cu computes an epoch."""
+    """Returns the number of steps per epoch, as train_gpt2.cu computes it."""
     return workspace.manifest.split_tokens("train") // (batch.processes * batch.B * batch.T)
 
 
@@ -84,33 +84,34 @@ def _gpu(workspace: Workspace) -> str:
 {_train_command(workspace, batch)}    # built with: {build}
 ```
 
-{_steps(workspace, batch)} steps are one epoch, after which it ends. With T {batch.T}, the shards allow B up to \
-{(_smallest_shard(workspace) - 1) // batch.T}; raise `-b` as far as the GPU's memory does."""
+One epoch is {_steps(workspace, batch)} steps, after which the trainer stops. With T = {batch.T}, the shards allow \
+B up to {(_smallest_shard(workspace) - 1) // batch.T}; raise `-b` as far as the GPU's memory allows."""
 
 
 def _gpus(workspace: Workspace) -> str:
     batch = gpu_batch(workspace, processes=2)
     return f"""## Several GPUs
 
-Built in the same way where MPI and NCCL are installed; for two:
+Build in the same way on a machine with MPI and NCCL. For two GPUs:
 
 ```sh
 mpirun -np 2 {_train_command(workspace, batch)}
 ```
 
-{_steps(workspace, batch)} steps are one epoch. Every shard must hold processes x B x T + 1 tokens, here \
+One epoch is {_steps(workspace, batch)} steps. Every shard must hold at least processes x B x T + 1 tokens, here \
 {batch.needs()}."""
 
 
 def _flags(workspace: Workspace) -> str:
     return f"""## Flags
 
-- `-h 0`: no HellaSwag, whose file is made for GPT-2's own vocabulary. To evaluate with `-h 1` and `-b` {COMPLETIONS} or
+- `-h 0` skips HellaSwag, whose file is made for GPT-2's own vocabulary. To evaluate with `-h 1` and `-b` {COMPLETIONS}
+or
   more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
-- `-v` is how often the validation loss is computed. It is not the vocabulary: that comes from the header of
+- `-v` sets how often the validation loss is computed, not the vocabulary. The vocabulary comes from the header of
   {workspace.model_name}, and no flag sets it.
 - `-o log -n 1000` saves a checkpoint every 1000 steps and after the last one. The same command with `-y 1` resumes from
   the last checkpoint; with a larger `-x` (the number of steps) it trains longer.
-- `-e` names the model to start from; a descriptor such as `d12` would make one with GPT-2's vocabulary.
+- `-e` names the model to start from; a descriptor such as `d12` would create one with GPT-2's vocabulary.
 
-`pybpe llmc check . -b B -t T -n PROCESSES` tells whether these files serve another batch."""
+`pybpe llmc check . -b B -t T -n PROCESSES` checks whether these files can serve another batch size."""

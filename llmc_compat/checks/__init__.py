@@ -1,5 +1,5 @@
-"""What `llmc_compat.check` looks for: one module for each kind of file, and some for files together.
+"""The checks of `llmc_compat.check`: one module per kind of file, and some for files together.
 
-docs/llmc-check.md lists every place of llm.c's source where a file can make it abort or train on nonsense, with what is
-said here about it.
+docs/llmc-check.md lists every place in llm.c's source where a file can make it abort or train on nonsense, with the
+matching message.
 """

@@ -1,4 +1,4 @@
-"""Eval files, each by itself. With -h 1 the CUDA trainer reads one in EvalLoader (llmc/dataloader.h)."""
+"""Checks each eval file by itself. With -h 1, the CUDA trainer reads one in EvalLoader (llmc/dataloader.h)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ REMEDY = "write it again with pybpe llmc eval"
 
 
 def eval_faults(path: str, facts: EvalFacts, batch: Batch) -> Iterator[Finding]:
-    """What is wrong with an eval file for a batch."""
+    """Yields what is wrong with an eval file for a batch."""
     yield from _header_faults(path, facts)
     if batch.B < COMPLETIONS:
-        fault = f"B is {batch.B}, and an example takes {COMPLETIONS} rows"
+        fault = f"B is {batch.B}, but an example takes {COMPLETIONS} rows"
         yield Finding(path, fault, "aborts with -h 1", f"use -b {COMPLETIONS} or more, or -h 0")
     if batch.T < facts.min_T:
-        fault = f"its longest example needs T {facts.min_T}, and T is {batch.T}"
+        fault = f"its longest example needs T {facts.min_T}, but T is {batch.T}"
         yield Finding(
             path, fault, "aborts with -h 1", f"use -t {facts.min_T} or more, leave long examples out, or -h 0"
         )
     each = -(-facts.examples // batch.processes)
     if facts.examples < batch.processes or each * (batch.processes - 1) > facts.examples:
-        fault = f"{facts.examples} examples, {each} for each of {batch.processes} processes, do not reach the last one"
+        fault = f"{facts.examples} examples at {each} per process do not reach the last of {batch.processes} processes"
         effect = "reads past the end and aborts with -h 1"
         yield Finding(path, fault, effect, "use fewer processes, another number of examples, or -h 0")
 
 
 def _header_faults(path: str, facts: EvalFacts) -> Iterator[Finding]:
-    """llm.c takes as much room as the header says, and reads an example there, all but its first 6 bytes."""
+    """llm.c allocates what the header says, and reads each example into it, all but its first 6 bytes."""
     longest = facts.longest_bytes
     stated = facts.stated_bytes or longest
-    fault = f"the longest example has {longest} bytes, the header says {stated}"
+    fault = f"the longest example has {longest} bytes, but the header says {stated}"
     if stated < longest - 6:
         yield Finding(path, fault, "overflows its buffer with -h 1", REMEDY)
     elif stated != longest:

@@ -1,4 +1,4 @@
-"""Which files there are: each by its first bytes, and each name, since llm.c opens some by name."""
+"""Finds the files: the kind of each by its first bytes, and each name, since llm.c opens some files by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .names import PLACES, place_of
 
 OTHERS = {
     20240327: "the activations that llm.c's tests compare",
-    20240527: "the optimizer's state, beside a checkpoint of llm.c",
+    20240527: "the optimizer's state, saved with an llm.c checkpoint",
     20240803: "a checkpoint of train_llama3.py",
 }
 _KINDS = {
@@ -42,7 +42,7 @@ _CALLED = {
 
 @dataclass
 class Files:
-    """What was found, by kind: paths."""
+    """The paths that were found, by kind."""
 
     tokenizers: list[str] = field(default_factory=list)
     shards: list[str] = field(default_factory=list)
@@ -59,8 +59,8 @@ class Found:
 
     Attributes:
         files: each file once, however many links lead to it.
-        names: every name, with what lies there: "a token shard", "a folder", ...
-        folders: that were given, or found in these.
+        names: every name, with what is there: "a token shard", "a folder", ...
+        folders: the given folders, and those found in them.
     """
 
     files: Files = field(default_factory=Files)
@@ -68,20 +68,20 @@ class Found:
     folders: list[str] = field(default_factory=list)
 
     def what_is_at(self, path: str) -> str | None:
-        """What lies at a path; None if nothing does."""
+        """Returns what is at a path, or None if nothing is."""
         if path in self.names or not os.path.lexists(path):
             return self.names.get(path)
-        return "a folder" if os.path.isdir(path) else "a link to nothing"
+        return "a folder" if os.path.isdir(path) else "a broken link"
 
 
 def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
-    """The files of llm.c among files, and in folders.
+    """Finds llm.c's files among the paths, and in folders.
 
     Raises:
-        FileError: a path does not exist. ArgumentError: it is neither a file nor a folder.
+        FileError: a path does not exist. ArgumentError: a path is neither a file nor a folder.
     """
     found = Found()
-    kinds: dict[str, str] = {}  # of real paths
+    kinds: dict[str, str] = {}  # by real path
     for path in paths:
         given = not os.path.isdir(path)
         for name in [path] if given else _walk(path, found.folders):
@@ -92,13 +92,13 @@ def find_files(paths: Iterable[str], findings: list[Finding]) -> Found:
                 found.names[name] = kinds[real]
             else:
                 fault = f"links to {real}, which does not exist"
-                findings.append(Finding(name, fault, "finds no such file", "make the link anew"))
-                found.names[name] = "a link to nothing"
+                findings.append(Finding(name, fault, "cannot find the file", "make the link again"))
+                found.names[name] = "a broken link"
     return found
 
 
 def _walk(folder: str, folders: list[str]) -> Iterator[str]:
-    """All names in a folder that are no folders themselves; links to folders are followed, each folder once."""
+    """Yields all names in a folder, except folders. Links to folders are followed; each folder is visited once."""
     seen = {os.path.realpath(folder)}
     for place, inner, names in os.walk(folder, followlinks=True):
         folders.append(place)
@@ -109,18 +109,18 @@ def _walk(folder: str, folders: list[str]) -> Iterator[str]:
 
 
 def _sort(path: str, files: Files, findings: list[Finding], given: bool) -> str:
-    """Puts a file where it belongs by its magic, and returns what it is. A .bin file of no known kind is a fault."""
+    """Files a path under its kind by its magic, and returns what it is. A .bin file of unknown kind is a fault."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         if given:
-            raise ArgumentError(f"{path}: is neither a file nor a folder")
-        return "no regular file"
+            raise ArgumentError(f"{path}: neither a file nor a folder")
+        return "not a regular file"
     try:
         with open_input(path) as stream:
             first = stream.read(4)
     except FileError as error:
         if given:
             raise
-        findings.append(Finding.of_error(path, error, "let it be read"))
+        findings.append(Finding.of_error(path, error, "make it readable"))
         return UNKNOWN[2]
     magic = int.from_bytes(first, "little")
     kind = "manifests" if os.path.basename(path) == MANIFEST_NAME else _KINDS.get(magic)
@@ -133,20 +133,20 @@ def _sort(path: str, files: Files, findings: list[Finding], given: bool) -> str:
 
 
 def _unknown(path: str, first: bytes, given: bool) -> Finding:
-    """The fault of a .bin file of no known kind. llm.c opens it only if its name says so."""
+    """Returns the fault of a .bin file of unknown kind. llm.c opens it only under certain names."""
     magic = int.from_bytes(first, "little")
     swapped = _KINDS.get(int.from_bytes(first, "big"))
-    fault, remedy = f"magic {magic} is that of no file of llm.c", "if llm.c is to read it, write it again"
+    fault, remedy = f"magic {magic} is not an llm.c magic", "if llm.c should read it, write it again"
     if not first:
         fault, remedy = "is empty", "write it again"
     elif swapped:
-        fault = f"is {_CALLED.get(swapped, 'a file of llm.c')} with big-endian numbers"
+        fault = f"is {_CALLED.get(swapped, 'an llm.c file')} with big-endian numbers"
         remedy = "write it again, little-endian"
     elif shards.split_of(path):
         remedy = "if it is a headerless file for nanoGPT, write it again with format llmc"
     place = place_of(path)
     if place is not None:
-        fault = f"{fault}, and llm.c looks for {PLACES[place]} under this name"
+        fault = f"{fault}, but llm.c expects {PLACES[place]} under this name"
     if given or place is not None or shards.split_of(path):
-        return Finding(path, fault, "aborts: 'Bad magic', or the end of the file", remedy)
-    return Finding(path, fault, "would abort if it were told to read it", remedy, WARNING)
+        return Finding(path, fault, "aborts: 'Bad magic', or end of file", remedy)
+    return Finding(path, fault, "aborts if it reads this file", remedy, WARNING)

@@ -1,4 +1,4 @@
-"""One fault, and the run that it matters to."""
+"""Findings, and the run that they matter for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Finding:
     Attributes:
         file: where it is.
         fault: what is wrong.
-        effect: what llm.c does with it: "aborts" and the like.
-        remedy: how to mend it.
-        severity: "error": llm.c aborts, or trains on nonsense. "warning": it works, but not as one would expect.
+        effect: what llm.c does, such as "aborts".
+        remedy: how to fix it.
+        severity: "error" if llm.c aborts or trains on nonsense; "warning" if it works, but not as expected.
     """
 
     file: str
@@ -33,16 +33,16 @@ class Finding:
 
     @property
     def is_error(self) -> bool:
-        """Whether llm.c aborts, or trains on nonsense."""
+        """Whether llm.c aborts or trains on nonsense."""
         return self.severity == ERROR
 
     def unless(self, harmless: bool) -> Finding:
-        """The same as a warning, if it is harmless here."""
+        """Returns the finding, downgraded to a warning if it is harmless here."""
         return replace(self, severity=WARNING) if harmless else self
 
     @classmethod
     def of_error(cls, file: str, error: Exception, remedy: str) -> Finding:
-        """The fault of a file that cannot be read. The error's message may say what llm.c does."""
+        """Returns the finding for a file that cannot be read. The error's message may say what llm.c does."""
         fault, _, effect = str(error).removeprefix(f"{file}: ").partition("; llm.c ")
         return cls(file, fault, effect or "aborts", remedy)
 
@@ -52,17 +52,17 @@ class Run:
     """The run that the files are checked for.
 
     Attributes:
-        given: its B, T and processes, or None.
+        given: the run's B, T and processes, or None.
     """
 
     given: Batch | None = None
 
     @property
     def batch(self) -> Batch:
-        """Those, or what is compiled into the CPU trainer."""
+        """The given batch, or the one that is compiled into the CPU trainer."""
         return self.given or CPU_BATCH
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is a run of the CUDA trainer for certain: only that one can be told B and T."""
+        """Whether this must be a run of the CUDA trainer: only that one takes B and T as flags."""
         return self.given is not None

@@ -1,7 +1,7 @@
-"""What differs from a manifest of ours: its shards, and the tokenizer that encoded them.
+"""Compares files with pybpe's manifests: the shards, and the tokenizer that encoded them.
 
-llm.c takes the shards that a pattern finds, so it does not notice that one is missing or has other tokens, or that one
-of another corpus lies between them.
+llm.c reads the shards that a pattern matches. It does not notice a missing shard, a changed one, or one that belongs to
+another corpus.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TRAINED_ON = ("train", "val")
 
 @dataclass(frozen=True)
 class Described:
-    """A manifest, and the name of its file."""
+    """A manifest and its path."""
 
     path: str
     manifest: Manifest
 
     @property
     def folder(self) -> str:
-        """Where its shards are."""
+        """The folder of its shards."""
         return os.path.dirname(self.path)
 
     @property
@@ -45,18 +45,18 @@ class Described:
 
 
 def read_manifests(paths: Iterable[str]) -> list[Described]:
-    """Those of ours among them."""
+    """Yields pybpe's manifests among the paths."""
     found = []
     for path in paths:
         try:
             found.append(Described(path, Manifest.load(os.path.dirname(path) or ".")))
-        except FormatError:  # any other program's file of that name
+        except FormatError:  # another program's file of that name
             continue
     return found
 
 
 def known_splits(manifests: Iterable[Described], shards: Iterable[str]) -> dict[str, str]:
-    """The split of each shard, by its real path: of those that a manifest lists, and of copies of them."""
+    """Returns the split of each shard that a manifest lists, and of copies of it, by real path."""
     by_path: dict[str, str] = {}
     by_size: dict[int, list[tuple[str, str]]] = {}
     for described in manifests:
@@ -73,7 +73,7 @@ def known_splits(manifests: Iterable[Described], shards: Iterable[str]) -> dict[
 def manifest_faults(
     manifests: Iterable[Described], tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, ShardFacts]
 ) -> Iterator[Finding]:
-    """What is not as a manifest says."""
+    """Yields what differs from a manifest."""
     for described in manifests:
         yield from _tokenizer_faults(described, tokenizers)
         yield from _record_faults(described, shards)
@@ -85,7 +85,7 @@ def manifest_faults(
 
 
 def _tokenizer_faults(described: Described, tokenizers: Mapping[str, TokenizerFacts]) -> Iterator[Finding]:
-    """Tokenizers that have not encoded the shards."""
+    """Yields tokenizers that did not encode the shards."""
     expected = described.manifest.tokenizer.get("fingerprint")
     tokens = _tokens_beside(described)
     fault = f"is not the tokenizer that encoded the shards of {described.path}"
@@ -95,11 +95,11 @@ def _tokenizer_faults(described: Described, tokenizers: Mapping[str, TokenizerFa
         # Without merges and pattern after the tokens, the fingerprint is not the whole tokenizer's.
         is_other = found is not None if facts.is_complete else tokens not in (None, facts.tokens)
         if expected not in (None, found) and is_other:
-            yield Finding(path, fault, "trains, but prints its samples as other text", remedy)
+            yield Finding(path, fault, "trains, but decodes its samples to wrong text", remedy)
 
 
 def _fingerprint(path: str) -> str | None:
-    """None if pybpe cannot read the tokenizer, which is a fault of its own."""
+    """Returns None if pybpe cannot read the tokenizer, which is reported separately."""
     try:
         return Tokenizer.from_file(path).model.fingerprint()
     except Error:
@@ -107,7 +107,7 @@ def _fingerprint(path: str) -> str | None:
 
 
 def _tokens_beside(described: Described) -> list[bytes] | None:
-    """The tokens of the tokenizer.json or tokenizer.bin beside the manifest, if it is the one that encoded."""
+    """Returns the tokens of the tokenizer.json or tokenizer.bin next to the manifest, if it is the one that encoded."""
     for name in ("tokenizer.json", "tokenizer.bin"):
         try:
             model = Tokenizer.from_file(os.path.join(described.folder, name)).model
@@ -123,7 +123,7 @@ def _tokens_beside(described: Described) -> list[bytes] | None:
 
 
 def _record_faults(described: Described, shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
-    """Shards of the train and val split that are missing, or not as they were written."""
+    """Yields shards of the train and val splits that are missing, or that have changed since they were written."""
     tokens = {os.path.realpath(path): facts.tokens for path, facts in shards.items()}
     for split, record in described.records:
         path = os.path.join(described.folder, record.file)
@@ -132,21 +132,21 @@ def _record_faults(described: Described, shards: Mapping[str, ShardFacts]) -> It
             continue
         if not os.path.exists(path):
             effect = "trains on the others alone, or aborts if there is none"
-            yield Finding(path, f"is missing, and {described.path} lists it", effect, _AGAIN)
+            yield Finding(path, f"is missing, but {described.path} lists it", effect, _AGAIN)
         elif found is not None and found != record.tokens:
-            fault = f"{found} tokens, and {described.path} says {record.tokens}"
-            yield Finding(path, fault, "trains on what is there", _AGAIN)
+            fault = f"{found} tokens, but {described.path} says {record.tokens}"
+            yield Finding(path, fault, "trains on the file as it is", _AGAIN)
         elif found is not None and file_sha256(path) != record.sha256:
-            fault = f"its SHA-256 is not the one in {described.path}: its tokens were changed"
-            yield Finding(path, fault, "trains on what is there", _AGAIN)
+            fault = f"its SHA-256 is not the one in {described.path}: its tokens have changed"
+            yield Finding(path, fault, "trains on the file as it is", _AGAIN)
 
 
 def _unlisted_faults(described: Described) -> Iterator[Finding]:
-    """Files that the pattern of a split finds as well."""
+    """Yields other files that the pattern of a split matches."""
     for split in _TRAINED_ON:
         listed = [record.file for found, record in described.records if found == split]
         for prefix in {name.removesuffix("000000.bin") for name in listed[:1]}:
             for path in sorted(glob.glob(glob.escape(os.path.join(described.folder, prefix)) + "*.bin")):
                 if os.path.basename(path) not in listed:
-                    fault = f"is none of the shards that {described.path} lists"
-                    yield Finding(path, fault, "trains on it as well", "move it elsewhere")
+                    fault = f"is not one of the shards that {described.path} lists"
+                    yield Finding(path, fault, "trains on it too", "move it elsewhere")

@@ -1,4 +1,4 @@
-"""Loss masks of conversations. llm.c does not read them, but a trainer that does would fail."""
+"""Checks the loss masks of conversations. llm.c does not read them, but a trainer that does would fail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pybpe.errors import Error
 from .finding import Finding
 from .shards import ShardFacts
 
-_EFFECT = "does not read it, but its readers fail"
+_EFFECT = "does not read it, but programs that do fail"
 _REMEDY = "write both again with pybpe llmc chat"
 
 
 def mask_faults(masks: Iterable[str], shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
-    """Loss masks that cannot be read, or that do not belong to the shard beside them."""
+    """Yields loss masks that cannot be read, or that do not match the shard next to them."""
     by_mask = {os.path.realpath(chat.mask_path(path)): facts for path, facts in shards.items()}
     for path in masks:
         try:
@@ -26,5 +26,5 @@ def mask_faults(masks: Iterable[str], shards: Mapping[str, ShardFacts]) -> Itera
             continue
         shard = by_mask.get(os.path.realpath(path))
         if shard is not None and shard.tokens != count:
-            fault = f"has {count} values, and the shard beside it {shard.tokens} tokens"
+            fault = f"has {count} values, but its shard has {shard.tokens} tokens"
             yield Finding(path, fault, _EFFECT, _REMEDY)

@@ -1,7 +1,7 @@
-"""Model checkpoints, each by itself. llm.c reads them in gpt2_build_from_checkpoint (train_gpt2.c, train_gpt2.cu).
+"""Checks each model checkpoint by itself. llm.c reads them in gpt2_build_from_checkpoint (train_gpt2.c, train_gpt2.cu).
 
-llm.c checks the magic, the version, and that no weight is missing. It takes every size of the header as it is. What it
-does then on the CPU was seen by running train_gpt2; for CUDA the places of its source are named.
+llm.c checks the magic, the version, and that no weight is missing. It trusts every size in the header. The effects on
+the CPU were observed by running train_gpt2; for CUDA, the code names the places in its source.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 REMEDY = "write it again with pybpe llmc workspace or checkpoint"
 
 _BLOCK_ITEMS = 1 << 22
-_VECTOR = {"fp32": 4, "bf16": 8}  # items that a CUDA kernel loads at once: 16 bytes
+_VECTOR = {"fp32": 4, "bf16": 8}  # items that a CUDA kernel loads at once (16 bytes)
 _HUGE = 1e4  # the weights of a trained GPT-2 are below 100
-_SIZES = {  # what the CPU does if one is 0 or negative
-    "max_seq_len": "takes other weights for positions, and trains on nonsense, or aborts",
+_SIZES = {  # what the CPU trainer does if one is 0 or negative
+    "max_seq_len": "reads wrong weights as positions, and trains on nonsense, or aborts",
     "vocab_size": "aborts at the first id or sample",
     "num_layers": "trains on nonsense without layers, or crashes",
     "num_heads": "crashes or trains on nonsense",
@@ -50,11 +50,11 @@ _NEVER_ZERO = ("wte", "ln1w", "ln2w", "lnfw")
 
 @dataclass(frozen=True)
 class Weights:
-    """What is in the tensors.
+    """What the tensors hold.
 
     Attributes:
-        largest: by tensor, the largest magnitude; inf for Inf and NaN.
-        padding_is_used: whether a row of wte beyond V has a weight that is not zero.
+        largest: the largest magnitude of each tensor; inf for Inf and NaN.
+        padding_is_used: whether a row of wte beyond V has a nonzero weight.
     """
 
     largest: dict[str, float] = field(default_factory=dict)
@@ -63,13 +63,13 @@ class Weights:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A checkpoint.
+    """What a checkpoint holds.
 
     Attributes:
         dtype: "fp32" or "bf16".
-        sizes: of the header, in the order of the file, by their names in GPT2Config.
-        size: of the file, in bytes.
-        weights: None unless the file has the size that the header asks for.
+        sizes: the header's sizes, in file order, by their names in GPT2Config.
+        size: the file's size, in bytes.
+        weights: None unless the file's size matches the header.
     """
 
     dtype: str
@@ -84,7 +84,7 @@ class ModelFacts:
 
     @property
     def Vp(self) -> int:
-        """Its rows of wte."""
+        """The number of rows of wte in the file."""
         return self.sizes["padded_vocab_size"]
 
     @property
@@ -99,7 +99,7 @@ class ModelFacts:
 
     @property
     def expected_size(self) -> int:
-        """Of the file, for these sizes."""
+        """The file size that these sizes imply."""
         return HEADER_BYTES + ITEM_BYTES[self.dtype] * weight_count(self.sizes)
 
     @property
@@ -109,7 +109,7 @@ class ModelFacts:
 
 
 def tensor_shapes(sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    """The tensors of a checkpoint with these sizes, whether they fit together or not."""
+    """Returns the tensors of a checkpoint with these sizes, consistent or not."""
     plain = GPT2Config(1, 1, sizes["max_seq_len"], sizes["num_layers"], 1, sizes["channels"]).tensor_shapes()
     return {**plain, "wte": (sizes["padded_vocab_size"], sizes["channels"])}
 
@@ -127,7 +127,7 @@ def read_model(path: str) -> ModelFacts:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)
         if len(raw) < HEADER_BYTES:
-            raise FormatError(f"{path}: {len(raw)} bytes are no checkpoint: its header alone has {HEADER_BYTES}")
+            raise FormatError(f"{path}: too short for a checkpoint: {len(raw)} bytes, the header has {HEADER_BYTES}")
         _, version, maxT, V, L, NH, C, Vp = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8))
         dtype = next((dtype for dtype, number in VERSIONS.items() if number == version), None)
         if dtype is None:
@@ -140,7 +140,7 @@ def read_model(path: str) -> ModelFacts:
 
 
 def _read_weights(stream: BinaryIO, facts: ModelFacts) -> Weights:
-    """Raises FormatError: the file was cut off meanwhile."""
+    """Reads the weights. Raises FormatError if the file was truncated in the meantime."""
     largest = {}
     padding = 0.0
     for name, shape in tensor_shapes(facts.sizes).items():
@@ -153,9 +153,9 @@ def _read_weights(stream: BinaryIO, facts: ModelFacts) -> Weights:
 
 
 def _largest(stream: BinaryIO, dtype: str, count: int) -> float:
-    """The largest magnitude of the next weights; inf if one is not finite.
+    """Returns the largest magnitude of the next weights, or inf if one is not finite.
 
-    Without its sign, a float is the larger the larger its bits are as an integer; Inf and NaN are above all others.
+    Without their sign, floats compare like their bits as integers; Inf and NaN compare above all others.
     """
     import numpy
 
@@ -165,7 +165,7 @@ def _largest(stream: BinaryIO, dtype: str, count: int) -> float:
     for start in range(0, count, _BLOCK_ITEMS):
         block = read_items(stream, bits, min(_BLOCK_ITEMS, count - start))
         if len(block) < min(_BLOCK_ITEMS, count - start):
-            raise FormatError("was cut off while it was read")
+            raise FormatError("was truncated while being read")
         found = max(found, (block & without_sign).max())
     value = float(from_file_type(_as_file_type(found, dtype), dtype)[0])
     return value if value < float("inf") else float("inf")
@@ -183,7 +183,7 @@ def _as_file_type(bits: Any, dtype: str) -> numpy.ndarray[Any, Any]:
 
 
 def model_faults(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
-    """What is wrong with a checkpoint."""
+    """Yields what is wrong with a checkpoint."""
     yield from _type_fault(path, facts)
     yield from _size_faults(path, facts)
     if facts.is_possible:
@@ -201,8 +201,8 @@ def model_faults(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
 def _type_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
     expected = MODEL_TYPES.get(os.path.basename(path), facts.dtype)
     if facts.dtype != expected:
-        fault = f"is {facts.dtype}, and under this name llm.c looks for {expected}"
-        remedy = f"write it with --dtype {expected}, or name it otherwise and pass it with -e"
+        fault = f"is {facts.dtype}, but llm.c expects {expected} under this name"
+        remedy = f"write it with --dtype {expected}, or rename it and pass it with -e"
         yield Finding(path, fault, "aborts: 'Bad version', or 'Precision is configured as'", remedy)
 
 
@@ -216,18 +216,18 @@ def _bytes_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
     difference = facts.size - facts.expected_size
     fault = f"{facts.size} bytes, expected {facts.expected_size} for its header"
     if difference < 0:
-        yield Finding(path, fault, "aborts, since weights are missing", REMEDY)
+        yield Finding(path, fault, "aborts, because weights are missing", REMEDY)
     elif difference > 0:
-        effect = "does not read the last ones, and trains on shifted weights if the header is wrong"
+        effect = "ignores the extra bytes, and trains on shifted weights if the header is wrong"
         yield Finding(path, fault, effect, REMEDY)
 
 
 def _heads_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
     NH, C = facts.sizes["num_heads"], facts.C
     if C % NH:
-        effect = f"trains on nonsense: {C % NH} channels belong to no head"
+        effect = f"trains on nonsense, because {C % NH} channels belong to no head"
         if NH > C:
-            effect = "trains on nonsense, since its heads have no channels, or lacks the memory for them"
+            effect = "trains on nonsense, because its heads have no channels, or runs out of memory"
         yield Finding(path, f"NH is {NH}, which does not divide C {C}", effect, REMEDY)
 
 
@@ -240,9 +240,9 @@ def _rows_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
 def _context_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
     T = run.batch.T
     if T > facts.maxT:
-        effect = "takes other weights for positions on the CPU and trains on nonsense, and aborts on CUDA"
+        effect = "reads wrong weights as positions on the CPU and trains on nonsense, and aborts on CUDA"
         remedy = f"use -t {facts.maxT}, or a longer --context"
-        yield Finding(path, f"maxT is {facts.maxT}, and T {T}", effect, remedy)
+        yield Finding(path, f"maxT is {facts.maxT}, but T is {T}", effect, remedy)
 
 
 def _weight_faults(path: str, weights: Weights) -> Iterator[Finding]:
@@ -254,19 +254,19 @@ def _weight_faults(path: str, weights: Weights) -> Iterator[Finding]:
         return
     if broken:
         effect = "computes a loss of nan or inf: aborts on the CPU, or trains on nonsense"
-        yield Finding(path, f"has Inf or NaN in {', '.join(broken)}", effect, "take an earlier checkpoint")
+        yield Finding(path, f"has Inf or NaN in {', '.join(broken)}", effect, "use an earlier checkpoint")
     elif huge:
         most = max(largest[name] for name in huge)
         fault = f"has weights up to {most:.0e} in {', '.join(huge)}; those of a trained GPT-2 are below 100"
-        effect = "trains on nonsense or aborts, since its loss may become inf or nan"
-        yield Finding(path, fault, effect, "take an earlier checkpoint")
+        effect = "trains on nonsense or aborts, because its loss may become inf or nan"
+        yield Finding(path, fault, effect, "use an earlier checkpoint")
     for name in _NEVER_ZERO:
         if largest.get(name) == 0:
-            yield Finding(path, f"all of {name} is zero", "trains from there all the same", REMEDY, WARNING)
+            yield Finding(path, f"all of {name} is zero", "trains from it anyway", REMEDY, WARNING)
 
 
 # ----------------------------------------------------------------------------------------------------
-# CUDA alone. A run with float32 may be one on the CPU, which takes these; then they are warnings.
+# CUDA only. A float32 run may be on the CPU, which accepts these; then they are warnings.
 
 
 def _for_cuda_alone(facts: ModelFacts, run: Run) -> bool:
@@ -274,10 +274,10 @@ def _for_cuda_alone(facts: ModelFacts, run: Run) -> bool:
 
 
 def _padding_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
-    """fused_classifier.cuh writes the gradients of V logits, and leaves the others as they are."""
+    """fused_classifier.cuh writes the gradients of V logits and leaves the others unchanged."""
     if facts.weights and facts.weights.padding_is_used:
         fault = f"rows {facts.V} to {facts.Vp} of wte are not zero"
-        effect = "takes their logits for gradients on CUDA, whose norm explodes"
+        effect = "uses their logits as gradients on CUDA, so that the gradient norm explodes"
         finding = Finding(path, fault, effect, "pybpe llmc checkpoint resize zeroes them")
         yield finding.unless(not _for_cuda_alone(facts, run))
 
@@ -288,7 +288,8 @@ def _cuda_faults(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
 
 
 def _kernel_faults(facts: ModelFacts, run: Run) -> Iterator[tuple[str, str, str]]:
-    """What the kernels take for granted: 16 bytes at once (Packed128 in cuda_utils.cuh, and matmul_cublaslt)."""
+    """Yields what violates the kernels' assumption of 16-byte loads (Packed128 in cuda_utils.cuh, and
+    matmul_cublaslt)."""
     step = _VECTOR[facts.dtype]
     effect = "reads unaligned rows on CUDA, and aborts"
     if facts.C % step:
@@ -300,7 +301,7 @@ def _kernel_faults(facts: ModelFacts, run: Run) -> Iterator[tuple[str, str, str]
 
 
 def _batch_faults(facts: ModelFacts, batch: Batch, step: int) -> Iterator[tuple[str, str, str]]:
-    """B and T that kernels refuse: softmax_forward_kernel5 (attention.cuh), gelu_forward (gelu.cuh)."""
+    """Yields B and T that kernels refuse: softmax_forward_kernel5 (attention.cuh), gelu_forward (gelu.cuh)."""
     B, T, block = batch.B, batch.T, 512 * step
     if T % 4:
         yield f"T is {T}, not a multiple of 4", "aborts on CUDA without cuDNN", f"use -t {max(4, T // 4 * 4)}"
@@ -311,11 +312,11 @@ def _batch_faults(facts: ModelFacts, batch: Batch, step: int) -> Iterator[tuple[
         fault = f"4 x {min(T, 256)} positions of a sample x C {facts.C} is not a multiple of {block}"
         yield fault, "aborts on CUDA when it samples", "use another -t, -ge 1, or -s 0"
     if T < _SAMPLE_T:
-        fault = f"T is {T}, and samples have {_SAMPLE_T + 1} tokens"
+        fault = f"T is {T}, but samples have {_SAMPLE_T + 1} tokens"
         yield fault, "aborts on CUDA when it samples", f"use -t 64 or more, -g {T + 1}, or -s 0"
 
 
-_SAMPLE_T = 63  # genT - 1: gpt2_forward is asked for so many positions, in steps of T
+_SAMPLE_T = 63  # genT - 1: the number of positions gpt2_forward computes, in steps of T
 
 
 def _share_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
@@ -328,7 +329,8 @@ def _share_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
 
 
 def _cannot_be_shared(facts: ModelFacts, processes: int) -> bool:
-    """With -z 1 each tensor of a layer is cut into equal parts, unless all weights together cannot be."""
+    """Checks what -z 1 needs: it cuts each layer's tensors into equal parts, unless all weights together cannot be so
+    cut."""
     layers = facts.sizes["num_layers"]
     shapes = tensor_shapes(facts.sizes)
     parts = (prod(s) // (1 if name in ("wte", "wpe", "lnfw", "lnfb") else layers) for name, s in shapes.items())

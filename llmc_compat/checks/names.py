@@ -1,8 +1,9 @@
 """The names that are compiled into llm.c's trainers.
 
-main in train_gpt2.c     gpt2_124M.bin, gpt2_tokenizer.bin, and the data of tiny Shakespeare, or else TinyStories
-main in train_gpt2.cu    gpt2_124M_bf16.bin, gpt2_tokenizer.bin, and tiny Shakespeare's, unless -e, -i, -j say
-                         otherwise; with -h 1 HellaSwag's
+main in train_gpt2.c     gpt2_124M.bin, gpt2_tokenizer.bin, and the data of tiny Shakespeare, or else of TinyStories
+main in train_gpt2.cu    gpt2_124M_bf16.bin, gpt2_tokenizer.bin, and tiny Shakespeare's, unless -e, -i, -j override
+them;
+                         with -h 1 HellaSwag's
 """
 
 from __future__ import annotations
@@ -27,5 +28,5 @@ PLACES = {
 
 
 def place_of(path: str) -> str | None:
-    """The name of llm.c that a path ends in; None if it ends in none."""
+    """Returns the llm.c name that a path ends in, or None."""
     return next((place for place in PLACES if path == place or path.endswith(os.sep + place)), None)

@@ -1,4 +1,4 @@
-"""The names that are compiled into llm.c's trainers (names.py): is there what they look for?"""
+"""Checks the names that are compiled into llm.c's trainers (names.py): is the expected file there?"""
 
 from __future__ import annotations
 
@@ -14,35 +14,30 @@ from .names import CPU_DATA, EVAL_PLACE, MODEL_TYPES, PLACES, STORIES_DATA, TOKE
 from .shards import ShardFacts, split_of
 from .tokenizers import TokenizerFacts
 
-_GPT2_TOKENS = 50257  # with these alone llm.c can make a model itself: -e d12
+_GPT2_TOKENS = 50257  # only for this vocabulary can llm.c make a model itself: -e d12
 
 
 def place_faults(found: Found) -> Iterator[Finding]:
-    """Names with something else there than llm.c looks for. Files of no known kind are faults already."""
+    """Yields names that hold something other than what llm.c expects. Files of unknown kind are reported already."""
     for name in [*found.names, *found.folders]:
         place = place_of(name)
         there = found.names.get(name, "a folder")
-        if (
-            place is None
-            or there in (PLACES[place], "a link to nothing")
-            or there in UNKNOWN
-            and not os.path.islink(name)
-        ):
+        if place is None or there in (PLACES[place], "a broken link") or there in UNKNOWN and not os.path.islink(name):
             continue
-        fault = f"is {there}, and llm.c looks for {PLACES[place]} under this name"
+        fault = f"is {there}, but llm.c expects {PLACES[place]} under this name"
         yield Finding(name, fault, _effect(name, place, there), f"put {PLACES[place]} there").unless(_is_spare(name))
 
 
 def _effect(name: str, place: str, there: str) -> str:
     if _is_spare(name):
-        return "reads tiny Shakespeare's in its place"
-    if there == "no regular file":
-        return "waits for ever, or aborts"
+        return "reads tiny Shakespeare's instead"
+    if there == "not a regular file":
+        return "waits forever, or aborts"
     return "aborts with -h 1" if place == EVAL_PLACE else "aborts"
 
 
 def _is_spare(name: str) -> bool:
-    """Whether it is a name of TinyStories beside one of tiny Shakespeare, which llm.c takes first."""
+    """Whether this is a TinyStories name next to tiny Shakespeare's, which llm.c prefers."""
     pairs = ((STORIES_DATA.format(split), CPU_DATA.format(split)) for split in TRAINED_ON)
     return any(name.endswith(spare) and os.path.exists(name.removesuffix(spare) + first) for spare, first in pairs)
 
@@ -53,7 +48,7 @@ def _is_spare(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder that llm.c is to be started in, and what was found in all."""
+    """A folder that llm.c is started in, and everything that was found."""
 
     path: str
     tokenizers: Mapping[str, TokenizerFacts]
@@ -67,7 +62,7 @@ class _Folder:
         return os.path.lexists(self.at(place))
 
     def data(self, split: str) -> str | None:
-        """What llm.c reads for a split on the CPU: tiny Shakespeare if it is there, or else TinyStories."""
+        """Returns what llm.c reads for a split on the CPU: tiny Shakespeare if present, else TinyStories."""
         places = (CPU_DATA.format(split), STORIES_DATA.format(split))
         return next((self.at(place) for place in places if os.path.exists(self.at(place))), None)
 
@@ -81,14 +76,14 @@ class _Folder:
 
 
 def working_folders(found: Found) -> list[str]:
-    """The folders that llm.c is to be started in: those with something at a place of llm.c."""
+    """Returns the folders that llm.c is started in: those with something at one of its compiled-in names."""
     return [folder for folder in found.folders if any(os.path.lexists(os.path.join(folder, name)) for name in PLACES)]
 
 
 def folder_faults(
     found: Found, tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts], run: Run
 ) -> Iterator[Finding]:
-    """What is missing in these folders."""
+    """Yields what is missing in these folders."""
     for path in working_folders(found):
         folder = _Folder(path, tokenizers, models, run)
         for look in (_tokenizer_fault, _data_fault, _model_fault):
@@ -97,16 +92,16 @@ def folder_faults(
 
 def _tokenizer_fault(folder: _Folder) -> Iterator[Finding]:
     if not os.path.exists(folder.at(TOKENIZER_NAME)) and (folder.has_model or folder.has_data):
-        effect = "starts its samples from a random id, and prints ids for their text, or aborts"
+        effect = "starts its samples from a random id and prints ids instead of text, or aborts"
         remedy = "copy the tokenizer.bin that was written with the shards"
         yield Finding(folder.at(TOKENIZER_NAME), "is missing", effect, remedy)
 
 
 def _data_fault(folder: _Folder) -> Iterator[Finding]:
-    """With -i and -j the CUDA trainer reads other shards."""
+    """Yields shards that are missing. With -i and -j, the CUDA trainer reads other shards."""
     is_for_cpu = folder.has("gpt2_124M.bin")
     missing = [folder.at(CPU_DATA.format(split)) for split in TRAINED_ON if folder.data(split) is None]
-    missing = [path for path in missing if not os.path.islink(path)]  # a link to nothing is a fault already
+    missing = [path for path in missing if not os.path.islink(path)]  # a broken link is reported already
     if missing and (folder.has_data or folder.has_model):
         effect = "aborts on the CPU, and on CUDA unless -i and -j name other shards"
         finding = Finding(missing[0], "is missing", effect, "link a shard there")
@@ -114,7 +109,7 @@ def _data_fault(folder: _Folder) -> Iterator[Finding]:
 
 
 def _model_fault(folder: _Folder) -> Iterator[Finding]:
-    """With -e the CUDA trainer takes another model."""
+    """Yields models that are missing. With -e, the CUDA trainer reads another model."""
     if folder.has_model:
         return
     inside = [path for path in folder.models if path.startswith(os.path.join(folder.path, ""))]
@@ -127,24 +122,24 @@ def _model_fault(folder: _Folder) -> Iterator[Finding]:
     elif facts is not None and facts.vocab_size != _GPT2_TOKENS:
         fault = f"there is no checkpoint for the {facts.vocab_size} tokens of {TOKENIZER_NAME}"
         remedy = f"pybpe llmc checkpoint new -t {folder.at(TOKENIZER_NAME)}"
-        effect = "aborts on the CPU, and has no other way to learn V on CUDA"
+        effect = "aborts on the CPU, and cannot learn V any other way on CUDA"
         yield Finding(folder.path, fault, effect, remedy)
     elif folder.has_data:
-        effect = "aborts, unless it is the CUDA trainer with -e d12 or the like"
+        effect = "aborts, unless it is the CUDA trainer with -e d12 or similar"
         yield Finding(folder.at("gpt2_124M.bin"), "is missing", effect, "put a checkpoint there").unless(
             folder.run.is_cuda
         )
 
 
 # ----------------------------------------------------------------------------------------------------
-# Which split lies where
+# Which split is where
 
 
 def split_faults(found: Found, shards: Mapping[str, ShardFacts], splits: Mapping[str, str]) -> Iterator[Finding]:
-    """A name of one split that leads to a shard of another, and one shard for both.
+    """Yields names of one split that lead to a shard of another, and shards used for both.
 
     Args:
-        splits: what a manifest says: the split of a file, by its real path or its SHA-256.
+        splits: what manifests say: the split of each file, by its real path or its SHA-256.
     """
     by_real = {os.path.realpath(path): path for path in shards}
     for root in found.folders:
@@ -153,7 +148,7 @@ def split_faults(found: Found, shards: Mapping[str, ShardFacts], splits: Mapping
             real = {split: by_real.get(os.path.realpath(path)) for split, path in paths.items() if os.path.exists(path)}
             if len(real) == 2 and _is_same(real["train"], real["val"], shards):
                 fault = f"is the same as {paths['train']}"
-                effect = "validates on what it trains on: the validation loss says nothing"
+                effect = "validates on its training data, so the validation loss means nothing"
                 yield Finding(paths["val"], fault, effect, "put a shard of the val split there")
                 continue
             for split, target in real.items():

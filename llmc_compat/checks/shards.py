@@ -1,4 +1,4 @@
-"""Token shards, each by itself. llm.c reads them in dataloader_load_shard_ (llmc/dataloader.h)."""
+"""Checks each token shard by itself. llm.c reads them in dataloader_load_shard_ (llmc/dataloader.h)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SPLIT = re.compile(r".*(?:^|[_-])(train|val|test)(?:[_-].*)?\.bin", re.DOTALL)
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """A shard.
+    """What a shard holds.
 
     Attributes:
-        tokens: how many.
-        id_bytes: of one token: 2 or 4.
-        lowest, highest: ids; -1 if there is none.
-        present: of the ids that were asked for, those that it has.
+        tokens: the number of tokens.
+        id_bytes: the bytes per token: 2 or 4.
+        lowest, highest: the lowest and highest ids; -1 if there are none.
+        present: the queried ids that occur in it.
     """
 
     tokens: int
@@ -50,13 +50,13 @@ def read_shard_facts(path: str, wanted: Collection[int] = ()) -> ShardFacts:
 
 
 def split_of(path: str) -> str | None:
-    """The split that the name of a shard says: train, val, test, or None."""
+    """Returns the split in a shard's name (train, val, test), or None."""
     match = _SPLIT.fullmatch(os.path.basename(path))
     return match[1] if match else None
 
 
 def shard_faults(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
-    """What is wrong with a shard."""
+    """Yields what is wrong with a shard."""
     yield from _type_fault(path, facts)
     yield from _bytes_fault(path)
     yield from _tokens_fault(path, facts, run)
@@ -65,21 +65,21 @@ def shard_faults(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
 
 def _type_fault(path: str, facts: ShardFacts) -> Iterator[Finding]:
     if facts.id_bytes != 2:
-        effect = "aborts with 'Bad magic' (only its train_llama3.py reads them)"
+        effect = "aborts with 'Bad magic' (only its train_llama3.py reads uint32)"
         yield Finding(path, "uint32 tokens", effect, "use a vocabulary of at most 65536 tokens, and dtype uint16")
 
 
 def _bytes_fault(path: str) -> Iterator[Finding]:
     size = os.path.getsize(path)
     if size > _binding.SHARD_MAX_BYTES:
-        effect = "aborts at the first batch beyond 2 GiB, since it seeks with a 32-bit int"
+        effect = "aborts at the first batch beyond 2 GiB, because it seeks with a 32-bit int"
         yield Finding(path, f"{size} bytes", effect, "write smaller shards: --shard-tokens")
 
 
 def _tokens_fault(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
-    """llm.c opens no test split by itself."""
+    """Checks the size; llm.c never opens a test split by itself."""
     if facts.tokens < run.batch.min_tokens and (split_of(path) != "test" or not facts.tokens):
-        fault = f"{facts.tokens} tokens, and {run.batch.needs()} are needed"
+        fault = f"{facts.tokens} tokens, but {run.batch.needs()} are needed"
         yield Finding(path, fault, "aborts", run.batch.largest_fit(facts.tokens))
 
 

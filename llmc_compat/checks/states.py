@@ -1,12 +1,14 @@
-"""What llm.c's CUDA trainer resumes from with -y 1: DONE_STEP, model_STEP.bin, and state_STEP_RANK.bin of each process.
+"""Checks what llm.c's CUDA trainer resumes from with -y 1: DONE_STEP, model_STEP.bin, and each process's
+state_STEP_RANK.bin.
 
 It takes the highest STEP of the DONE files (find_max_step in llmc/utils.h), and load_state in train_gpt2.cu requires
-what is looked at here. A state is a header of 256 int32,
+what is checked here. A state is a header of 256 int32,
 
     [0] 20240527  [1] 1  [2] processes  [3] rank  [4] 1 with master weights  [5] 1 with shuffling  [10] step
 
-m, v and perhaps the master weights as float32, all of them or this rank's part; with shuffling, the number of shards as
-uint64, their order, the samples of a shard as uint64, their order (int32 each), and the state of the generator.
+then m, v and optionally the master weights as float32, all of them or this rank's part; with shuffling, the number of
+shards as uint64, their order, the samples of a shard as uint64, their order (int32 each), and the state of the
+generator.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class StateFacts:
 
 
 def read_state(path: str) -> StateFacts | None:
-    """None if it is another file. Raises FileError, FormatError."""
+    """Reads a state; returns None if the file is of another kind. Raises FileError, FormatError."""
     import numpy
 
     with open_input(path) as stream:
@@ -51,14 +53,14 @@ def read_state(path: str) -> StateFacts | None:
     if header[0] != MAGIC:
         return None
     if len(header) < HEADER_BYTES // 4:
-        raise FormatError(f"{path}: {size} bytes are no state: its header alone has {HEADER_BYTES}; llm.c {_ABORTS}")
+        raise FormatError(f"{path}: too short for a state: {size} bytes; llm.c {_ABORTS}")
     return StateFacts(header, size)
 
 
 def state_faults(
     states: Mapping[str, StateFacts], models: Mapping[str, ModelFacts], folders: Iterable[str], run: Run
 ) -> Iterator[Finding]:
-    """What would stop a run that resumes."""
+    """Yields what would stop a run from resuming."""
     for path, facts in states.items():
         yield from _header_faults(path, facts, run)
         yield from _size_fault(path, facts, models)
@@ -72,14 +74,15 @@ def _header_faults(path: str, facts: StateFacts, run: Run) -> Iterator[Finding]:
     if version != 1:
         yield Finding(path, f"version {version}, expected 1", _ABORTS, REMEDY)
     if name is not None and int(name[2]) != rank:
-        yield Finding(path, f"is of the process {rank}, by its header", _ABORTS, "give it the name of its process")
+        yield Finding(path, f"belongs to process {rank} according to its header", _ABORTS, "rename it for its process")
     if run.given is not None and run.given.processes != processes:
         fault = f"was saved by {processes} processes, not {run.given.processes}"
-        yield Finding(path, fault, _ABORTS, f"run {processes} processes")
+        yield Finding(path, fault, _ABORTS, f"resume with {processes} processes")
 
 
 def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
-    """The optimizer's numbers are those of the model of the same step: all, or one part of as many as processes."""
+    """Checks the size: the optimizer's values are those of the same step's model, whole or split among the
+    processes."""
     name = _NAME.fullmatch(os.path.basename(path))
     model = None if name is None else models.get(os.path.join(os.path.dirname(path), f"model_{name[1]}.bin"))
     if model is None or not model.is_possible:
@@ -92,7 +95,7 @@ def _size_fault(path: str, facts: StateFacts, models: Mapping[str, ModelFacts]) 
 
 
 def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> Iterator[Finding]:
-    """The first file of the last step that is not there."""
+    """Yields the first missing file of the last step."""
     steps = [int(digits) for path in Path(folder).glob("DONE_*") if (digits := path.name[5:]).isdecimal()]
     if not steps:
         return
@@ -103,4 +106,4 @@ def _missing_faults(folder: str, states: Mapping[str, StateFacts], run: Run) -> 
     needed = (os.path.join(folder, name) for name in chain([f"model_{step:08}.bin"], states_of_step))
     missing = next((path for path in needed if not os.path.lexists(path)), None)
     if missing is not None:
-        yield Finding(missing, f"is missing, and DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)
+        yield Finding(missing, f"is missing, but DONE_{step:08} says that the step is complete", _ABORTS, REMEDY)

@@ -1,4 +1,4 @@
-"""All files against each other: ids, vocabularies, and shards that one pattern finds."""
+"""Checks all files against each other: ids, vocabularies, and shards that one pattern matches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tokenizers import TokenizerFacts
 
 _NUMBERED = re.compile(r"(.*?)(\d+)\.bin", re.DOTALL)
 _GLOB_SIGNS = set("*?[\\")
-_DEFAULT_BATCH = Batch(4, 1024)  # of train_gpt2.cu
+_DEFAULT_BATCH = Batch(4, 1024)  # train_gpt2.cu's
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ _DEFAULT_BATCH = Batch(4, 1024)  # of train_gpt2.cu
 
 
 def _distinct(tokenizers: Mapping[str, TokenizerFacts]) -> dict[str, TokenizerFacts]:
-    """One for each number of tokens: what is said about vocabularies is the same for all of them."""
+    """Yields one tokenizer per vocabulary size: the findings would be the same for the others."""
     by_size = {facts.vocab_size: (path, facts) for path, facts in reversed(list(tokenizers.items()))}
     return dict(reversed(list(by_size.values())))
 
@@ -33,35 +33,36 @@ def _distinct(tokenizers: Mapping[str, TokenizerFacts]) -> dict[str, TokenizerFa
 def id_faults(
     highest: Mapping[str, int], tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts]
 ) -> Iterator[Finding]:
-    """Ids that the vocabulary lacks. Both trainers check each batch (gpt2_forward; tokenCheck in llmc/utils.h)."""
+    """Yields ids that the vocabulary lacks. Both trainers check each batch (gpt2_forward; tokenCheck in
+    llmc/utils.h)."""
     for path, found in highest.items():
         for other, tokenizer in _distinct(tokenizers).items():
             if found >= tokenizer.vocab_size:
                 fault = (
-                    f"has the id {found}, and {other} has {tokenizer.vocab_size} tokens: they do not belong together"
+                    f"has the id {found}, but {other} has {tokenizer.vocab_size} tokens: they do not belong together"
                 )
                 yield Finding(path, fault, "cannot decode it", "encode the text with this tokenizer")
         for other, model in models.items():
             if found >= model.V > 0:
-                fault = f"has the id {found}, and {other} has V {model.V}"
+                fault = f"has the id {found}, but {other} has V {model.V}"
                 remedy = "pybpe llmc checkpoint new or resize, for the tokenizer of this file"
-                yield Finding(path, fault, "aborts at the batch that has it", remedy)
+                yield Finding(path, fault, "aborts at the batch with this id", remedy)
 
 
 def vocabulary_faults(tokenizers: Mapping[str, TokenizerFacts], models: Mapping[str, ModelFacts]) -> Iterator[Finding]:
-    """Models whose vocabulary is not the tokenizer's."""
+    """Yields models whose vocabulary is not the tokenizer's."""
     for path, model in models.items():
         for other, tokenizer in _distinct(tokenizers).items():
             if model.V > 0 and model.V != tokenizer.vocab_size:
                 effect = "aborts at the first id that the model lacks"
                 if model.V > tokenizer.vocab_size:
                     effect = "samples ids that the tokenizer lacks: 'invalid token id'"
-                fault = f"V is {model.V}, and {other} has {tokenizer.vocab_size} tokens"
+                fault = f"V is {model.V}, but {other} has {tokenizer.vocab_size} tokens"
                 yield Finding(path, fault, effect, "pybpe llmc checkpoint new or resize, for this tokenizer")
 
 
 def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
-    """Train shards in which the token that starts each sample does not occur."""
+    """Yields a train shard if no train shard has the token that starts each sample."""
     trained = {path: facts for path, facts in shards.items() if split_of(path) == "train"}
     for path, tokenizer in tokenizers.items():
         if (
@@ -69,17 +70,17 @@ def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, Sh
             and 0 <= tokenizer.eot < tokenizer.vocab_size
             and not any(tokenizer.eot in facts.present for facts in trained.values())
         ):
-            fault = f"end of text is the id {tokenizer.eot}, which no train shard has"
+            fault = f"the end-of-text id is {tokenizer.eot}, which no train shard has"
             remedy = "encode the text with --eot prepend"
-            yield Finding(path, fault, "starts its samples from a token that it has not seen", remedy, WARNING)
+            yield Finding(path, fault, "starts its samples from a token that it never saw in training", remedy, WARNING)
 
 
 # ----------------------------------------------------------------------------------------------------
-# Shards that one pattern finds
+# Shards that one pattern matches
 
 
 def row_faults(found: Found, shards: Mapping[str, ShardFacts], run: Run) -> Iterator[Finding]:
-    """Shards of one name and consecutive numbers, which llm.c takes by a pattern."""
+    """Groups shards of one name and consecutive numbers, which llm.c reads by a pattern."""
     rows: dict[str, list[tuple[int, str]]] = {}
     for path in shards:
         match = _NUMBERED.fullmatch(path)
@@ -94,22 +95,22 @@ def row_faults(found: Found, shards: Mapping[str, ShardFacts], run: Run) -> Iter
 
 
 def _order_faults(row: list[str]) -> Iterator[Finding]:
-    """Names that sort otherwise than their numbers: llm.c reads shards in the order of glob, by bytes."""
+    """Yields names that sort differently from their numbers: llm.c reads shards in glob order, which compares bytes."""
     for path, expected in zip(sorted(row, key=os.fsencode), row):
         if path != expected:
-            fault = f"by its name it comes before {os.path.basename(expected)}"
+            fault = f"its name sorts before {os.path.basename(expected)}"
             effect = "reads shards in the order of their names"
-            yield Finding(path, fault, effect, "name them with as many digits each: 000002, 000010")
+            yield Finding(path, fault, effect, "give all numbers the same number of digits: 000002, 000010")
             return
 
 
 def name_faults(found: Found) -> Iterator[Finding]:
-    """Files of another kind, and folders, under the name of a shard of the train or val split."""
+    """Yields files of another kind, and folders, that are named like a train or val shard."""
     for path in [*found.names, *found.folders]:
         there = found.names.get(path, "a folder")
-        if _is_shard_name(path) and there not in ("a token shard", "a link to nothing", *UNKNOWN):
+        if _is_shard_name(path) and there not in ("a token shard", "a broken link", *UNKNOWN):
             yield Finding(
-                path, f"is {there}, under the name of a shard", "aborts if -i or -j lead to it", "move it elsewhere"
+                path, f"is {there}, but has the name of a shard", "aborts if -i or -j matches it", "move it elsewhere"
             )
 
 
@@ -118,23 +119,23 @@ def _is_shard_name(path: str) -> bool:
 
 
 def _guest_faults(prefix: str, row: list[str], found: Found) -> Iterator[Finding]:
-    """Other files that the pattern of a row finds."""
+    """Yields other files that the pattern of a row matches."""
     for path in sorted(glob.glob(f"{glob.escape(prefix)}*.bin")):
         there = found.what_is_at(path)
         if (
             path not in row
             and not _is_shard_name(path)
             and there is not None
-            and there not in ("a token shard", "a link to nothing")
+            and there not in ("a token shard", "a broken link")
         ):
             pattern = f"{os.path.basename(prefix)}*.bin"
-            fault = f"is {there}, and the pattern {pattern} of the shards beside it finds it"
+            fault = f"is {there}, but the shards' pattern {pattern} matches it"
             yield Finding(path, fault, f"aborts with -i or -j '{pattern}'", "move it elsewhere")
 
 
 def _equal_faults(row: list[str], shards: Mapping[str, ShardFacts], run: Run) -> Iterator[Finding]:
-    """load_state (train_gpt2.cu) requires that the shard at which a run stopped has as many samples as the first
-    shard of the new run."""
+    """Yields shards of unequal size: load_state (train_gpt2.cu) requires that the shard where a run stopped has as many
+    samples as the first shard of the new run."""
     counts = sorted((shards[path].tokens, path) for path in row)
     (least, small), (most, large) = counts[0], counts[-1]
     batch = run.given or _DEFAULT_BATCH
@@ -143,18 +144,18 @@ def _equal_faults(row: list[str], shards: Mapping[str, ShardFacts], run: Run) ->
     if split_of(small) in ("val", "test") or not unequal:
         return
     fault = (
-        f"{least} tokens, and {os.path.basename(large)} has {most}: {samples[0]} and {samples[1]} samples of"
+        f"{least} tokens, but {os.path.basename(large)} has {most}: {samples[0]} and {samples[1]} samples of"
         f" {batch.min_tokens - 1} tokens"
     )
-    effect = "may abort when it resumes with -y 1, which needs as many samples in each shard"
+    effect = "may abort when it resumes with -y 1, which needs the same number of samples in each shard"
     yield Finding(small, fault, effect, "write the shards again with pybpe binarize, which makes them equal", WARNING)
 
 
 def _pattern_faults(prefix: str, row: list[str], found: Found) -> Iterator[Finding]:
-    """Signs in a name that mean something else in a pattern."""
+    """Yields names with characters that have a meaning in a pattern."""
     inside = next((folder for folder in found.folders if prefix.startswith(os.path.join(folder, ""))), "")
     name = os.path.relpath(prefix, inside) if inside else prefix
     signs = sorted(_GLOB_SIGNS & set(name))
     if signs:
-        fault = f"its name has {' '.join(signs)}, which mean something else in a pattern"
-        yield Finding(row[0], fault, "may not find it with -i or -j, and aborts", "rename it", WARNING)
+        fault = f"its name has {' '.join(signs)}, special characters in a pattern"
+        yield Finding(row[0], fault, "may not find it with -i or -j, and then aborts", "rename it", WARNING)

@@ -1,4 +1,4 @@
-"""tokenizer.bin, by itself. llm.c reads it in tokenizer_init (llmc/tokenizer.h)."""
+"""Checks each tokenizer.bin by itself. llm.c reads it in tokenizer_init (llmc/tokenizer.h)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class TokenizerFacts:
     Attributes:
         version: 1 or 2.
         eot: the id that starts each sample.
-        tokens: the bytes of each id.
-        rest: how many bytes follow the tokens.
-        is_complete: whether these should be our merges and pattern, which llm.c does not read.
+        tokens: each id's bytes.
+        rest: the number of bytes after the tokens.
+        is_complete: whether those bytes should be pybpe's merges and pattern, which llm.c does not read.
     """
 
     version: int
@@ -51,7 +51,9 @@ def read_tokenizer(path: str) -> TokenizerFacts:
     with open_input(path) as stream:
         raw = stream.read()
     if len(raw) < HEADER_BYTES:
-        raise FormatError(f"{path}: {len(raw)} bytes are no tokenizer: its header alone has {HEADER_BYTES}", len(raw))
+        raise FormatError(
+            f"{path}: too short for a tokenizer: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+        )
     _, version, vocab_size, eot, mark = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=5))
     if version not in (1, 2):
         raise FormatError(f"{path}: version {version}, expected 2", 4)
@@ -63,9 +65,9 @@ def read_tokenizer(path: str) -> TokenizerFacts:
     for i in range(vocab_size):
         length = raw[at] if at < len(raw) else None
         if length == 0:
-            raise FormatError(f"{path}: the token {i} at byte {at} is empty", at)
+            raise FormatError(f"{path}: token {i} at byte {at} is empty", at)
         if length is None or at + 1 + length > len(raw):
-            raise FormatError(f"{path}: ends at byte {len(raw)}, in the token {i} of {vocab_size}", len(raw))
+            raise FormatError(f"{path}: ends at byte {len(raw)}, inside token {i} of {vocab_size}", len(raw))
         tokens.append(raw[at + 1 : at + 1 + length])
         at += 1 + length
     eot = _GPT2_TOKENS - 1 if version == 1 else eot
@@ -73,7 +75,7 @@ def read_tokenizer(path: str) -> TokenizerFacts:
 
 
 def tokenizer_faults(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
-    """What is wrong with a tokenizer."""
+    """Yields what is wrong with a tokenizer."""
     for look in (_version_fault, _end_fault, _repeated_fault, _rest_fault, _damage_fault):
         yield from look(path, facts)
 
@@ -81,48 +83,48 @@ def tokenizer_faults(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
 def _version_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
     if facts.version == 1 and facts.vocab_size != _GPT2_TOKENS:
         fault = f"version 1 with {facts.vocab_size} tokens"
-        yield Finding(path, fault, f"aborts, since it takes {_GPT2_TOKENS} for granted", "save it as version 2")
+        yield Finding(path, fault, f"aborts, because it assumes {_GPT2_TOKENS}", "save it as version 2")
 
 
 def _end_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
-    """Samples start from the end-of-text token."""
+    """Checks the end-of-text token, from which samples start."""
     if facts.version == 1 and facts.vocab_size != _GPT2_TOKENS:
         return
-    expected = END_OF_TEXT.encode()  # in files of ours it may have another name; they have a checksum
+    expected = END_OF_TEXT.encode()  # pybpe's own files may use another name; they have a checksum
     if not 0 <= facts.eot < facts.vocab_size:
-        fault = f"end of text is the id {facts.eot}, and there are {facts.vocab_size} tokens"
+        fault = f"the end-of-text id is {facts.eot}, but there are only {facts.vocab_size} tokens"
         effect = "aborts when it starts a sample from it, unless the model has this id"
         yield Finding(path, fault, effect, f"train the tokenizer with the special token {END_OF_TEXT}")
     elif not facts.is_complete and expected in facts.tokens and facts.tokens[facts.eot] != expected:
         found = facts.tokens[facts.eot].decode("utf-8", "replace")
-        fault = f"end of text is the id {facts.eot}, which is {found!r}, not {END_OF_TEXT}"
+        fault = f"the end-of-text id is {facts.eot}, which is {found!r}, not {END_OF_TEXT}"
         yield Finding(path, fault, "starts its samples from that token", REMEDY, WARNING)
 
 
 def _repeated_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
-    """One of two equal tokens is in the place of another."""
+    """Yields equal tokens: one of them is probably in another's place."""
     first: dict[bytes, int] = {}
     for i, token in enumerate(facts.tokens):
         if first.setdefault(token, i) != i:
-            fault = f"the tokens {first[token]} and {i} are the same"
-            yield Finding(path, fault, "prints the same for both", f"if that is not meant, {REMEDY}", WARNING)
+            fault = f"tokens {first[token]} and {i} are the same"
+            yield Finding(path, fault, "prints the same for both", f"if that is not intended, {REMEDY}", WARNING)
             return
 
 
 def _rest_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
     if facts.rest and not facts.is_complete:
         fault = f"{facts.rest} bytes follow the {facts.vocab_size} tokens"
-        effect = "does not read them; it lacks tokens if the number in the header is too small"
+        effect = "ignores them; tokens are missing if the header's count is too small"
         yield Finding(path, fault, effect, REMEDY, WARNING)
 
 
 def _damage_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
-    """With merges and pattern after the tokens there is a checksum of all."""
+    """Checks the checksum that pybpe writes after the merges and pattern."""
     try:
         Tokenizer.from_file(path)
     except Error as error:
         if facts.is_complete:
             fault = str(error).removeprefix(f"{path}: ")
             yield Finding(
-                path, fault, "reads its tokens all the same, and prints samples with them", "save it again with pybpe"
+                path, fault, "still reads its tokens, and prints samples with them", "save it again with pybpe"
             )

@@ -1,6 +1,6 @@
-"""Before a tokenizer is trained: filter a corpus, recognise languages, remove personal data and duplicates.
+"""Prepares a corpus for training: filters it, detects languages, and removes personal data and duplicates.
 
-`clean` does all of it, in one pass and a short second one. Its parts are of use by themselves too: Filters.reasons,
+`clean` does all of this in one pass and a short second one. Its parts can also be used alone: Filters.reasons,
 detect_language, find_pii and replace_pii, signatures and find_clusters.
 """
 

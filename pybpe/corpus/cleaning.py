@@ -1,4 +1,4 @@
-"""clean: a corpus in, its better part out."""
+"""Cleans a corpus."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .work import Scorer, Work, run_task
 from .writing import write_output
 
 DEDUP = ("exact", "normalized")
-_PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
+_PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
 def clean(
@@ -67,47 +67,47 @@ def clean(
     resume: bool = True,
     progress: bool | None = None,
 ) -> Report:
-    """Cleans a corpus: each step that is asked for, in the order of the arguments. Documents keep their order.
+    """Cleans a corpus: runs each requested step, in the order of the arguments. Documents keep their order.
 
-    A run that was interrupted, even killed, goes on where it was when the same is called again, to the same bytes.
-    Until it is done, a hidden folder beside `out` holds what is known of each part; it may become as large as the
-    uncompressed output, with 512 bytes more a document for near duplicates.
+    A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
+    output. Until it finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the
+    uncompressed output, plus 512 bytes per document for near duplicates.
 
     Args:
         inputs: paths, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz, .bz2, .xz, .zst; "-" for
             standard input.
-        out: a file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. A JSON record keeps its other fields.
+        out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. JSON records keep their other fields.
         normalizer: "NFC" or "NFKC".
-        filters: limits on what texts look like.
-        languages: ISO 639-1 codes of those that stay. Records get the fields "language" and "language_confidence".
-        min_confidence: 0 to 1; documents whose language is less certain are dropped.
-        scorers: (name, function, max_score): documents for which the function, text -> score, gives more are
-            dropped. With several workers it must be importable: defined at the top level of a module.
-        scrub_pii: personal data becomes <EMAIL> and so on; True for all of pii.KINDS, or some of them.
-        dedup: "exact": of documents with the same text the first stays; "normalized": of those whose letters and
-            digits are the same.
-        near_dedup: a Jaccard similarity, such as 0.8: documents at least so similar are linked, and of those that
-            are linked, also through others, the first stays. Records get the field "cluster": documents of one
-            cluster have the same one, and `binarize(split_by="hash")` puts them into the same split.
-        keep_near: near duplicates stay too, with their "cluster".
-        dedup_paragraphs: of paragraphs of at least 30 bytes that are the same, the first of the corpus stays.
+        filters: limits on measured properties of the text.
+        languages: ISO 639-1 codes of the languages to keep. Records get the fields "language" and
+            "language_confidence".
+        min_confidence: 0 to 1; documents whose language is detected with less confidence are dropped.
+        scorers: tuples (name, function, max_score). A document is dropped if function(text) returns more than
+            max_score. With several workers, the function must be importable: defined at the top level of a module.
+        scrub_pii: replaces personal data with <EMAIL> and so on. True for all of pii.KINDS, or a list of some.
+        dedup: "exact" keeps the first of documents with the same text; "normalized" compares only letters and digits.
+        near_dedup: a Jaccard similarity, such as 0.8. Documents that are at least this similar are linked; of all
+            documents linked directly or through others, the first is kept. Records get the field "cluster", which is
+            the same for linked documents; `binarize(split_by="hash")` puts a cluster into one split.
+        keep_near: keep near duplicates too, with their "cluster".
+        dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
-            lines), "line", or "jsonl" (JSON lines whatever the name).
-        text_key: the text of a JSON record, or parquet's column.
-        encoding: of text and JSON lines, such as "gb18030"; None is UTF-8. Parquet files are UTF-8 always.
-        memory_limit: bytes that looking for exact duplicates may take, beyond which it sorts on disk; without a
-            limit it takes 64 bytes a document or paragraph.
-        workers: processes; None for all CPUs, or one for a small corpus. The output is the same for any number.
-            With an executor: its workers; None has it do 64 tasks at once.
-        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers see the inputs.
-        resume: False begins anew, whatever is there.
+            lines), "line", or "jsonl" (JSON lines, whatever the file's name).
+        text_key: the field of a JSON record, or the parquet column, that holds the text.
+        encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
+        memory_limit: bytes of memory for finding exact duplicates, beyond which it sorts on disk. Without a limit it
+            takes 64 bytes per document or paragraph.
+        workers: the number of processes; None uses all CPUs, or one for a small corpus. The output is the same for
+            any number. With an executor: the number of its workers; None submits 64 tasks at once.
+        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
+        resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
 
     Returns:
-        What was dropped and why, with histograms and samples; `.save("report.html")` writes it.
+        A report of what was dropped and why, with histograms and samples; `.save("report.html")` writes it.
 
     Raises:
-        ArgumentError, FileError, FormatError: bad arguments, files, records. WorkerError: a worker died.
+        ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died.
         MissingExtraError: a step needs a package that is not installed.
     """
     path = check_name(out)
@@ -124,7 +124,7 @@ def clean(
         near_dedup,
     )
     if keep_near and near_dedup is None:
-        raise ArgumentError("keep_near marks near duplicates: say by near_dedup how similar those are")
+        raise ArgumentError("keep_near needs near_dedup, which says how similar near duplicates are")
     if executor is None or workers is not None:
         worker_count(workers)
     check_memory_limit(memory_limit)
@@ -166,16 +166,16 @@ def _work(
     dedup_paragraphs: bool,
     near_dedup: float | None,
 ) -> Work:
-    """The steps, checked."""
+    """Returns the steps, validated."""
     check_normalizer(normalizer)
     instance("filters", filters, Filters, "corpus.Filters, such as Filters.gopher()")
     if languages:
         check_languages(languages)
     instance("min_confidence", min_confidence, (int, float), "a number from 0 to 1")
     if not 0 <= min_confidence <= 1:
-        raise ArgumentError(f"min_confidence must lie in 0 to 1, not {min_confidence}")
+        raise ArgumentError(f"min_confidence must be from 0 to 1, not {min_confidence}")
     if min_confidence and not languages:
-        raise ArgumentError("min_confidence is that of the language: name the languages that stay")
+        raise ArgumentError("min_confidence needs languages: name the languages to keep")
     check_kinds(pii)
     if dedup not in (None, *DEDUP):
         raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {dedup!r}")
@@ -202,7 +202,7 @@ def _total(kinds: Kinds, files: Sequence[InputFile]) -> int | None:
 def _run(
     work: Work, plan: DocumentPlan, spool: Spool, workers: int | None, executor: Executor | None, bar: Progress
 ) -> int:
-    """Does all tasks that are not done; returns how many tasks there are."""
+    """Runs all unfinished tasks. Returns the number of tasks."""
     tasks = list(plan.tasks())
     done = {task for task in range(len(tasks)) if spool.has(task)}
     left = [task for task in range(len(tasks)) if task not in done]
@@ -233,8 +233,8 @@ def _run(
 def _pickled(work: Work) -> bytes:
     try:
         return pickle.dumps(work)
-    except Exception as error:  # pickle raises whatever it likes
+    except Exception as error:  # pickle can raise anything
         raise ArgumentError(
-            f"a scorer cannot be sent to other processes: define it at the top level of a module, or take workers=1"
+            f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"
             f" ({error})"
         ) from None

@@ -1,8 +1,8 @@
-"""Clusters of near duplicates: texts that are linked by pairs at or above a similarity.
+"""Clusters near duplicates: texts linked by pairs at or above a similarity.
 
-Bands are worked on one after another: texts that agree in a band lie side by side when their keys are sorted. Each is
-compared with the one before it and with the first of its group. Pairs that are similar enough, by their signatures,
-link their clusters. So the clusters depend on the texts and their order alone.
+Bands are processed one after another. Texts that agree in a band are adjacent when their keys are sorted. Each is
+compared with the one before it and with the first of its group. Pairs whose signatures are similar enough link their
+clusters. So the clusters depend only on the texts and their order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _AT_ONCE = 1 << 14  # rows or pairs of signatures held in memory
 
 
 def find_clusters(signatures: Array, threshold: float) -> Array:
-    """The first member of each text's cluster: int64, shape (texts,); a text that is like no other is its own.
+    """Returns the first member of each text's cluster: int64, shape (texts,). A text similar to no other is its own.
 
-    Memory: some 40 bytes a text, besides the signatures, which may be a memory map.
+    Memory: about 40 bytes per text, besides the signatures, which may be a memory map.
 
     Args:
         signatures: uint32, shape (texts, PERMUTATIONS), in the order of the corpus.
-        threshold: the least similarity, as estimated, of a pair.
+        threshold: the minimum estimated similarity of a pair.
     """
     import numpy
 
@@ -37,7 +37,7 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
         keys = _band_keys(signatures, band * banding.rows, banding.rows)
         order = numpy.argsort(keys, kind="stable")
         ordered = keys[order]
-        same = numpy.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # places in `order` that continue a group
+        same = numpy.flatnonzero(ordered[1:] == ordered[:-1]) + 1  # positions in `order` that continue a group
         begins = numpy.flatnonzero(numpy.concatenate([[True], ordered[1:] != ordered[:-1]]))
         firsts = begins[numpy.searchsorted(begins, same, side="right") - 1]
         for others in (firsts, same - 1):
@@ -46,7 +46,7 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
 
 
 def _band_keys(signatures: Array, first: int, rows: int) -> Array:
-    """A hash of some columns of each row, uint64."""
+    """Hashes some columns of each row to a uint64."""
     import numpy
 
     keys = numpy.empty(len(signatures), dtype=numpy.uint64)
@@ -60,7 +60,7 @@ def _band_keys(signatures: Array, first: int, rows: int) -> Array:
 
 
 class _Clusters:
-    """Disjoint sets of texts, each known by its first member."""
+    """Disjoint sets of texts, each identified by its first member."""
 
     def __init__(self, size: int) -> None:
         import numpy
@@ -68,7 +68,7 @@ class _Clusters:
         self._parents = numpy.arange(size)
 
     def link(self, signatures: Array, first: Array, second: Array, threshold: float) -> None:
-        """Links those pairs that are similar enough and not linked yet."""
+        """Links the pairs that are similar enough and not linked yet."""
         import numpy
 
         roots = self.roots()
@@ -92,10 +92,10 @@ class _Clusters:
         return i
 
     def roots(self) -> Array:
-        """The first member of each text's cluster."""
+        """Returns the first member of each text's cluster."""
         import numpy
 
-        # Parents come earlier, so this ends: each round doubles how far a text sees.
+        # Parents come earlier, so this terminates: each round doubles the distance it follows.
         while not numpy.array_equal(above := self._parents[self._parents], self._parents):
             self._parents = above
         return self._parents

@@ -1,4 +1,4 @@
-"""Which documents and paragraphs of a corpus are repeated: decided for all tasks together, in the corpus's order."""
+"""Decides which documents and paragraphs of a corpus are repeated, over all tasks, in corpus order."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ EXACT, NEAR = "duplicate", "near_duplicate"
 
 
 class Decisions:
-    """What is to happen to each document; asked for in order.
+    """Decides what happens to each document. Ask in corpus order.
 
     Args:
         work: the steps.
         spool: the results of all tasks.
-        tasks: how many there are.
-        memory_limit: bytes for digests.
-        keep_near: near duplicates stay.
+        tasks: the number of tasks.
+        memory_limit: bytes of memory for digests.
+        keep_near: keep near duplicates.
     """
 
     def __init__(self, work: Work, spool: Spool, tasks: int, memory_limit: int | None, keep_near: bool) -> None:
         self._work, self._spool, self._tasks, self._memory_limit = work, spool, tasks, memory_limit
         self._keep_near = keep_near
-        self._near: Array | None = None  # by number among documents that are no exact duplicates
+        self._near: Array | None = None  # by number among documents that are not exact duplicates
         self._exact = self._find_exact() if work.dedup is not None else None
         if work.near_dedup is not None:
             self._find_near(work.near_dedup)
@@ -65,7 +65,7 @@ class Decisions:
         os.unlink(path)
 
     def _distinct_documents(self) -> Iterator[tuple[Array, Array]]:
-        """The signatures and digests of each task's documents that are no exact duplicates."""
+        """Yields the signatures and digests of each task's documents that are not exact duplicates."""
         import numpy
 
         number = 0
@@ -79,11 +79,12 @@ class Decisions:
             yield rows, names
 
     def fate(self, number: int, place: int) -> tuple[str | None, str | None]:
-        """Of a document: why it is dropped, or None; and the name of its cluster, if near duplicates were looked for.
+        """Returns why a document is dropped, or None; and the name of its cluster, if near duplicates were searched
+        for.
 
         Args:
-            number: among all documents.
-            place: among those that are no exact duplicates.
+            number: its number among all documents.
+            place: its number among those that are not exact duplicates.
         """
         if self._exact is not None and self._exact[number]:
             return EXACT, None
@@ -94,7 +95,7 @@ class Decisions:
         return (None if root == place or self._keep_near else NEAR), name
 
     def _find_paragraphs(self) -> Array:
-        """Whether each paragraph of the documents that stay stood in one before."""
+        """Whether each paragraph of the kept documents occurred in an earlier one."""
         repeats = Repeats(self._spool.folder, self._memory_limit)
         number = place = 0
         for result in self._spool.results(self._tasks):
@@ -109,7 +110,8 @@ class Decisions:
         return repeats.find()
 
     def repeated_paragraphs(self, first: int, count: int) -> set[int]:
-        """Which of `count` paragraphs are to be removed; `first`: how many the documents before, that stay, have."""
+        """Returns which of `count` paragraphs to remove. `first` is the number of paragraphs in earlier kept
+        documents."""
         if self._paragraphs is None:
             return set()
         return set(self._paragraphs[first : first + count].nonzero()[0].tolist())

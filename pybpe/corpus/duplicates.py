@@ -1,8 +1,8 @@
-"""Exact duplicates: which digests stood before.
+"""Finds exact duplicates: digests that occurred before.
 
-Digests have 16 bytes, so that among 10^12 texts the chance that any two different ones have the same is 10^-15. They
-are sorted with their places, by which each group's first is known. That takes BYTES_PER_DIGEST bytes of memory for
-each; with a limit they are first divided, on disk, by their leading bits, and the parts are sorted one by one.
+Digests have 16 bytes: among 10^12 texts, the chance that any two different texts collide is 10^-15. They are sorted
+with their positions, which tell the first of each group. That takes BYTES_PER_DIGEST bytes of memory per digest. With a
+memory limit, digests are first divided on disk by their leading bits, and the parts are sorted one by one.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 DIGEST_BYTES = 16
-BYTES_PER_DIGEST = 64  # 16 for the digest, 8 for its place, and as much again and more while they are sorted
+BYTES_PER_DIGEST = 64  # 16 for the digest, 8 for its position, and more than as much again while sorting
 LEAST_MEMORY = 10**6
 _PARTS = 256
 
 
 def digest(text: Text) -> bytes:
-    """BLAKE2b of a text."""
+    """Returns the BLAKE2b digest of a text."""
     return hashlib.blake2b(utf8(text), digest_size=DIGEST_BYTES).digest()
 
 
 def normalized(text: str) -> str:
-    """What is left of a text without case, punctuation, spaces and forms of characters: its letters, marks and
-    digits in NFKC. If that is nothing, the text."""
+    """Returns a text's letters, marks and digits, case-folded and in NFKC, without punctuation and spaces. If nothing
+    is left, returns the text."""
     if text.isascii():
         return text.lower().encode().translate(None, _ASCII_REST).decode() or text
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -49,16 +49,16 @@ _ASCII_REST = bytes(c for c in range(128) if not chr(c).isalnum())
 
 
 def check_memory_limit(memory_limit: int | None) -> None:
-    """ArgumentError if it is too low to be of use."""
+    """Raises ArgumentError if the limit is too low to be useful."""
     if memory_limit is not None:
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
 
 
 class Repeats:
-    """Digests in their order, and which of them stood before.
+    """Digests in order, and which of them occurred before.
 
     Args:
-        folder: for files; they are removed by `find`.
+        folder: a folder for temporary files; `find` removes them.
         memory_limit: bytes; None for no limit.
     """
 
@@ -72,7 +72,7 @@ class Repeats:
         self.size = 0
 
     def add(self, digests: bytes) -> None:
-        """Adds digests, one behind another."""
+        """Adds concatenated digests."""
         self._blocks.append(digests)
         self._held += len(digests) // DIGEST_BYTES
         self.size += len(digests) // DIGEST_BYTES
@@ -80,7 +80,7 @@ class Repeats:
             self._spill()
 
     def find(self) -> Array:
-        """Whether each digest is the same as an earlier one: bool, shape (size,)."""
+        """Returns whether each digest equals an earlier one: bool, shape (size,)."""
         import numpy
 
         repeated = numpy.zeros(self.size, dtype=bool)
@@ -92,7 +92,7 @@ class Repeats:
         return repeated
 
     def _records(self) -> Array:
-        """What is held, with places."""
+        """Returns the digests in memory, with their positions."""
         import numpy
 
         digests = numpy.frombuffer(b"".join(self._blocks), dtype=[("high", "<u8"), ("low", "<u8")])
@@ -116,7 +116,7 @@ class Repeats:
                 os.unlink(name)
 
     def _spill(self) -> None:
-        """Moves what is held to files, by the leading bits."""
+        """Moves the digests in memory to files, by their leading bits."""
         import numpy
 
         self._files = True

@@ -1,4 +1,4 @@
-"""Heuristic filters: what a text is like, in numbers, and limits on them.
+"""Heuristic filters: numeric measures of texts, and limits on them.
 
 Sources of the rules and thresholds:
 
@@ -6,9 +6,9 @@ Sources of the rules and thresholds:
 - C4: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (arXiv:1910.10683), section 2.2.
 - RefinedWeb: Penedo et al. 2023 (arXiv:2306.01116), whose document filters are Gopher's.
 - FineWeb: Penedo et al. 2024 (arXiv:2406.17557), section 3.6, three filters on lines.
-- ROOTS: Laurencon et al. 2022 (arXiv:2303.03915): shares of characters that are special, repeated words.
+- ROOTS: Laurencon et al. 2022 (arXiv:2303.03915): shares of special characters, repeated words.
 
-Shares are of characters, and words as units.py has them, so the limits mean the same for Chinese.
+Shares are of characters, and of words as units.py defines them, so that the limits mean the same for Chinese.
 """
 
 from __future__ import annotations
@@ -27,45 +27,47 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_MOST_WORDS = 1000  # of an n-gram
+_MOST_WORDS = 1000  # the longest n-gram
 GOPHER_TOP_NGRAMS = {2: 0.20, 3: 0.18, 4: 0.16}
 GOPHER_REPEATED_NGRAMS = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Limits; a text that passes one is dropped, and the name of the first such limit is the reason. None: no limit.
+    """Limits on texts. A text that violates a limit is dropped, with the name of the first such limit as the reason.
+    None means no limit.
 
     Attributes:
-        min_chars, max_chars: characters.
-        min_words, max_words: words. Gopher: 50 to 100,000.
-        min_mean_word_length, max_mean_word_length: characters a word, of words in scripts with spaces, if they are
-            most of the words. Gopher: 3 to 10.
-        max_symbol_ratio: characters that are neither letter, digit nor space, of those that are no space. ROOTS
-            calls them special. A Chinese character says as much as several letters, so it counts as
-            LETTERS_PER_UNIT of them: else every Chinese text would be as full of symbols as program code. Nearly all
-            paragraphs of English and Chinese books have below 0.12; half of those of program code have above 0.16.
-        max_digit_ratio: digits, of the characters that are no space.
-        max_hashes_per_word: "#" and ellipses, a word. Gopher: 0.1.
-        min_alphabetic_words: share of words with a letter in them. Gopher: 0.8.
-        min_distinct_words: different words, without regard to case.
-        max_repeated_words: share of words that are the text's most frequent one.
+        min_chars, max_chars: number of characters.
+        min_words, max_words: number of words. Gopher: 50 to 100,000.
+        min_mean_word_length, max_mean_word_length: characters per word, over words in scripts with spaces, if those are
+            the majority. Gopher: 3 to 10.
+        max_symbol_ratio: the share of non-space characters that are neither letters nor digits ("special" in ROOTS). A
+            Chinese character carries as much as several letters, so it counts as LETTERS_PER_UNIT letters; otherwise
+            every Chinese text would look as full of symbols as program code. Nearly all paragraphs of English and
+            Chinese books are below 0.12; half the paragraphs of program code are above 0.16.
+        max_digit_ratio: the share of non-space characters that are digits.
+        max_hashes_per_word: "#" characters and ellipses per word. Gopher: 0.1.
+        min_alphabetic_words: share of words that contain a letter. Gopher: 0.8.
+        min_distinct_words: number of distinct words, ignoring case.
+        max_repeated_words: share of words equal to the text's most frequent word.
         max_repeated_lines: share of lines that repeat an earlier one. Gopher: 0.3.
         max_repeated_line_chars: share of characters in such lines. Gopher: 0.2; FineWeb: 0.1.
-        max_repeated_paragraphs: share of paragraphs, parted by blank lines, that repeat an earlier one. Gopher: 0.3.
+        max_repeated_paragraphs: share of paragraphs, separated by blank lines, that repeat an earlier one. Gopher: 0.3.
         max_repeated_paragraph_chars: share of characters in such paragraphs. Gopher: 0.2.
-        max_top_ngrams: n -> share of characters in the most frequent n words in a row. Gopher: GOPHER_TOP_NGRAMS.
-        max_repeated_ngrams: n -> share of characters in n words in a row that stood before, each character counted
-            once. Gopher: GOPHER_REPEATED_NGRAMS.
+        max_top_ngrams: n -> share of characters in the most frequent n consecutive words. Gopher: GOPHER_TOP_NGRAMS.
+        max_repeated_ngrams: n -> share of characters in n consecutive words that occurred before, each character
+            counted once. Gopher: GOPHER_REPEATED_NGRAMS.
         max_bullet_lines: share of lines that begin with a bullet. Gopher: 0.9.
         max_ellipsis_lines: share of lines that end with an ellipsis. Gopher: 0.3.
-        max_short_lines: share of lines below 30 columns; a Chinese character has two. FineWeb: 0.67.
+        max_short_lines: share of lines under 30 columns; a Chinese character takes two. FineWeb: 0.67.
         min_terminal_lines: share of lines that end with punctuation. FineWeb: 0.12.
 
-    Only repeats count, not what they repeat, as in the code that made FineWeb.
+    Only the repeats count, not the first occurrence, as in FineWeb's code.
 
     Raises:
-        ArgumentError: a limit is not a number, is negative, or a minimum is above its maximum; an n is not 1 to 1000.
+        ArgumentError: a limit is not a number or is negative, a minimum exceeds its maximum, or an n is not from 1 to
+            1000.
     """
 
     min_chars: int | None = None
@@ -99,15 +101,16 @@ class Filters:
                 whole_number(f"n of {name}", n, 1, _MOST_WORDS)
         for name, value in self.limits():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-                raise ArgumentError(f"{name} must be a number, at least 0, not {value!r}")
+                raise ArgumentError(f"{name} must be a number of at least 0, not {value!r}")
         for what in ("chars", "words", "mean_word_length"):
             least, most = getattr(self, "min_" + what), getattr(self, "max_" + what)
             if least is not None and most is not None and least > most:
-                raise ArgumentError(f"min_{what} is {least}, above max_{what}, which is {most}")
+                raise ArgumentError(f"min_{what} ({least}) must not exceed max_{what} ({most})")
 
     @classmethod
     def gopher(cls, **changes: Any) -> Filters:
-        """Gopher's rules, without that of English stop words; RefinedWeb has the same. `changes` replaces some."""
+        """Returns Gopher's rules, except the one on English stop words; RefinedWeb uses the same. `changes` override
+        some."""
         rules: dict[str, Any] = {
             "min_words": 50,
             "max_words": 100_000,
@@ -128,12 +131,12 @@ class Filters:
 
     @classmethod
     def fineweb(cls, **changes: Any) -> Filters:
-        """Gopher's rules, and FineWeb's own of lines."""
+        """Returns Gopher's rules plus FineWeb's rules on lines."""
         rules = {"max_repeated_line_chars": 0.1, "max_short_lines": 0.67, "min_terminal_lines": 0.12}
         return cls.gopher(**{**rules, **changes})
 
     def limits(self) -> list[tuple[str, Any]]:
-        """(name, limit) of each that is set; those of n-grams have n in their names."""
+        """Returns (name, limit) of each limit that is set; n-gram limits have n in their names."""
         found = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -144,7 +147,7 @@ class Filters:
         return found
 
     def reasons(self, texts: Sequence[str]) -> list[str | None]:
-        """Why each text is dropped, or None if it stays.
+        """Returns why each text is dropped, or None if it is kept.
 
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']
@@ -153,7 +156,7 @@ class Filters:
         return self.judge(texts, Units(texts))[0]
 
     def judge(self, texts: Sequence[str], units: Units) -> tuple[list[str | None], dict[str, Array]]:
-        """The reasons, and the measures that they come from: name -> numbers, one for each text. `units`: of these
+        """Returns the reasons, and the measures they come from: name -> numbers, one per text. `units` belong to the
         texts."""
         reasons: list[str | None] = [None] * len(texts)
         measures = Measures(texts, units)
@@ -162,14 +165,14 @@ class Filters:
             what = name[4:]  # without min_ or max_
             if what not in known:
                 known[what] = measures.value(what)
-            # A NaN stands for a measure that makes no sense for the text: neither comparison is true.
+            # NaN means that the measure does not apply to the text: both comparisons are false.
             for i in (known[what] < limit if name.startswith("min_") else known[what] > limit).nonzero()[0]:
                 reasons[i] = reasons[i] or name
         return reasons, known
 
 
 class Measures:
-    """What the limits are compared with, worked out when asked for: an array with a number for each text."""
+    """The measures of texts, computed on demand: an array with one number per text."""
 
     def __init__(self, texts: Sequence[str], units: Units) -> None:
         import numpy
@@ -181,7 +184,7 @@ class Measures:
         self._lines = lines.LineMeasures(texts)
 
     def value(self, name: str) -> Array:
-        """By the name of a limit, without its min_ or max_.
+        """Returns a measure by the name of its limit, without min_ or max_.
 
         >>> Measures(["some 12"], Units(["some 12"])).value("digit_ratio").tolist()
         [0.3333333333333333]

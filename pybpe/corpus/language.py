@@ -1,4 +1,4 @@
-"""The language of a text, by eldc: 60 languages, no download (extra `langid`)."""
+"""Detects the language of a text with eldc: 60 languages, no download (extra `langid`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from ..arguments import instance
 from ..errors import ArgumentError, MissingExtraError
 
-UNKNOWN = "und"  # as ISO 639-2 calls it: undetermined
-_SAMPLE = 300  # characters a part
+UNKNOWN = "und"  # ISO 639-2's code for "undetermined"
+_SAMPLE = 300  # characters per part
 
 
 @lru_cache(maxsize=1)
@@ -17,16 +17,16 @@ def _detector() -> Any:
     try:
         import eldc
     except ImportError:
-        raise MissingExtraError("recognising languages needs a package: pip install 'pybpe[langid]'") from None
+        raise MissingExtraError("detecting languages needs a package: pip install 'pybpe[langid]'") from None
     eldc.init()
     return eldc
 
 
 def detect_language(text: str) -> tuple[str, float]:
-    """A text's language as its ISO 639-1 code, and the confidence, 0 to 1.
+    """Returns a text's language as an ISO 639-1 code, and the confidence from 0 to 1.
 
-    Long texts are judged by three parts: from the begin, the middle and the end. UNKNOWN, with 0, for a text
-    without words, or one that could as well be of some other language.
+    Long texts are judged by three parts: the beginning, the middle and the end. Returns UNKNOWN with confidence 0 for a
+    text without words, or one that could equally be in another language.
 
     Raises:
         MissingExtraError: eldc is not installed.
@@ -36,7 +36,7 @@ def detect_language(text: str) -> tuple[str, float]:
     if len(text) > 3 * _SAMPLE:
         middle = (len(text) - _SAMPLE) // 2
         text = "\n".join((text[:_SAMPLE], text[middle : middle + _SAMPLE], text[-_SAMPLE:]))
-    # A NUL ends a text for eldc; a lone surrogate is no text for it.
+    # eldc stops at a NUL, and rejects lone surrogates.
     clean = text.replace("\x00", " ").encode("utf-8", "replace").decode("utf-8")
     result = detector.detect_details(clean)
     if result.language == UNKNOWN:
@@ -45,7 +45,7 @@ def detect_language(text: str) -> tuple[str, float]:
 
 
 def check_languages(languages: object) -> None:
-    """ArgumentError for codes that the detector doesn't know.
+    """Raises ArgumentError for codes that the detector does not know.
 
     Raises:
         MissingExtraError: eldc is not installed.
@@ -53,4 +53,4 @@ def check_languages(languages: object) -> None:
     known = _detector().LANGUAGES
     for code in languages:  # type: ignore[attr-defined]
         if code not in known:
-            raise ArgumentError(f"language {code!r} is unknown; there are {', '.join(known)}")
+            raise ArgumentError(f"unknown language {code!r}; the languages are {', '.join(known)}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-SHORT_COLUMNS = 30  # FineWeb's short lines
+SHORT_COLUMNS = 30  # FineWeb's definition of a short line
 _BULLETS = (
     "\u2022",
     "\u2023",
@@ -48,7 +48,7 @@ MEASURES = (*_OF_LINES, "repeated_lines", "repeated_line_chars", "repeated_parag
 
 
 class LineMeasures:
-    """MEASURES of texts, worked out when asked for: shares, float64, one for each text; NaN for one without lines."""
+    """MEASURES of texts, computed on demand: shares, float64, one per text; NaN for a text without lines."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -62,7 +62,7 @@ class LineMeasures:
         return [_filled(_BLANK_LINES.split(text)) for text in self._texts]
 
     def value(self, name: str) -> Array:
-        """One of MEASURES."""
+        """Returns one of MEASURES."""
         import numpy
 
         if name in _OF_LINES:
@@ -82,7 +82,7 @@ def _one(part: str) -> int:
 
 
 def _repeated(parts: Sequence[str], size: Callable[[str], int]) -> float:
-    """The share of parts that repeat an earlier one, by their sizes."""
+    """Returns the share of parts that repeat an earlier one, weighted by size."""
     if not parts:
         return float("nan")
     distinct = set(parts)

@@ -1,9 +1,9 @@
-"""MinHash signatures, and locality-sensitive hashing: which pairs of texts are worth comparing.
+"""MinHash signatures and locality-sensitive hashing, which choose the pairs of texts worth comparing.
 
-Texts are compared by their shingles, SHINGLE_WORDS words in a row. Of two sets of shingles the Jaccard similarity is
-the size of the intersection by that of the union; the share of equal places in two signatures estimates it (Broder
-1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of some
-rows each; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
+Texts are compared by their shingles, runs of SHINGLE_WORDS words. The Jaccard similarity of two sets of shingles is the
+size of their intersection divided by that of their union. The share of equal positions in two signatures estimates it
+(Broder 1997), with a standard error of sqrt(J (1 - J) / PERMUTATIONS), 0.035 at 0.8. Signatures are cut into bands of
+several rows; pairs that agree in all rows of a band are compared. See Leskovec, Rajaraman, Ullman, "Mining of Massive
 Datasets", chapter 3. The signatures are made by rensa (extra `dedup`).
 """
 
@@ -31,7 +31,7 @@ _RECALL = 0.99
 
 
 def _rensa() -> Any:
-    # Its own threads would only compete with our workers, and do not outlive a fork.
+    # rensa's threads would only compete with our workers, and do not survive a fork.
     os.environ.setdefault("RAYON_NUM_THREADS", "1")
     try:
         import rensa
@@ -48,10 +48,11 @@ def check_near_dedup(threshold: float) -> None:
 
 
 class Banding(NamedTuple):
-    """How signatures are cut.
+    """How signatures are cut into bands.
 
     Attributes:
-        bands, rows: bands of so many rows.
+        bands: the number of bands.
+        rows: the rows per band.
     """
 
     bands: int
@@ -59,8 +60,8 @@ class Banding(NamedTuple):
 
     @classmethod
     def of(cls, threshold: float) -> Banding:
-        """The most rows, so the fewest needless comparisons, with which a pair at the threshold is compared in 99
-        of 100 cases.
+        """Returns the banding with the most rows, and so the fewest needless comparisons, that still compares a pair at
+        the threshold in 99 of 100 cases.
 
         >>> Banding.of(0.8)
         Banding(bands=21, rows=6)
@@ -72,16 +73,16 @@ class Banding(NamedTuple):
         return cls(PERMUTATIONS, 1)
 
     def probability(self, similarity: float) -> float:
-        """That a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
+        """The probability that a pair of this Jaccard similarity is compared: 1 - (1 - s^rows)^bands."""
         return float(1 - (1 - similarity**self.rows) ** self.bands)
 
     def curve(self) -> list[tuple[float, float]]:
-        """(similarity, probability) in steps of a tenth."""
+        """Returns (similarity, probability) in steps of 0.1."""
         return [(i / 10, self.probability(i / 10)) for i in range(11)]
 
 
 def signatures(texts: Sequence[str]) -> Array:
-    """The signatures of texts, uint32, shape (texts, PERMUTATIONS).
+    """Returns the signatures of texts: uint32, shape (texts, PERMUTATIONS).
 
     Raises:
         MissingExtraError: rensa is not installed.
@@ -91,15 +92,15 @@ def signatures(texts: Sequence[str]) -> Array:
     texts = check_texts(texts)
     hashes, offsets = shingles(texts, Units(texts))
     matrix = _rensa().RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, PERMUTATIONS, _SEED)
-    # It gives lists alone; numpy takes twice as long to read them.
+    # rensa returns only lists, which take numpy twice as long to read.
     rows = b"".join(array("I", row).tobytes() for row in matrix.to_rows())
     return numpy.frombuffer(rows, dtype=numpy.uint32).reshape(len(texts), PERMUTATIONS)
 
 
 def shingles(texts: Sequence[str], units: Units) -> tuple[Array, Array]:
-    """The hashes of all shingles, uint64, and where each text's begin, uint64, with the end behind.
+    """Returns the hashes of all shingles, uint64, and where each text's begin, uint64, with the end appended.
 
-    A text with fewer words than a shingle is one shingle.
+    A text with fewer words than a shingle is a single shingle.
     """
     import numpy
 
@@ -117,7 +118,7 @@ def shingles(texts: Sequence[str], units: Units) -> tuple[Array, Array]:
 
 
 def _short(text: str, words: Array) -> Array:
-    """The only shingle of a short text: of its words, or of its characters if it has none."""
+    """Returns the only shingle of a short text: its words, or its characters if it has no words."""
     import numpy
 
     data = words.tobytes() if len(words) else utf8(text)
@@ -125,7 +126,7 @@ def _short(text: str, words: Array) -> Array:
 
 
 def jaccard(first: str, second: str) -> float:
-    """The exact similarity of two texts: of their sets of shingles.
+    """Returns the exact Jaccard similarity of two texts' sets of shingles.
 
     >>> round(jaccard("one two three four five six", "one two three four five seven"), 3)
     0.333

@@ -1,4 +1,4 @@
-"""JSON lines, plain or compressed by the file's name."""
+"""Writes JSON lines, compressed if the file's name says so."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..unpacking import zstd_module
 
 
 def check_name(path: _binding.PathLike) -> str:
-    """The path; ArgumentError unless its name says what to write."""
+    """Returns the path. Raises ArgumentError unless its name ends in a known format."""
     name = _binding.path_text(path)
     if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
         raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
     if os.path.isdir(name):
-        raise ArgumentError(f"{name}: is a folder; name a file in it")
+        raise ArgumentError(f"{name}: is a folder; give the name of a file")
     _compressor(name)
     return name
 
 
 def _compressor(name: str) -> Any:
     if name.endswith(".gz"):
-        return zlib.compressobj(wbits=31)  # a gzip header without a time: equal texts give equal bytes
+        return zlib.compressobj(wbits=31)  # a gzip header without a timestamp: equal texts give equal bytes
     if name.endswith(".zst"):
         return zstd_module(name).ZstdCompressor()
     return None
 
 
 class LineWriter:
-    """A file of lines that appears complete, at the end of its block, or not at all."""
+    """A file of lines that appears complete at the end of the `with` block, or not at all."""
 
     def __init__(self, path: str) -> None:
         self._compressor = _compressor(path)
         self._output = _binding.Output(path)
 
     def write(self, lines: bytes) -> None:
-        """Appends lines with their ends."""
+        """Appends lines, which include their newlines."""
         data = lines if self._compressor is None else self._compressor.compress(lines)
         if data:
             self._output.write(data)

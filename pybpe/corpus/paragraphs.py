@@ -1,4 +1,4 @@
-"""Paragraphs of a text: parted by blank lines, or, in a text that has none, its lines."""
+"""Paragraphs of a text: separated by blank lines or, in a text without blank lines, its lines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _LINES = re.compile(r"(\n)")
 
 
 def _split(text: str) -> list[str]:
-    """Paragraphs at even places, what parts them at odd ones."""
+    """Returns the paragraphs at even positions, and the separators at odd ones."""
     parts = _BLANK_LINES.split(text)
     return parts if len(parts) > 1 else _LINES.split(text)
 
 
 def paragraph_digests(text: str) -> bytes:
-    """The digests of all paragraphs of at least LEAST_BYTES, one behind another; spaces around them do not count."""
+    """Returns the concatenated digests of all paragraphs of at least LEAST_BYTES; surrounding spaces do not count."""
     paragraphs = (part.strip() for part in _split(text)[::2])
     return b"".join(digest(paragraph) for paragraph in paragraphs if len(utf8(paragraph)) >= LEAST_BYTES)
 
 
 def without_paragraphs(text: str, dropped: Container[int]) -> tuple[str, list[str]]:
-    """The text without those of its paragraphs whose places among paragraph_digests are in `dropped`, and those.
+    """Returns the text without the paragraphs whose positions in paragraph_digests are in `dropped`, and those
+    paragraphs.
 
     >>> text = "A paragraph that is long enough to count.\\n\\nA second one, which is long enough too."
     >>> without_paragraphs(text, {0})[0]

@@ -1,9 +1,9 @@
-"""Personal data in texts: found by patterns and checksums, replaced by placeholders such as <EMAIL>.
+"""Finds personal data in texts by patterns and checksums, and replaces it with placeholders such as <EMAIL>.
 
-Every pattern is made of parts of bounded length, so that the time is linear in the text, whatever it holds. Most of a
-text is passed over: patterns are tried on runs of digits, and on lines that have what no match can be without.
-Candidates of numbers are then checked: the check digit of Chinese identity numbers (GB 11643-1999), Luhn's of cards
-(ISO/IEC 7812-1), the ranges of IP addresses.
+Every pattern has parts of bounded length, so that the time is linear for any text. Most of a text is skipped: patterns
+are tried only on runs of digits, and on lines with a substring that every match contains.
+Candidate numbers are then validated: by the check digit of Chinese identity numbers (GB 11643-1999), the Luhn check of
+    cards (ISO/IEC 7812-1), and the ranges of IP addresses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..errors import ArgumentError
 
 
 class Finding(NamedTuple):
-    """One place of a text.
+    """Personal data found in a text.
 
     Attributes:
         kind: one of KINDS.
-        start, end: where it is, in characters.
+        start, end: its position, in characters.
     """
 
     kind: str
@@ -43,7 +43,7 @@ _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
 def _chinese_id(text: str) -> bool:
-    """The date of birth exists, and the last character is the check digit: ISO 7064, MOD 11-2."""
+    """Whether the date of birth exists, and the last character is the ISO 7064, MOD 11-2 check digit."""
     try:
         born = datetime.date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
     except ValueError:
@@ -58,11 +58,11 @@ def _ip(text: str) -> bool:
     except ValueError:
         return False
     if not any(c.isdigit() for c in text):
-        return False  # a::b is rather a name in a program
-    # Addresses that belong to nobody say nothing about anybody: 127.0.0.1, 0.0.0.0, ::
+        return False  # a::b is more likely a name in a program
+    # Addresses that belong to nobody identify nobody: 127.0.0.1, 0.0.0.0, ::
     if address.is_loopback or address.is_unspecified:
         return False
-    # Four small numbers are rather a section (27.4.2.3), an OID or a version; what is reserved is rather a netmask.
+    # Four small numbers are more likely a section (27.4.2.3), an OID or a version; a reserved address, a netmask.
     return address.version == 6 or (max(address.packed) >= _LEAST_PART and not address.is_reserved)
 
 
@@ -70,12 +70,12 @@ _LEAST_PART = 64
 
 
 def _mail(text: str) -> bool:
-    """No picture's name, such as icon@2x.png for screens of a higher resolution."""
+    """Whether this is not an image name, such as icon@2x.png for high-resolution screens."""
     return text.rpartition(".")[2].lower() not in ("png", "jpg", "jpeg", "gif", "svg", "webp")
 
 
 def _secret(text: str) -> bool:
-    """Letters and digits mixed, as a random key has them and a name in a program has not."""
+    """Whether letters and digits are mixed, as in a random key but not in a program's names."""
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and len(set(text)) > 8
 
 
@@ -86,7 +86,7 @@ def _always(text: str) -> bool:
 class _Pattern(NamedTuple):
     kind: str
     regex: re.Pattern[str]
-    hints: tuple[str, ...]  # a line without any of these has no match; none: numbers, in runs of digits
+    hints: tuple[str, ...]  # a line without any of these has no match; if empty, runs of digits are searched
     check: Callable[[str], bool]
 
 
@@ -94,11 +94,11 @@ def _compiled(kind: str, regex: str, *hints: str, check: Callable[[str], bool] =
     return _Pattern(kind, re.compile(regex, re.ASCII), hints, check)
 
 
-_LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # of a domain name
+_LABEL = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\."  # one part of a domain name
 _INTEGER_PART = r"(?<!\b\d,)(?<!\b\d\d,)"  # 3,14159265359 is a decimal number in much of the world
-_NUMBER = r"(?<![\w.+-])" + _INTEGER_PART  # what a number may not stand behind,
-_END = r"(?!\w|[.-]\d)"  # and before
-_KEYS = {  # by what they begin with
+_NUMBER = r"(?<![\w.+-])" + _INTEGER_PART  # what may not precede a number,
+_END = r"(?!\w|[.-]\d)"  # or follow it
+_KEYS = {  # by prefix
     ("sk-",): r"sk-[A-Za-z0-9_-]{20,200}",  # OpenAI, Anthropic and others
     ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"): r"gh[pousr]_[A-Za-z0-9]{36,255}",  # GitHub
     ("github_pat_",): r"github_pat_[A-Za-z0-9_]{22,255}",
@@ -140,14 +140,14 @@ _PATTERNS = (
     _compiled("PHONE", _NUMBER + _NORTH_AMERICAN + _END),
 )
 KINDS = tuple(dict.fromkeys(pattern.kind for pattern in _PATTERNS))
-_DIGITS = re.compile(r"[+(0-9][0-9 ().+-]{6,}")  # what all numbers, written in whatever way, consist of
+_DIGITS = re.compile(r"[+(0-9][0-9 ().+-]{6,}")  # the characters of any number, however it is written
 
 
 def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
-    """All findings in a text, in order, none overlapping another.
+    """Returns all findings in a text, in order and without overlaps.
 
     Raises:
-        ArgumentError: a kind is unknown, or the text is no str.
+        ArgumentError: a kind is unknown, or the text is not a str.
 
     >>> find_pii("Write to ann@example.com.")
     [Finding(kind='EMAIL', start=9, end=24)]
@@ -156,7 +156,7 @@ def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
     check_kinds(kinds)
     found: list[Finding] = []
     taken = bytearray(len(text))
-    # Two characters more, for a pattern looks at what is behind it.
+    # Two more characters, because a pattern looks at what follows it.
     numbers = [(run.start(), run.end() + 2) for run in _DIGITS.finditer(text)]
     for pattern in _PATTERNS:
         if pattern.kind not in kinds:
@@ -171,7 +171,7 @@ def find_pii(text: str, kinds: Sequence[str] = KINDS) -> list[Finding]:
 
 
 def _lines(text: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where each line that has one of the hints begins and ends; a line may come once for each hint."""
+    """Yields the start and end of each line with one of the hints, possibly once per hint."""
     for hint in hints:
         at = text.find(hint)
         while at >= 0:
@@ -182,14 +182,14 @@ def _lines(text: str, hints: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """ArgumentError for a kind that is not one of KINDS."""
+    """Raises ArgumentError for a kind that is not one of KINDS."""
     for kind in kinds:
         if kind not in KINDS:
-            raise ArgumentError(f"{kind!r} is no kind of personal data; there are {', '.join(KINDS)}")
+            raise ArgumentError(f"unknown kind of personal data {kind!r}; the kinds are {', '.join(KINDS)}")
 
 
 def replace_pii(text: str, findings: Sequence[Finding]) -> str:
-    """The text with <KIND> for each finding.
+    """Returns the text with each finding replaced by <KIND>.
 
     >>> replace_pii("Call 13812345678 now", find_pii("Call 13812345678 now"))
     'Call <PHONE> now'

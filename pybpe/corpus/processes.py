@@ -1,4 +1,4 @@
-"""Worker processes on this machine: the steps run in Python, where threads would wait for each other."""
+"""Worker processes on this machine. The steps run in Python, where threads would wait for one another."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def process_pool(workers: int) -> Iterator[Executor]:
-    """An executor of so many processes, which end with the block, or with this process, however it ends.
+    """An executor with `workers` processes, which end with the block, or with this process, however it ends.
 
-    An exception ends them in the middle of their tasks, which take seconds: Ctrl-C must not wait for them.
+    An exception ends them in the middle of their tasks. Tasks take seconds, and Ctrl-C must not wait for them.
     """
     # Workers are forked. In the child of a process with threads, the first import of a large library can hang on a lock
     # that another thread held, so the workers find it imported.
@@ -27,7 +27,7 @@ def process_pool(workers: int) -> Iterator[Executor]:
             pool.submit(int)  # starts the processes
         yield pool
     finally:
-        # Whoever waits for a worker that hangs, or was stopped, waits for ever. What they had to say has arrived.
+        # Waiting for a hung or stopped worker could take forever. The workers' results have all arrived.
         # (Python 3.14 has kill_workers.)
         for process in list((pool._processes or {}).values()):
             process.kill()
@@ -36,7 +36,7 @@ def process_pool(workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def _interrupted_afterwards() -> Iterator[None]:
-    """A Ctrl-C within the block comes behind it. Python drops one that comes while it forks."""
+    """Delays a Ctrl-C within the block until after it. Python drops one that arrives while it forks."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
         yield
         return
@@ -51,9 +51,9 @@ def _interrupted_afterwards() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Ctrl-C is the parent's to answer. Workers of a parent that was killed would wait for it for ever."""
+    """The parent handles Ctrl-C. Workers of a killed parent would wait for it forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent may have a handler of its own, which is not for these
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's own handler is not meant for workers
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 

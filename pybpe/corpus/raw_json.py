@@ -1,7 +1,7 @@
-"""The fields of a JSON record as they are spelled, so that those that pass through stay exactly what they were: large
-integers, decimals of any length, escapes.
+"""The fields of a JSON record as they are spelled, so that fields which pass through are unchanged: large integers,
+decimals of any length, escapes.
 
-A record is one line that is known to be a JSON object. Nothing recurses, however deep its values are.
+A record is one line that is known to be a JSON object. Nothing recurses, however deeply its values are nested.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _BRACKET = re.compile(_STRING + r"|[\[\]{}]")
 
 
 class Raw(NamedTuple):
-    """A JSON value as it was spelled."""
+    """A JSON value as it is spelled in the input."""
 
     json: str
 
 
 def raw_fields(line: bytes) -> dict[str, Raw]:
-    """The fields of a record. Of several with one name the last counts, as in Python's own module."""
+    """Returns the fields of a record. If a name is repeated, the last one counts, as in Python's json module."""
     text = line.decode("utf-8-sig")
     at = text.index("{") + 1
     fields: dict[str, Raw] = {}
@@ -42,7 +42,7 @@ def _value_end(text: str, at: int) -> int:
         return _end(_SCALAR, text, at)
     depth = 0
     for found in _BRACKET.finditer(text, at):
-        depth += (found[0] in "[{") - (found[0] in "]}")  # a string is in neither
+        depth += (found[0] in "[{") - (found[0] in "]}")  # a string contains neither
         if depth == 0:
             return found.end()
     return len(text)
@@ -54,7 +54,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def json_line(fields: dict[str, Any]) -> bytes:
-    """A record as a JSON line, without its end."""
+    """Returns a record as a JSON line, without the newline."""
     members = (
         f"{_dumped(key)}: {value.json if isinstance(value, Raw) else _dumped(value)}" for key, value in fields.items()
     )
@@ -65,6 +65,6 @@ def _dumped(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can hold
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can represent
         return json.dumps(value)
     return text

@@ -1,4 +1,4 @@
-"""From parts of files to documents."""
+"""Turns parts of files into documents."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from ..pretokenize import utf8
 from ..text_encoding import doubt_of
 from .raw_json import raw_fields
 
-BATCH_CHARACTERS = 1 << 17  # arrays of so many characters fit into the cache of a CPU
+BATCH_CHARACTERS = 1 << 17  # arrays of this many characters fit in a CPU cache
 
 
 _LEAST_TASK = 1 << 20
-_LEAST_TASKS = 64  # a task takes seconds, and progress shows when one is done
+_LEAST_TASKS = 64  # a task takes seconds, and progress is reported per task
 
 
 class Document(NamedTuple):
     """A document.
 
     Attributes:
-        text: what it says.
-        fields: those of the JSON record that it comes from, as they are spelled there (see raw_json.py); only the text
-            if there are no others.
+        text: its text.
+        fields: the fields of its JSON record, as spelled there (see raw_json.py); only the text if there are no others.
     """
 
     text: str
@@ -39,14 +38,14 @@ class DocumentPlan(Plan):
 
     def __init__(self, files: Sequence[InputFile], kinds: Kinds) -> None:
         super().__init__(files, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
-        self.hashed = True  # each document for itself, as if it might go to any split
+        self.hashed = True  # each document by itself, as if it might go to any split
         size = sum(file.size or 0 for file in files)
         self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, size // _LEAST_TASKS))
 
 
 def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[Document], int]]:
-    """The documents of a task that are not empty, some at a time, and how many bytes were read for them. What there is
-    to say of the first file that is not UTF-8 is put into `doubts`."""
+    """Yields batches of a task's non-empty documents, each with the number of bytes read for it. A warning about the
+    first file that is not UTF-8 is put into `doubts`."""
     for block in blocks(task, kinds, lambda data, start: len(data)):
         if not doubts and not isinstance(block.data, list) and kinds.kind(block.path) not in RECORDS:
             doubts += filter(None, [doubt_of(block.data, block.path, block.start)])

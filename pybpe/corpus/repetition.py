@@ -1,4 +1,4 @@
-"""Repeated words and n-grams of many texts at once, by sorting hashes."""
+"""Counts repeated words and n-grams of many texts at once, by sorting hashes."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 def distinct_words(units: Units) -> Array:
-    """How many different words each text has, int64."""
+    """Returns the number of distinct words in each text, int64."""
     return units.per_text_words(_first(_keys(units, 1)))
 
 
 def top_counts(units: Units) -> Array:
-    """How often each text's most frequent word stands in it, int64; 0 without words."""
+    """Returns how often each text's most frequent word occurs in it, int64; 0 without words."""
     return _largest(units, _counts(_keys(units, 1)), 1)
 
 
 def word_chars(units: Units) -> Array:
-    """The characters in words of each text, int64."""
+    """Returns the number of characters in words of each text, int64."""
     return units.per_text_words(units.ends - units.starts)
 
 
 def top_ngram_chars(units: Units, n: int) -> Array:
-    """For each text, how many characters stand in its most frequent n words in a row, at all places, int64. Where
-    n-grams are equally frequent, the longest; 0 if none stands twice."""
+    """Returns the number of characters in all occurrences of each text's most frequent n-gram, int64. Of equally
+    frequent n-grams the longest counts; 0 if none occurs twice."""
     return _of_each_script(units, n, _top_ngram_chars)
 
 
 def repeated_ngram_chars(units: Units, n: int) -> Array:
-    """For each text, how many characters stand in n words in a row that stood there before, int64."""
+    """Returns the number of characters of each text in n-grams that occurred earlier in it, int64."""
     return _of_each_script(units, n, _repeated_ngram_chars)
 
 
 def _of_each_script(units: Units, n: int, function: Any) -> Array:
-    """function(units, n), where n is in units: more of them a word in texts without spaces."""
+    """Calls function(units, n) with n in units: more than one per word in texts without spaces."""
     import numpy
 
     scale = units.units_per_word()
@@ -50,8 +50,8 @@ def _of_each_script(units: Units, n: int, function: Any) -> Array:
 
 
 def _keys(units: Units, n: int) -> Array:
-    """A hash of each n words in a row that lie in one text, which differs by text; words that begin none, which
-    are the last of their text, have one of their own, so that it never repeats."""
+    """Returns a hash of each n-gram within a text, which differs by text. The last words of a text, which begin no
+    n-gram, get unique hashes, so that they never repeat."""
     import numpy
 
     grams = units.ngrams(n)
@@ -63,7 +63,7 @@ def _keys(units: Units, n: int) -> Array:
 
 
 def _begins(units: Units, n: int) -> Array:
-    """Whether each word has n - 1 more of its text behind it."""
+    """Returns whether n - 1 more words of its text follow each word."""
     import numpy
 
     ends = numpy.repeat(units.word_starts[1:], numpy.diff(units.word_starts))
@@ -71,16 +71,16 @@ def _begins(units: Units, n: int) -> Array:
 
 
 def _sorted(keys: Array) -> tuple[Array, Array]:
-    """The order that sorts keys, equal ones by their places, and where in it a new value begins (bool)."""
+    """Returns the order that sorts keys, equal keys by position, and where in it a new value begins (bool)."""
     import numpy
 
     size = len(keys)
     bits = numpy.uint64(size.bit_length())
-    if size < 1 << 20:  # sorting one array of numbers is many times faster: key above, place below
+    if size < 1 << 20:  # sorting one array of numbers is many times faster: key in the high bits, position in the low
         packed = numpy.sort(keys >> bits << bits | numpy.arange(size, dtype=numpy.uint64))
         order = (packed & ((numpy.uint64(1) << bits) - numpy.uint64(1))).astype(numpy.int64)
         ordered = packed >> bits
-    else:  # too few bits would be left for the keys
+    else:  # too few bits would remain for the keys
         order = numpy.argsort(keys, kind="stable")
         ordered = keys[order]
     new = numpy.ones(size, dtype=bool)
@@ -89,7 +89,7 @@ def _sorted(keys: Array) -> tuple[Array, Array]:
 
 
 def _first(keys: Array) -> Array:
-    """Whether each key is the first of its value, bool."""
+    """Returns whether each key is the first with its value, bool."""
     import numpy
 
     order, new = _sorted(keys)
@@ -99,7 +99,7 @@ def _first(keys: Array) -> Array:
 
 
 def _counts(keys: Array) -> Array:
-    """How often each key's value occurs, int64."""
+    """Returns how often each key's value occurs, int64."""
     import numpy
 
     order, new = _sorted(keys)
@@ -111,7 +111,7 @@ def _counts(keys: Array) -> Array:
 
 
 def _largest(units: Units, values: Array, n: int) -> Array:
-    """The largest value of the words of each text that begin n words in a row; 0 if there are none."""
+    """Returns, per text, the largest value of the words that begin an n-gram; 0 if there are none."""
     import numpy
 
     result = numpy.zeros(len(units), dtype=numpy.int64)
@@ -135,7 +135,7 @@ def _repeated_ngram_chars(units: Units, n: int) -> Array:
     import numpy
 
     repeats = ~_first(_keys(units, n))
-    # Each repeat covers n words: +1 where it begins, -1 behind it.
+    # Each repeat covers n words: +1 where it begins, -1 after its end.
     steps = numpy.zeros(len(repeats) + n + 1, dtype=numpy.int64)
     steps[: len(repeats)] += repeats
     steps[n : n + len(repeats)] -= repeats

@@ -1,4 +1,4 @@
-"""What happened to a corpus, for people: as text, JSON, or a page of HTML that needs no other file."""
+"""Reports what happened to a corpus: as text, JSON, or a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Report:
     Attributes:
         tally: the counts, histograms and samples.
         filters: the limits.
-        near_dedup: the similarity, or None.
+        near_dedup: the similarity threshold, or None.
     """
 
     def __init__(self, tally: Tally, filters: Filters, near_dedup: float | None) -> None:
@@ -27,29 +27,29 @@ class Report:
 
     @property
     def documents_in(self) -> int:
-        """How many documents were read."""
+        """The number of documents read."""
         return self.tally.documents["in"]
 
     @property
     def documents_out(self) -> int:
-        """How many documents were written."""
+        """The number of documents written."""
         return self.tally.documents["out"]
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Reason -> documents, the most frequent first."""
+        """Reason -> number of documents, the most frequent first."""
         return {name: n for name, n in self.tally.documents.most_common() if name not in ("in", "out")}
 
     @property
     def changes(self) -> dict[str, int]:
-        """What was replaced or removed inside documents -> how often."""
+        """Kind of replacement or removal inside documents -> count."""
         return dict(self.tally.changes.most_common())
 
     def __repr__(self) -> str:
         return f"Report(documents_in={self.documents_in}, documents_out={self.documents_out}, dropped={self.dropped})"
 
     def to_json(self) -> dict[str, Any]:
-        """All numbers and samples, as JSON holds it."""
+        """Returns all numbers and samples as JSON values."""
         facts: dict[str, Any] = {
             "documents_in": self.documents_in,
             "documents_out": self.documents_out,
@@ -81,17 +81,17 @@ class Report:
             return []
         banding = Banding.of(self.near_dedup)
         points = ", ".join(f"{s:.1f}: {p:.3f}" for s, p in banding.curve()[2:])
-        return [f"  LSH: {banding.bands} bands of {banding.rows} rows; similarity: chance to be compared: {points}"]
+        return [f"  LSH: {banding.bands} bands of {banding.rows} rows; similarity: chance of being compared: {points}"]
 
     def _percent(self, documents: int) -> str:
         return f"{100 * documents / max(1, self.documents_in):.1f} %"
 
     def to_html(self) -> str:
-        """A page with everything. Samples of what was scrubbed show it: it is for whoever may see the corpus."""
+        """Returns the page. Its samples show scrubbed data, so share it only with people who may see the corpus."""
         return report_page(self)
 
     def save(self, path: _binding.PathLike) -> None:
-        """Writes the page; JSON if the name ends in .json. Atomically."""
+        """Writes the page, or JSON if the name ends in .json, atomically."""
         name = os.fsdecode(path)
         text = json.dumps(self.to_json(), ensure_ascii=False, indent=1) if name.endswith(".json") else self.to_html()
         _binding.write_file(path, text.encode("utf-8", "replace"))

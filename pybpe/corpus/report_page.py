@@ -1,4 +1,4 @@
-"""The report of a cleaned corpus as a page of HTML that needs no other file; what comes from the corpus is escaped."""
+"""The report on a cleaned corpus as a self-contained HTML page. Text from the corpus is escaped."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ pre { margin: .5rem 0; padding: .6rem .8rem; border: 1px solid var(--line); bord
 """
 _TITLES = {
     "chars": "characters",
-    "chars in": "characters of what was read",
-    "chars out": "characters of what was written",
+    "chars in": "characters read",
+    "chars out": "characters written",
 }
 
 
 def report_page(report: Report) -> str:
-    """The page. Samples of what was scrubbed show it: such a page is for whoever may see the corpus."""
+    """Returns the page. Its samples show scrubbed data, so share it only with people who may see the corpus."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Corpus report</title><style>{_STYLE}</style>"
@@ -55,8 +55,8 @@ def report_page(report: Report) -> str:
         "<h1>Corpus report</h1>",
         _figures(report),
         _dropped(report),
-        _cards("What was done besides", [_changes(report), _curve(report), _languages(report)]),
-        _cards("How documents measure", _histograms(report)),
+        _cards("Other changes", [_changes(report), _curve(report), _languages(report)]),
+        _cards("Measures of the documents", _histograms(report)),
         _samples(report),
     ]
     body = "\n".join(filter(None, parts))
@@ -102,8 +102,8 @@ def _curve(report: Report) -> str:
     banding = Banding.of(report.near_dedup)
     rows = [[f"{similarity:.1f}", f"{chance:.3f}"] for similarity, chance in banding.curve()]
     note = (
-        f"From a similarity of {report.near_dedup:g} on. Signatures are cut into {banding.bands} bands of"
-        f" {banding.rows} rows: so likely is a pair to be compared at all."
+        f"Similarity of {report.near_dedup:g} or more. Signatures are cut into {banding.bands} bands of"
+        f" {banding.rows} rows. The table gives the probability that a pair is compared."
     )
     table = _table(rows, [chance for _, chance in banding.curve()], ("Similarity", "Chance"))
     return _card("Near duplicates", table, note)
@@ -119,7 +119,7 @@ def _languages(report: Report) -> str:
 
 def _histograms(report: Report) -> list[str]:
     found = report.tally.histograms
-    hidden = {"chars in"} if "chars" in found else set()  # the same, where a filter asks for it
+    hidden = {"chars in"} if "chars" in found else set()  # the filter's own measure shows the same
     return [_histogram(report, name, bins) for name, bins in sorted(found.items()) if bins and name not in hidden]
 
 
@@ -162,7 +162,7 @@ def _table(
     header: Sequence[str] = (),
     outside: bool | Sequence[bool] = False,
 ) -> str:
-    """A row for each, with a bar for its value, of another colour where it is outside a limit."""
+    """Returns a table with a row per value and a bar for it, in another color outside the limits."""
     values = list(values)
     most = max(values, default=0) or 1
     styles = [outside] * len(rows) if isinstance(outside, bool) else outside

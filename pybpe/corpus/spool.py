@@ -1,8 +1,8 @@
-"""Results of tasks as files, so that a run that was killed goes on with the tasks that are not done.
+"""Stores task results as files, so that a killed run resumes with the unfinished tasks.
 
-A hidden folder beside the output holds a file for each task that is done, which appears complete or not at all, and
-the identity of the run: a hash of everything that the result depends on. A file has a header of 8 bytes (its length,
-little-endian), JSON, then sections of bytes whose names and sizes the header holds.
+A hidden folder next to the output holds a file per finished task, which appears complete or not at all, and the
+identity of the run: a hash of everything that the result depends on. A file has a header of 8 bytes (its length,
+    little-endian), JSON, then sections of bytes whose names and sizes the header holds.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..pretokenize import open_input
 
 
 def pack(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
-    """A result as a file holds it."""
+    """Returns a result in the file's format."""
     sizes = {name: len(data) for name, data in sections.items()}
     head = json.dumps({**header, "sections": sizes}).encode()
     return b"".join([len(head).to_bytes(8, "little"), head, *sections.values()])
 
 
 class Result:
-    """A result in a file."""
+    """A task's result in a file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class Result:
             try:
                 self.header: dict[str, Any] = json.loads(stream.read(size))
             except ValueError:
-                raise FormatError(f"{path}: damaged; delete its folder and run again", 8) from None
+                raise FormatError(f"{path}: damaged; delete its folder and run the command again", 8) from None
         self._places = {}
         at = 8 + size
         for name, length in self.header["sections"].items():
@@ -44,7 +44,7 @@ class Result:
             at += length
 
     def section(self, name: str) -> bytes:
-        """The bytes of a section."""
+        """Returns the bytes of a section."""
         at, length = self._places[name]
         with open(self._path, "rb") as stream:
             stream.seek(at)
@@ -56,8 +56,8 @@ class Spool:
 
     Args:
         out: the output file.
-        identity: what a run of another identity left is dropped.
-        resume: False: drop what any run left.
+        identity: the run's identity; results of a run with another identity are dropped.
+        resume: False drops the results of any run.
     """
 
     def __init__(self, folder: str, identity: str, resume: bool) -> None:
@@ -76,33 +76,33 @@ class Spool:
             return False
 
     def _clean(self) -> None:
-        """Removes what a run left, but staged inputs, which are this run's."""
+        """Removes an earlier run's files, except staged inputs, which belong to this run."""
         try:
             for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
                 path = os.path.join(self.folder, name)
                 if os.path.isfile(path):
                     os.unlink(path)
         except OSError as error:
-            raise file_error(error.errno or 0, f"{self.folder}: cannot be cleaned: {error.strerror}") from None
+            raise file_error(error.errno or 0, f"{self.folder}: cannot be emptied: {error.strerror}") from None
 
     def name(self, task: int) -> str:
-        """The file of a task."""
+        """Returns the path of a task's file."""
         return os.path.join(self.folder, f"task-{task:06d}")
 
     def has(self, task: int) -> bool:
-        """Whether a task is done."""
+        """Returns whether a task is finished."""
         return os.path.exists(self.name(task))
 
     def results(self, tasks: int) -> Iterator[Result]:
-        """The results of all tasks, in order."""
+        """Yields the results of all tasks, in order."""
         for task in range(tasks):
             yield Result(self.name(task))
 
     def leave(self) -> None:
-        """The run has failed; a later one goes on, if there is something to go on with."""
+        """Ends a failed run. A later run resumes if there is anything to resume from."""
         if not self.has(0):
             self.remove()
 
     def remove(self) -> None:
-        """The run is done."""
+        """Ends a finished run."""
         shutil.rmtree(self.folder, ignore_errors=True)

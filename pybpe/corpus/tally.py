@@ -1,4 +1,4 @@
-"""What happened to a corpus: counts, histograms, samples. Tallies of parts add up to that of the whole."""
+"""Counts what happened to a corpus: counts, histograms, samples. Tallies of parts add up to the tally of the whole."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 from ..pretokenize import utf8
 
-SAMPLES = 8  # of each kind
+SAMPLES = 8  # per kind
 _EXCERPT = 300  # characters
 
 
 @dataclass
 class Tally:
-    """Counts. All are keyed by a name: a reason, a kind of personal data, a language, a measure.
+    """Counts, keyed by name: a reason, a kind of personal data, a language, a measure.
 
     Attributes:
-        documents, bytes: "in" (what was read), "out" (what was written), or the reason why it was dropped.
-        changes: how often something was replaced or removed inside documents that may stay.
-        languages: documents of each.
-        histograms: measure -> bin -> documents. A bin is the least value in it.
-        samples: name -> (rank, excerpt); the lowest ranks, which are hashes of the excerpts, so that samples are
-            drawn evenly from the whole corpus and are the same in every run.
+        documents, bytes: counts under "in" (read), "out" (written), or the reason for dropping.
+        changes: how often something was replaced or removed inside documents.
+        languages: documents per language.
+        histograms: measure -> bin -> documents. A bin is named by its lower bound.
+        samples: name -> (rank, excerpt); the lowest ranks are kept. Ranks are hashes of the excerpts, so that samples
+            are drawn evenly from the whole corpus and are the same in every run.
     """
 
     documents: Counter[str] = field(default_factory=Counter)
@@ -36,17 +36,17 @@ class Tally:
     samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def count(self, name: str, size: int) -> None:
-        """A document of `size` bytes."""
+        """Counts a document of `size` bytes."""
         self.documents[name] += 1
         self.bytes[name] += size
 
     def measure(self, name: str, values: Iterable[float]) -> None:
-        """Adds values to a histogram; NaN, which stands for none, is left out."""
+        """Adds values to a histogram. NaN (no value) is skipped."""
         histogram = self.histograms.setdefault(name, Counter())
         histogram.update(_bin(name, value) for value in values if value == value)
 
     def sample(self, name: str, text: str) -> None:
-        """A text that may become a sample."""
+        """Offers a text as a sample."""
         excerpt = text[:_EXCERPT].encode("utf-8", "replace").decode("utf-8")
         rank = hashlib.blake2b(utf8(excerpt), digest_size=8).hexdigest()
         kept = self.samples.setdefault(name, [])
@@ -54,7 +54,7 @@ class Tally:
             self.samples[name] = sorted({*kept, (rank, excerpt)})[:SAMPLES]
 
     def add(self, other: Tally) -> None:
-        """Adds a tally of another part."""
+        """Adds the tally of another part."""
         for name in ("documents", "bytes", "changes", "languages"):
             getattr(self, name).update(getattr(other, name))
         for measure, histogram in other.histograms.items():
@@ -63,7 +63,7 @@ class Tally:
             self.samples[name] = sorted({*self.samples.get(name, []), *samples})[:SAMPLES]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON holds it; names sorted."""
+        """Returns the tally as JSON values, names sorted."""
         return {
             **{name: dict(sorted(getattr(self, name).items())) for name in ("documents", "bytes", "changes")},
             "languages": dict(self.languages.most_common()),
@@ -73,7 +73,7 @@ class Tally:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Tally:
-        """What to_json made."""
+        """Restores a tally from `to_json`."""
         return cls(
             Counter(data["documents"]),
             Counter(data["bytes"]),
@@ -88,8 +88,9 @@ _COUNTS = ("chars", "words", "distinct_words")
 
 
 def _bin(name: str, value: float) -> float:
-    """Shares in steps of 0.05; mean lengths of words in ones; counts by powers of two. Scores, which may be any
-    numbers: those within -1 and 1 as shares, others by powers of two."""
+    """Returns the bins: shares in steps of 0.05, mean word lengths in steps of 1, counts in powers of two. Scores can
+    be any
+    numbers: those from -1 to 1 are binned like shares, others in powers of two."""
     if name.startswith("score ") and not -1 < value < 1:
         return math.copysign(2.0 ** (math.frexp(value)[1] - 1 if math.isfinite(value) else 1023), value)
     if name.startswith(_COUNTS):
@@ -100,7 +101,7 @@ def _bin(name: str, value: float) -> float:
 
 
 def bin_end(name: str, start: float) -> float | None:
-    """The other end of the bin that `start` stands for; None for the last one, which has all that is beyond."""
+    """Returns the upper end of the bin that begins at `start`; None for the last bin, which is unbounded."""
     if name.startswith(_COUNTS):
         return max(1.0, 2 * start)
     if name.startswith("score ") and not -1 < start < 1:

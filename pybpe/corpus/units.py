@@ -1,8 +1,8 @@
 """Characters and words of many texts at once, as numpy arrays: what filters and near-duplicate search count.
 
 A word is a run of letters, marks and digits. Chinese, Japanese, Thai and their like are written without spaces, so
-there each character is a unit of its own, and two of them count as one word: Chinese words have one to three
-characters, about two on average. So a limit on words, or an n-gram of n words, means nearly the same everywhere.
+there each character is a unit, and two units count as one word: Chinese words have one to three characters, about two
+on average. So a limit on words, or an n-gram of n words, means nearly the same in every language.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _UNSPACED = (
     (0x1B000, 0x1B16F),
     (0x20000, 0x3FFFD),
 )
-UNITS_PER_WORD = 2  # characters of such scripts
-LETTERS_PER_UNIT = 2.5  # English words, which two of them stand for, have about five letters
-_ASSIGNED = 0x32400  # no letter, digit or space lies behind, except private use and selectors
+UNITS_PER_WORD = 2  # characters of these scripts per word
+LETTERS_PER_UNIT = 2.5  # two of them count as one English word, which has about five letters
+_ASSIGNED = 0x32400  # no letters, digits or spaces above this, except private use and selectors
 
 
 @lru_cache(maxsize=1)
 def _class_table() -> Array:
-    """Code point -> class, uint8, shape (0x110000,)."""
+    """Returns a table of code point -> class, uint8, shape (0x110000,)."""
     import numpy
 
     table = numpy.full(0x110000, SYMBOL, dtype=numpy.uint8)
@@ -63,7 +63,7 @@ def _class_table() -> Array:
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list. ArgumentError for one text, or for bytes, which have no characters."""
+    """Returns the texts as a list. Raises ArgumentError for a single text, or for bytes, which have no characters."""
     if isinstance(texts, str):
         raise ArgumentError("expected a list of texts, not one str")
     texts = list(texts)
@@ -77,16 +77,16 @@ class Units:
 
     Args:
         texts: the texts.
-        fold: compare words without regard to case.
+        fold: ignore case when comparing words.
 
     Attributes:
-        classes: of each character, uint8, all texts in a row, a SPACE behind each.
-        text_starts: where each text begins in it, int64, with the end of all behind; so a text's length is the
-            difference less one.
-        starts, ends: of each word in it, int64.
-        word_starts: which words each text has: numbers from word_starts[i] up to word_starts[i + 1].
+        classes: the class of each character, uint8; all texts in a row, with a SPACE after each.
+        text_starts: where each text begins in `classes`, int64, with the total end appended; a text's length is the
+            difference minus one.
+        starts, ends: where each word begins and ends in `classes`, int64.
+        word_starts: the words of text i are those from word_starts[i] up to word_starts[i + 1].
         unspaced: whether each word is a character of a script without spaces, bool.
-        hashes: of each word, uint64; equal words have equal ones.
+        hashes: the hash of each word, uint64; equal words have equal hashes.
     """
 
     def __init__(self, texts: Sequence[str], fold: bool = True) -> None:
@@ -98,7 +98,7 @@ class Units:
         self.classes = _class_table()[codes]
         self.text_starts = numpy.concatenate([[0], numpy.cumsum(lengths)])
         self._find_words()
-        # A capital may fold to two characters, which would move all behind it: then the words differ by case.
+        # A capital may fold to two characters, which would shift everything after it; then case is not ignored.
         folded = joined.lower() if fold else joined
         self.hashes = self._hash(codes if len(folded) != len(joined) else _codes(folded))
 
@@ -115,7 +115,8 @@ class Units:
         self.word_starts = numpy.searchsorted(self.starts, self.text_starts)
 
     def _hash(self, codes: Array) -> Array:
-        """Of each word, a polynomial of its characters, by prefix sums; modulo 2^64, where the base has an inverse."""
+        """Hashes each word as a polynomial of its characters, by prefix sums modulo 2^64, where the base has an
+        inverse."""
         sums = _prefix_sums(codes)
         _, inverses = _powers(len(codes))
         return scramble((sums[self.ends] - sums[self.starts]) * inverses[self.starts])
@@ -124,7 +125,7 @@ class Units:
         return len(self.text_starts) - 1
 
     def per_text(self, values: Array) -> Array:
-        """The sum of a value of each character, for each text."""
+        """Sums a per-character value over each text."""
         import numpy
 
         sums = numpy.concatenate([[0], numpy.cumsum(values, dtype=numpy.int64)])
@@ -132,7 +133,7 @@ class Units:
         return result
 
     def per_text_words(self, values: Array) -> Array:
-        """The sum of a value of each word, for each text."""
+        """Sums a per-word value over each text."""
         import numpy
 
         sums = numpy.concatenate([[0], numpy.cumsum(values, dtype=numpy.int64)])
@@ -141,33 +142,33 @@ class Units:
 
     @cached_property
     def word_texts(self) -> Array:
-        """The number of the text of each word, int64."""
+        """Returns the number of each word's text, int64."""
         import numpy
 
         return numpy.repeat(numpy.arange(len(self)), numpy.diff(self.word_starts))
 
     def units_per_word(self) -> Array:
-        """How many units make a word in each text, int64: UNITS_PER_WORD if most units are characters of scripts
-        without spaces, else 1."""
+        """Returns how many units make a word in each text, int64: UNITS_PER_WORD if most units are characters of
+        scripts without spaces, else 1."""
         import numpy
 
         mostly = 2 * self.per_text_words(self.unspaced) > numpy.diff(self.word_starts)
         return numpy.where(mostly, UNITS_PER_WORD, 1)
 
     def ngrams(self, n: int) -> Array:
-        """A hash of each n words in a row, uint64, shape (words - n + 1,), across the borders of texts too."""
+        """Returns a hash of every n consecutive words, uint64, shape (words - n + 1,), even across text boundaries."""
         count = max(0, len(self.hashes) - n + 1)
         _, inverses = _powers(count)
         return scramble((self._word_sums[n : n + count] - self._word_sums[:count]) * inverses[:count])
 
     @cached_property
     def _word_sums(self) -> Array:
-        """Prefix sums for the hashes of n-grams, as _hash has them for words."""
+        """Returns prefix sums for the hashes of n-grams, like those of _hash for words."""
         return _prefix_sums(self.hashes)
 
 
 def _prefix_sums(values: Array) -> Array:
-    """The sums of the first 0, 1, ... values, each by a power of the base; uint64."""
+    """Returns the sums of the first 0, 1, ... values, each times a power of the base; uint64."""
     import numpy
 
     sums = numpy.zeros(len(values) + 1, dtype=numpy.uint64)
@@ -191,7 +192,7 @@ def _powers_up_to(size: int) -> tuple[Array, Array]:
 
 
 def _powers(size: int) -> tuple[Array, Array]:
-    """Powers of the base and of its inverse, at least `size` of each."""
+    """Returns powers of the base and of its inverse, at least `size` of each."""
     return _powers_up_to(max(1 << 16, 1 << size.bit_length()))
 
 
@@ -202,7 +203,8 @@ def _codes(text: str) -> Array:
 
 
 def scramble(values: Array) -> Array:
-    """A bijection on uint64 that spreads every bit over all: the finaliser of MurmurHash3 (Austin Appleby)."""
+    """Applies a bijection on uint64 that spreads every bit over all others: the finalizer of MurmurHash3 (Austin
+    Appleby)."""
     import numpy
 
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):

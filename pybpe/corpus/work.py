@@ -1,4 +1,4 @@
-"""What is done to each document by itself: by worker processes, a task at a time."""
+"""The steps that handle each document by itself, run by worker processes, one task at a time."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .units import Units
 if TYPE_CHECKING:
     import numpy
 
-_AROUND = 40  # characters shown on each side of what was replaced
+_AROUND = 40  # characters shown on each side of a replacement
 
 
 class Scorer(NamedTuple):
-    """A detector or classifier of the user's: documents that it scores higher are dropped.
+    """A user's detector or classifier: documents with a score above max_score are dropped.
 
     Attributes:
-        name: the reason to give.
+        name: the reason that the report gives.
         function: text -> score, any number. Worker processes must be able to import it.
-        max_score: the highest score that stays.
+        max_score: the highest score that is kept.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Scorer(NamedTuple):
 
     @classmethod
     def of(cls, given: Any) -> Scorer:
-        """From (name, function, max_score). ArgumentError for anything else."""
+        """Returns a scorer from (name, function, max_score). Raises ArgumentError for anything else."""
         parts = tuple(given) if isinstance(given, (tuple, list)) else ()
         if len(parts) != 3 or not isinstance(parts[0], str) or not callable(parts[1]):
             raise ArgumentError(f"a scorer must be (name, function, max_score), not {shown(given)}")
@@ -57,19 +57,19 @@ class Scorer(NamedTuple):
         return cls(*parts)
 
     def score(self, text: str) -> float:
-        """The score; ArgumentError if the function fails or gives none."""
+        """Returns the score. Raises ArgumentError if the function fails or does not return a number."""
         try:
             score = float(self.function(text))
         except Exception as error:
             raise ArgumentError(f"scorer {self.name!r} failed: {type(error).__name__}: {error}") from error
         if math.isnan(score):
-            raise ArgumentError(f"scorer {self.name!r} gave no number but NaN")
+            raise ArgumentError(f"scorer {self.name!r} returned NaN instead of a number")
         return score
 
 
 @dataclass(frozen=True)
 class Work:
-    """The steps, as `pybpe.corpus.clean` has them."""
+    """The steps, as in `pybpe.corpus.clean`."""
 
     kinds: Kinds
     normalizer: str | None
@@ -83,7 +83,7 @@ class Work:
     near_dedup: float | None
 
     def run(self, task: Task) -> bytes:
-        """A task's result, as spool.py keeps it: lines, and for each of them what duplicates are found by."""
+        """Returns a task's result in spool.py's form: lines, and for each line the data for finding duplicates."""
         tally = Tally()
         kept = _Kept()
         read = 0
@@ -112,7 +112,7 @@ class Work:
             text = self._scrubbed(text, tally)
             fields = {**document.fields, self.kinds.text_key: text, **extra}
             if self.near_dedup is not None:
-                fields.pop("cluster", None)  # of an earlier run; writing.py puts in the new one
+                fields.pop("cluster", None)  # from an earlier run; writing.py adds the new one
             stay.append((text, fields))
         if stay:
             kept.add(self, stay)
@@ -153,7 +153,7 @@ class Work:
 
 
 class _Kept:
-    """The documents of a task that stay, and what duplicates are found by."""
+    """The documents of a task that are kept, and the data for finding duplicates."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -192,14 +192,14 @@ def _integers(values: Sequence[int]) -> bytes:
 
 
 def integers(data: bytes) -> numpy.ndarray[Any, Any]:
-    """The numbers of a section, int64."""
+    """Returns the numbers of a section, int64."""
     import numpy
 
     return numpy.frombuffer(data, dtype="<i8")
 
 
 def run_task(pickled: bytes, task: Task) -> bytes:
-    """What a worker does."""
+    """Runs a task in a worker."""
     return _work(pickled).run(task)
 
 

@@ -1,4 +1,4 @@
-"""The last step: what stays goes into the output file, in order; the rest is counted."""
+"""The last step: writes the kept documents to the output file, in order, and counts the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .work import Work, integers
 
 
 def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
-    """Writes the output file; returns what happened to all documents."""
+    """Writes the output file. Returns what happened to all documents."""
     writing = _Writing(work, decisions)
-    # A kill leaves nothing beside the output but the folder, which a later run removes.
+    # A kill leaves nothing next to the output except the folder, which a later run removes.
     temporary = os.path.join(spool.folder, os.path.basename(path))
     with LineWriter(temporary) as writer:
         for result in spool.results(tasks):
@@ -31,17 +31,17 @@ def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Dec
 
 
 class _Writing:
-    """Where it is in the corpus."""
+    """The position in the corpus."""
 
     def __init__(self, work: Work, decisions: Decisions) -> None:
         self._text_key = work.kinds.text_key
         self._paragraphs = work.dedup_paragraphs
         self._decisions = decisions
-        self._documents = self._distinct = self._paragraph = 0  # how many there were, as Decisions counts them
+        self._documents = self._distinct = self._paragraph = 0  # how many so far, as Decisions counts them
         self.tally = Tally()
 
     def lines(self, result: Result) -> bytes:
-        """The lines of a task's documents that stay."""
+        """Returns the lines of a task's kept documents."""
         self.tally.add(Tally.from_json(result.header["tally"]))
         lines = result.section("lines").split(b"\n")[:-1]
         chars, sizes = integers(result.section("sizes")).reshape(-1, 2).T.tolist()
@@ -67,7 +67,7 @@ class _Writing:
             return b""
         self.tally.count("out", size)
         self.tally.measure("chars out", [chars])
-        if cluster is not None:  # a field that no record has at this point, so it can be put at the end
+        if cluster is not None:  # no record has this field yet, so it can be appended
             line = line[:-1] + b', "cluster": "' + cluster.encode() + b'"}'
         return line + b"\n"
 

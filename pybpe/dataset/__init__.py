@@ -1,4 +1,4 @@
-"""Token files for pre-training: from texts to shards, split, counted and hashed; and from shards to batches."""
+"""Token files for pre-training: turns texts into shards (split, counted and hashed), and shards into batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-# Where each name comes from. A part is loaded when it is first used; PyTorch alone takes seconds.
+# Where each name comes from. Modules are loaded on first use; PyTorch alone takes seconds.
 _HOMES = {
     "Manifest": "manifest",
     "PackedSequences": "packing",
@@ -39,7 +39,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # for a type checker it would make every misspelt name right
+if not TYPE_CHECKING:  # a type checker would accept every misspelled name
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -1,4 +1,4 @@
-"""encode_files: a corpus as one array, in a .npy file or in a file of ids alone."""
+"""encode_files: encodes a corpus as one array, in a .npy file or a headerless file of ids."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ def encode_files(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> int:
-    """Encodes a corpus into one array, in parallel, in memory that does not grow with it.
+    """Encodes a corpus into one array, in parallel. Memory use does not grow with the corpus.
 
-    Tokens go straight into the file; there is no other copy of them. An interrupted run goes on where it was when
-    the same is called again.
+    Tokens are written straight to the file; there is no other copy of them. An interrupted run resumes when called
+    again with the same arguments.
 
     Args:
         out: a .npy file, which `numpy.load(out, mmap_mode="r")` opens: shape (tokens,), uint16 or uint32; or a .bin
-            file, which has the ids alone, little-endian: `numpy.fromfile(out, tok.dtype)` reads it.
+            file, which has only the ids, little-endian: `numpy.fromfile(out, tok.dtype)` reads it.
         eot: "keep": the ids of a text file are `tok.encode` of its text, special tokens included, and `tok.decode`
-            gives the text back; records follow one another. Else what is put between documents, whatever was there:
-            "none", or the tokenizer's end of text, "prepend" (before each) or "append" (after each).
+            gives the text back; records are concatenated. The other values set what goes between documents, whatever
+            the input had there: "none" for nothing, or the tokenizer's end of text, "prepend" (before each) or
+            "append" (after each).
         The other arguments are those of `binarize`.
 
     Returns:
-        How many tokens it holds.
+        The number of tokens written.
 
     Raises:
         What `binarize` raises.
@@ -53,7 +54,7 @@ def encode_files(
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     path = _binding.path_text(out)
     if not path.endswith((".npy", ".bin")):
-        raise ArgumentError(f"{path}: must end in .npy, or in .bin for the ids alone")
+        raise ArgumentError(f"{path}: must end in .npy, or in .bin for a headerless file of ids")
     if eot == KEEP and documents in ("blank", "line"):
         raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
     settings = check_settings(

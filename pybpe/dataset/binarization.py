@@ -1,4 +1,4 @@
-"""binarize: texts -> token files."""
+"""binarize: encodes texts into token files."""
 
 from __future__ import annotations
 
@@ -61,58 +61,60 @@ def binarize(
 ) -> Manifest:
     """Encodes a corpus into token files.
 
-    A run that was interrupted, even killed, goes on where it was when the same is called again, to the same
-    bytes.
+    A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
+    files.
 
     Args:
         tok: the tokenizer.
         inputs: a path or a list of paths: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
-            JSON lines also compressed (.gz, .bz2, .xz, .zst). Folders stand for all files in them; globs for what they
-            match; "-" for standard input.
-        out: a folder, made if needed.
+            JSON lines also compressed (.gz, .bz2, .xz, .zst). A folder means all files in it, a glob pattern the files
+            it matches, and "-" standard input.
+        out: the output folder, created if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
-            test.bin without one and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
-            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": shards of packed sequences, one a
-            row or sample.
-        splits: the shares of train, val and test; fewer than three leave out the last ones. A few documents may come
-            out in other shares: then there is a warning, and an error if a split gets nothing that must not be empty.
-        split_by: "hash": each document by a hash of its bytes, so that it stays in its split when the
-            corpus grows (a JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, by that:
-            so they stay together); "document": each file contiguous, with a border between documents, and files that
-            have too few of them whole, in turn; "token": contiguous, with a border between any two words, but
-            records stay whole. A single document is split as with "token"; what each split has of it is a document
-            of its own there. Shares of contiguous splits are measured in bytes of text; in rows of parquet.
+            test.bin without a header, and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
+            "megatron": NAME_train.bin and .idx; "parquet" and "webdataset": shards of packed sequences, one
+            per row or sample.
+        splits: the shares of train, val and test; with fewer than three, the last splits are left out. With few
+            documents the actual shares may differ: then a warning says so, and a split that must not be empty but is
+                raises an error.
+        split_by: "hash": a hash of each document's bytes chooses its split, so that it keeps its split when the
+            corpus grows. A JSON record with a string "cluster", as `pybpe.corpus` marks near duplicates, is hashed by
+            that instead, so that near duplicates stay together. "document": each file is split contiguously, between
+            documents; files with too few documents are assigned whole, in turn. "token": contiguously, between any two
+            words, but records stay whole. A single document is split as with "token", and each split's part of it is a
+            document there. Shares of contiguous splits are measured in bytes of text, or rows of parquet.
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
             expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
             or "none".
         dtype: "uint16", "uint32", or "auto" by the vocabulary's size.
-        shard_tokens: the most tokens of a shard; "raw" and "megatron" have one file per split. The shards of "llmc"
-            are of equal size (some may have one token more), without which llm.c cannot resume. Those of other formats
-            have just so many, and the last one has what is left.
-        min_shard_tokens: the least tokens of a shard; None means 257 for "llmc", below which llm.c aborts.
-        sequence_length: tokens a row for "parquet" and "webdataset". Shards have whole rows; only the last row of a
+        shard_tokens: the maximum number of tokens per shard; "raw" and "megatron" have one file per split. The shards
+            of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. Those of
+            other formats have exactly this many, and the last one has the rest.
+        min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer.
+        sequence_length: tokens per row for "parquet" and "webdataset". Shards have whole rows; only the last row of a
             split may be shorter.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
-            "jsonl" (JSON lines whatever the name), or "auto": "special", or "file" if the tokenizer has no such token.
-            The texts of records are encoded as ordinary text.
-        text_key: the text of a JSON record, or parquet's column.
-        encoding: of text and JSON lines, such as "gb18030"; None is UTF-8. Parquet files are UTF-8 always.
-        name: NAME of the files; None takes the first input's name without its ending.
-        workers: threads; None for all CPUs. With an executor: its workers; None has it do 64 tasks at once.
-        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must see the
-            inputs under the same names; only this process writes. The files are the same for any number of
-            workers and any executor.
-        resume: False begins anew, whatever is there.
+            "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
+            such token. The texts of records are encoded as ordinary text.
+        text_key: the field of a JSON record, or the parquet column, that holds the text.
+        encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
+        name: NAME of the files; None uses the first input's name without its extension.
+        workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
+            tasks at once.
+        executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
+            the inputs under the same names; only this process writes. The files are the same for any number of workers
+            and any executor.
+        resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
 
     Returns:
-        The manifest, also written to manifest.json in `out`; beside parquet to _manifest.json, a name that those who
-        read the whole folder skip.
+        The manifest, also written to manifest.json in `out`; with parquet to _manifest.json, a name that
+            programs which read a whole folder skip.
 
     Raises:
-        ArgumentError, FileError, FormatError: bad arguments, files, records. LimitError: a shard too small for
-        llm.c, an id too large for the dtype. WorkerError: a worker died, and the executor cannot go on.
+        ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
+        llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot go on.
         MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
@@ -152,7 +154,7 @@ def run(
     hashed: bool = True,
     beside: Callable[[], None] = lambda: None,
 ) -> Manifest:
-    """`binarize` with checked settings and inputs that can be read again, by whoever holds the folder's lock.
+    """Runs `binarize` with checked settings and rereadable inputs. The caller holds the folder's lock.
 
     Args:
         hashed: whether the manifest has the SHA-256 of shards.
@@ -185,14 +187,14 @@ def run(
 
 
 def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, Any]:
-    """The arguments of `binarize` that influence the files, with defaults filled in.
+    """Returns the arguments of `binarize` that influence the files, with defaults filled in.
 
     Args:
-        n_vocab: tokens of the tokenizer.
-        mark: the one that is the end of text.
+        n_vocab: the number of tokens of the tokenizer.
+        mark: the end-of-text token.
 
     Raises:
-        ArgumentError, LimitError: one is out of range.
+        ArgumentError, LimitError: an argument is out of range.
     """
     one_of("format", given["format"], FORMATS)
     form = FORMATS[given["format"]]
@@ -216,7 +218,7 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
     largest = max(settings["shard_tokens"], 2 * settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
     if form.max_bytes and form.header_bytes + largest > form.max_bytes:
         raise LimitError(
-            f"shard_tokens={settings['shard_tokens']} would pass 2 GiB, beyond which llm.c cannot seek: write more,"
+            f"shard_tokens={settings['shard_tokens']} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
             " smaller shards"
         )
     return settings
@@ -225,7 +227,7 @@ def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, An
 def _dtype(n_vocab: int, form: Format, dtype: str) -> str:
     one_of("dtype", dtype, ("auto", "uint16", "uint32"))
     if dtype == "uint16" and n_vocab > 1 << 16:
-        raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: take dtype='uint32', or 'auto'")
+        raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
     if dtype != "auto":
         return dtype
     largest = megatron.LARGEST_UINT16_VOCABULARY if form.name == "megatron" else 1 << 16
@@ -233,7 +235,7 @@ def _dtype(n_vocab: int, form: Format, dtype: str) -> str:
 
 
 def name_of(given: Sequence[str], staged: Staged) -> str:
-    """NAME of the files: that of the first input."""
+    """Returns the files' NAME, taken from the first input."""
     if given[0] == "-":
         return "stdin"
     first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]

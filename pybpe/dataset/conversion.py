@@ -1,4 +1,4 @@
-"""One run of binarize: results of tasks to split writers, with checkpoints."""
+"""One run of binarize: passes task results to split writers, with checkpoints."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Records = dict[str, list[ShardRecord]]
 
 
 class Conversion:
-    """A run, from its journal's state to its end.
+    """A run, from its journal's state to the end.
 
     Args:
         plan: the tasks.
-        encoder: what makes segments of them.
-        layout: of the files.
-        splits: how many there are.
+        encoder: turns tasks into segments.
+        layout: the layout of the files.
+        splits: the number of splits.
         identity: a hash of everything that the result depends on.
         resume: whether an earlier run's state counts.
-        beside: writes what is to lie beside the shards; called just before the first of them gets its name.
+        beside: writes the files that accompany the shards; called just before the first shard gets its name.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class Conversion:
         self._tasks = self._journal.tasks
         self._writers: list[SplitWriter] = []
         self._doubts = Doubts()
-        self._done = 0  # bytes of input
+        self._done = 0  # bytes of input processed
         self._saved = time.monotonic()
         self._has_begun = False  # whether the folder is this run's: see _begin
 
     def run(self, workers: int | None, executor: Executor | None, total: int | None, progress: bool | None) -> Records:
-        """Does what is left to do, up to the last shard. Returns their records by split.
+        """Does the remaining work, up to the last shard. Returns the shards' records by split.
 
         Args:
             workers, executor, progress: as in `binarize`.
-            total: bytes of input, if that is known.
+            total: bytes of input, if known.
         """
         try:
             self._begin(self._files(self._journal.states))
@@ -116,7 +116,7 @@ class Conversion:
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
-        """See journal.py for the order and its reason."""
+        """Makes a checkpoint. See journal.py for the order and the reason for it."""
         states = [writer.sync() for writer in self._writers]
         files = self._files(states)
         self._journal.save(self._tasks, states, files)
@@ -126,12 +126,12 @@ class Conversion:
         self._saved = time.monotonic()
 
     def _files(self, states: Sequence[SplitState]) -> list[str]:
-        """The names of all files that are published, or will be after the journal is saved."""
+        """Returns the names of all files that are published, or will be after the journal is saved."""
         return [name for split, state in zip(SPLIT_NAMES, states) for name in file_names(self._layout, split, state)]
 
     def _begin(self, files: Sequence[str]) -> None:
-        """Before the first of this run's files gets its name: removes those of earlier runs, the manifest first, since
-        it would lie from then on."""
+        """Runs before the first of this run's files gets its name. Removes the files of earlier runs, the manifest
+        first, since it would be wrong from then on."""
         if self._has_begun or not files:
             return
         self._has_begun = True
@@ -148,21 +148,22 @@ class Conversion:
         self._beside()
 
     def _drop(self) -> None:
-        """Other input is needed: what is here would be of no use, and programs would read shards that have a name."""
+        """Gives up when other input is needed: the results so far are useless, and programs would read published
+        shards."""
         if self._has_begun:
             for name in self._files([writer.state for writer in self._writers]):
                 remove_file(os.path.join(self._layout.folder, name))
         self._journal.remove()
 
     def _close(self) -> None:
-        """Leaves the files. That a close fails too is not what the user of a run that fails should hear of; in one
-        that succeeds all are closed."""
+        """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
+        that succeeds, all files are closed already."""
         for writer in self._writers:
             with suppress(OSError):
                 writer.close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
-        """The error that says how much is missing."""
+        """Returns the error that says how much space is missing."""
         written = sum(writer.written_bytes for writer in self._writers)
         missing = ""
         if total is not None and self._done:
@@ -172,8 +173,8 @@ class Conversion:
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(
             error.errno or 0,
-            f"{self._layout.folder}: the disk is full{missing}. What is done is kept: make room and run the same"
-            " command again; it resumes",
+            f"{self._layout.folder}: the disk is full{missing}. Finished work is kept: free some space and run the"
+            " same command again to resume",
         )
 
     # ------------------------------------------------------------------------------------------------
@@ -182,11 +183,11 @@ class Conversion:
     def finish(
         self, tok: Tokenizer, settings: dict[str, Any], description: dict[str, object], records: Records
     ) -> Manifest:
-        """Writes the manifest and what else belongs to the shards.
+        """Writes the manifest and the other files that belong to the shards.
 
         Args:
             settings, description: what the manifest says of the call and of the tokenizer.
-            records: of the shards.
+            records: the shards' records.
         """
         manifest = Manifest(
             settings,

@@ -1,7 +1,7 @@
-"""Where documents begin and end in packed sequences, in the forms that attention wants.
+"""Finds where documents begin and end in packed sequences, in the forms that attention needs.
 
-A sequence of a packed stream holds parts of several documents. These functions find them by the id of
-<|endoftext|>. With eot="append" it is the last token of its document, with eot="prepend" the first:
+A packed sequence holds parts of several documents. These functions find them by the id of
+<|endoftext|>. With eot="append" it is the last token of its document; with eot="prepend", the first:
 
     ids, append             5 6 E 7 E 8 9
     ids, prepend            E 5 6 E 7 E 8
@@ -9,7 +9,7 @@ A sequence of a packed stream holds parts of several documents. These functions 
     position_ids            0 1 2 0 1 0 1
     cu_seqlens              0 3 5 7
 
-Sequences lie along the last axis; all others are batches.
+Sequences lie along the last axis; all other axes are batches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append") -> numpy.ndarray[Any, Any]:
-    """The number of each token's document within its sequence, from 0; shape as ids, int32.
+    """Returns the number of each token's document within its sequence, from 0: int32, the shape of ids.
 
     Raises:
         ArgumentError: eot is neither "append" nor "prepend".
@@ -38,13 +38,13 @@ def document_ids(ids: numpy.ndarray[Any, Any], eot_id: int, eot: str = "append")
 
     if eot not in ("append", "prepend"):
         raise ArgumentError(f"eot must be 'append' or 'prepend', not {eot!r}")
-    begins = numpy.zeros(ids.shape, dtype=bool)  # never at 0: the first document is number 0 either way
+    begins = numpy.zeros(ids.shape, dtype=bool)  # never True at 0: the first document is number 0 either way
     begins[..., 1:] = ids[..., :-1] == eot_id if eot == "append" else ids[..., 1:] == eot_id
     return numpy.cumsum(begins, axis=-1, dtype=numpy.int32)
 
 
 def position_ids(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """The place of each token in its document, or in what the sequence holds of it; shape as documents, int32.
+    """Returns each token's position in its document (or in the sequence's part of it): int32, the shape of documents.
 
     >>> import numpy
     >>> position_ids(numpy.array([0, 0, 0, 1, 1, 2])).tolist()
@@ -58,8 +58,8 @@ def position_ids(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 
 def cu_seqlens(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Cumulative lengths of all documents, from 0 to the number of tokens, shape (documents + 1,), int32: what
-    FlashAttention's varlen functions take. A batch counts as one long row, its rows being separate.
+    """Returns the cumulative lengths of all documents, from 0 to the number of tokens: int32, shape (documents + 1,),
+    as FlashAttention's varlen functions take them. A batch counts as one long row; no document crosses its rows.
 
     >>> import numpy
     >>> cu_seqlens(numpy.array([[0, 0, 0, 1], [0, 1, 1, 1]])).tolist()
@@ -72,8 +72,8 @@ def cu_seqlens(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 
 def causal_mask(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """The block-diagonal causal mask, shape (..., T, T), bool: [q, k] is true where token q may attend to token
-    k, which is in the same document and not behind it. PyTorch's scaled_dot_product_attention takes it.
+    """Returns the block-diagonal causal mask: bool, shape (..., T, T). [q, k] is true where token q may attend to token
+    k, which is in the same document and not after q. PyTorch's scaled_dot_product_attention takes it.
 
     >>> import numpy
     >>> causal_mask(numpy.array([0, 0, 1])).astype(int).tolist()
@@ -88,7 +88,7 @@ def causal_mask(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 
 
 def _begins(documents: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """Whether each token is the first of a document in its sequence."""
+    """Returns whether each token is the first of a document in its sequence."""
     import numpy
 
     begins = numpy.ones(documents.shape, dtype=bool)

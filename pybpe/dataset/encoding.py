@@ -1,4 +1,4 @@
-"""From blocks to segments: ids with the split that they belong to."""
+"""Encodes blocks into segments: ids with the split that they belong to."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Segment(NamedTuple):
-    """The ids of a block that belong to one split.
+    """The ids of a block that go to one split.
 
     Attributes:
         split: index into SPLIT_NAMES.
-        ids: of type H or I. Documents have the mark, <|endoftext|>, between them.
-        marks: how many marks there are in `ids`.
-        text_bytes: of the encoded text, without marks.
+        ids: an array of type H or I, with the mark, <|endoftext|>, between documents.
+        marks: the number of marks in `ids`.
+        text_bytes: the size of the encoded text, without marks.
         ends_document: whether a document ends with it.
-        source: file, start and end of the block.
+        source: the file, start and end of the block.
     """
 
     split: int
@@ -43,14 +43,14 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskEncoder:
-    """Encodes tasks and blocks. What an executor sends to its workers.
+    """Encodes tasks and blocks. An executor sends this object to its workers.
 
     Attributes:
         tok: the tokenizer.
-        kinds: how documents are told apart.
+        kinds: how documents are separated.
         splits: the shares, for documents that are split by hash.
-        dtype: "uint16" or "uint32", of the ids.
-        joins: whether documents get marks between them; else their ids follow one another.
+        dtype: the dtype of the ids, "uint16" or "uint32".
+        joins: whether documents get marks between them; otherwise their ids are concatenated.
     """
 
     tok: Tokenizer
@@ -60,14 +60,14 @@ class TaskEncoder:
     joins: bool = True
 
     def task_blocks(self, task: Task) -> Iterator[Block]:
-        """The blocks of a task, in order."""
+        """Yields the blocks of a task, in order."""
         return blocks(task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher, self.tok.normalizer))
 
     def segments(self, block: Block) -> list[Segment]:
-        """The segments of a block.
+        """Returns the segments of a block.
 
         Raises:
-            FormatError: a record that is none.
+            FormatError: a line is not a record.
         """
         if not block.divided:
             assert block.split is not None and not isinstance(block.data, list)
@@ -83,12 +83,12 @@ class TaskEncoder:
         return found
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
-        """The ids of a text in which some specials are recognised."""
+        """Returns the ids of a text in which some special tokens are recognized."""
         encoder = self.tok.encoder
         return encoder.compact(text, encoder.allowed((), allowed), _TYPECODES[self.dtype])
 
     def _encode(self, documents: Sequence[bytes], path: str) -> array[int]:
-        """The ids of documents with marks between."""
+        """Returns the ids of documents with marks between them."""
         records = self.kinds.kind(path) in RECORDS
         mark = self.tok.model.eot
         recognized = [mark] if records else self.tok.special_tokens
@@ -96,7 +96,9 @@ class TaskEncoder:
             return self._encode_singly(documents, () if records else "all")
         ids = self._ids(mark.encode().join(documents), {mark} if records else "all")  # one call for all
         if records and _binding.count_id(ids, self.tok.special_tokens[mark]) != len(documents) - 1:
-            return self._encode_singly(documents, ())  # one of them holds the text of the mark, which is no mark there
+            return self._encode_singly(
+                documents, ()
+            )  # one document contains the mark's text, which is not a mark there
         return ids
 
     def _encode_singly(self, documents: Iterable[bytes], allowed: AllowedSpecial) -> array[int]:
@@ -108,10 +110,10 @@ class TaskEncoder:
         return ids
 
     def _segment(self, block: Block, split: int, ids: array[int], size: int) -> Segment:
-        """`size`: bytes of what was encoded, marks included."""
+        """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
         text_bytes = size - marks * self._mark_bytes
-        if self.tok.normalizer is not None:  # the text is another then
+        if self.tok.normalizer is not None:  # the text changes then
             text_bytes = text_length(self.tok, ids)
         return Segment(split, ids, marks, text_bytes, block.ends_document, (block.path, block.start, block.end))
 
@@ -121,8 +123,9 @@ class TaskEncoder:
 
 
 def _may_be_missed(mark: str, specials: Iterable[str | None]) -> bool:
-    """Whether a mark that was put between two texts may not be found there. A special can take some of it that begins
-    before it, as "<<" does in "a<" + "<|endoftext|>", or that is longer. So can the mark, if it overlaps itself."""
+    """Returns whether a mark placed between two texts may not be found there. A special token that begins before it can
+    take part of it, as "<<" does in "a<" + "<|endoftext|>", or one that is longer. So can the mark, if it overlaps
+    itself."""
     return any(_reaches_into(special, mark) for special in specials if special is not None)
 
 
@@ -132,7 +135,7 @@ def _reaches_into(special: str, mark: str) -> bool:
 
 
 def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """The documents of a divided block by split, each split's in the order of the block."""
+    """Returns the documents of a divided block by split, each split's in block order."""
     data = block.data
     if block.split is not None:
         documents = data if isinstance(data, list) else kinds.divide(data, block.path, block.start)

@@ -1,23 +1,23 @@
-"""Shards of equal size, as llm.c needs them to resume.
+"""Cuts a split into shards of equal size, which llm.c needs to resume.
 
-llm.c's load_state (train_gpt2.cu) requires that the shard at which a run stopped has as many samples as the first shard
-of the new run. A sample is B * T tokens for each process, and a shard of c tokens has (c - 1) / sample of them, rounded
-down. So a short last shard makes llm.c abort when it resumes there.
+llm.c's load_state (train_gpt2.cu) requires that the shard where a run stopped has as many samples as the first shard of
+the new run. A sample is B * T tokens per process, and a shard of c tokens has (c - 1) / sample of them, rounded down.
+So a short last shard makes llm.c abort when it resumes there.
 
 The size of a split is known only at its end. Until then its tokens are in one spool; then it is cut:
 
     spool    [header room][ shard 0 | shard 1 | shard 2 ]
-    copied                                    [ shard 2 ]    and cut off the spool, then shard 1, ...
+    copied                                    [ shard 2 ]    then cut from the spool; then shard 1, ...
     left     [header room][ shard 0 ]                        becomes the first file
 
-From the last to the first, so that the disk needs room for one shard more, and the first is not copied. A split that
-fits one shard is never copied.
+Shards are cut from the last to the first, so that the disk needs room for only one more shard and the first is not
+copied. A split that fits in one shard is never copied.
 
-If the shards do not divide the tokens, some have one token more. c and c + 1 tokens give the same number of samples
-unless the sample divides c. So c must be odd then: no sample of an even number of tokens divides it. Those of llm.c's
-trainer that resumes have an even number: softmax_forward_kernel5 asserts that T is a multiple of 4. With cuDNN's
-attention in its place there is gelu_forward, which asserts that B * T * C is a multiple of 1024, so that only a model
-with such a C can have odd samples, if B, T and the number of processes are odd. No token is added and none is lost.
+If the tokens do not divide evenly, some shards have one token more. c and c + 1 tokens give the same number of samples
+unless the sample size divides c. So c must then be odd: no even sample size divides it. Sample sizes are even in the
+llm.c trainer that resumes, because softmax_forward_kernel5 asserts that T is a multiple of 4. With cuDNN's attention
+instead, gelu_forward asserts that B * T * C is a multiple of 1024, so that only a model with such a C can have odd
+samples, if B, T and the number of processes are all odd. No token is added or lost.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _BLOCK = 1 << 20
 
 
 def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
-    """How many tokens each shard of a split gets.
+    """Returns how many tokens each shard of a split gets.
 
     Args:
-        tokens: of the split.
-        most: tokens of a shard. More only if the shards would be smaller than `least` otherwise.
-        least: tokens of a shard; the split has so many.
+        tokens: the tokens of the split.
+        most: the maximum per shard, exceeded only if shards would otherwise be smaller than `least`.
+        least: the minimum per shard; the split has at least this many.
 
     Returns:
-        Sizes that are equal, or an odd number and, first, that number plus 1.
+        Equal sizes, or first some of an odd number plus 1, then some of that odd number.
     """
     fewest = max(1, -(-tokens // most))
     largest_count = max(1, tokens // max(1, least))
@@ -56,21 +56,21 @@ def shard_sizes(tokens: int, most: int, least: int) -> list[int]:
 
 
 def check_least(path: str, tokens: int, least: int) -> None:
-    """ShardTooSmallError if the last shard of a split, or its only one, has fewer than `least` tokens."""
+    """Raises ShardTooSmallError if the last or only shard of a split has fewer than `least` tokens."""
     if tokens < least:
         raise ShardTooSmallError(
-            f"{path}: would have {tokens} tokens, and llm.c needs at least {least} in every shard; give more text or"
-            " another split, or allow it with min_shard_tokens=0",
+            f"{path}: would have {tokens} tokens, but llm.c needs at least {least} in every shard; add more text, use"
+            " other splits, or allow it with min_shard_tokens=0",
             path,
             tokens,
         )
 
 
 def check_most(path: str, size: int, most: int) -> None:
-    """LimitError if a shard of `size` bytes is beyond the largest that its readers can read."""
+    """Raises LimitError if a shard of `size` bytes is larger than its readers can read."""
     if most and size > most:
         raise LimitError(
-            f"{path}: would have {size} bytes, and llm.c cannot seek beyond {most}: choose a smaller shard_tokens or"
+            f"{path}: would have {size} bytes, but llm.c cannot seek beyond {most}: choose a smaller shard_tokens or"
             " min_shard_tokens"
         )
 
@@ -78,16 +78,16 @@ def check_most(path: str, size: int, most: int) -> None:
 def cut_shards(
     path: Callable[[int], str], header: Callable[[int], bytes], id_bytes: int, sizes: Sequence[int]
 ) -> Iterator[int]:
-    """Cuts the spool of a split into shards. Run again after a kill, it resumes.
+    """Cuts the spool of a split into shards. If killed, it resumes when run again.
 
     Args:
-        path: gives the file of a shard; that of shard 0 is the spool.
-        header: gives the header of a shard of so many tokens. The spool has room for it.
+        path: returns the file of a shard; shard 0's is the spool.
+        header: returns the header of a shard of a given number of tokens. The spool has room for it.
         id_bytes: 2 or 4.
-        sizes: of the shards.
+        sizes: the shards' sizes.
 
-    Yields:
-        The number of each shard when its file is complete, from the last to the first. The header of the first is not
+        Yields:
+        The number of each shard as its file is completed, from the last to the first. The first shard's header is not
         written.
     """
     ends = [len(header(0)) + id_bytes * end for end in accumulate(sizes)]
@@ -111,7 +111,7 @@ def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None
         while start < end:
             got: int = stream.readinto(buffer[: end - start])  # type: ignore[attr-defined]
             if got == 0:
-                raise FormatError(f"{source}: is shorter than this run made it: something else has changed it")
+                raise FormatError(f"{source}: shorter than this run made it: another program has changed it")
             output.write(buffer[:got])
             start += got
     give_name(temporary, target)
@@ -120,13 +120,13 @@ def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None
 def shard_facts(
     whole: Facts, sizes: Sequence[int], spool: Spool, segments: SegmentLog, text_length: Callable[[memoryview], int]
 ) -> list[Facts]:
-    """What is known of each shard, from what is known of the split and its segments.
+    """Computes the facts of each shard from those of the split and its segments.
 
     Args:
-        whole: of the split.
-        sizes: of its shards.
-        spool, segments: of the split, not cut yet.
-        text_length: bytes of the text that ids stand for.
+        whole: the facts of the split.
+        sizes: the sizes of its shards.
+        spool, segments: those of the split, not cut yet.
+        text_length: returns the bytes of text that ids represent.
     """
     found = [Facts()]
     at = text_at = 0

@@ -1,4 +1,4 @@
-"""What the manifest says of the tokens of a shard."""
+"""What the manifest records about the tokens of a shard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass
 class Facts:
-    """What is known of the tokens of a shard, or of some that will be one."""
+    """Facts about the tokens of a shard, or of a future shard."""
 
     tokens: int = 0
     documents: int = 0
@@ -16,7 +16,7 @@ class Facts:
     sources: list[list[Any]] = field(default_factory=list)
 
     def add(self, tokens: int, documents: int, text_bytes: int, source: tuple[str, int, int]) -> None:
-        """Some more, of one source: the last of `sources` afterwards."""
+        """Adds tokens of one source, which becomes the last of `sources`."""
         self.tokens += tokens
         self.documents += documents
         self.text_bytes += text_bytes

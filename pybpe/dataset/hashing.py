@@ -1,4 +1,4 @@
-"""SHA-256 of files, and of shards while they are still to be finished: by a thread, beside what encodes and writes."""
+"""Computes the SHA-256 of files, and of shards that are not finished yet, in a thread next to encoding and writing."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ..errors import file_errors
 from ..inputs import Limited
 from ..pretokenize import open_input
 
-_BLOCK = 1 << 18  # stays in the cache of a CPU
+_BLOCK = 1 << 18  # fits in a CPU cache
 
 
 def file_sha256(path: str) -> str:
-    """The SHA-256 of a file, in hex."""
+    """Returns the SHA-256 of a file, in hex."""
     with open_input(path) as stream:
         return _sha256(b"", stream, threading.Event())
 
 
 class Hasher:
-    """Works out hashes one after the other, in a thread of its own."""
+    """Computes hashes one after another, in its own thread."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None  # the thread, once there is something to do
         self._stop = threading.Event()
 
     def start(self, path: str, header: bytes, size: int) -> Future[str]:
-        """The SHA-256, in hex, that a file of `size` bytes will have when its header is `header`. What is behind the
-        header is there already, and perhaps more; when the result is known it is on disk. Until then the file keeps
-        its name."""
+        """Returns the SHA-256, in hex, that a file of `size` bytes will have once its header is `header`. Everything
+        after the header is there already, and perhaps more; it is on disk when the result is available. Until then the
+        file keeps its name."""
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="pybpe")
         return self._pool.submit(self._work, path, header, size)
 
@@ -45,7 +45,7 @@ class Hasher:
         return digest
 
     def close(self) -> None:
-        """Gives up what is not done."""
+        """Cancels unfinished hashes."""
         self._stop.set()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,19 +1,19 @@
-"""What a run that was killed leaves, so that the same command goes on where it was.
+"""The state that a killed run leaves, so that the same command resumes.
 
-A hidden folder inside the output folder holds the spools of shards that are not published, and journal.json: how
+A hidden folder inside the output folder holds the spools of unpublished shards, and journal.json: how
 many tasks are done, and the state of each split after them. At a checkpoint, in this order,
 
 1. the spools are synced, so the tokens that the journal counts are on disk;
 2. the journal is replaced atomically;
-3. closed shards are published. A kill in between leaves some that the journal knows and that have no name yet;
-   a run that goes on gives it to them first.
+3. closed shards are published. A kill in between leaves shards that are in the journal but have no name
+   yet; a run that resumes first gives them their names.
 
-So whenever the process dies, the journal counts tokens that are there, and what came after it is made again,
-from the same tasks, to the same bytes. The folder is removed at the end.
+So whenever the process dies, the journal counts only tokens that are on disk. Everything later is made again from the
+same tasks, byte for byte. The folder is removed at the end.
 
-The journal also names the files that earlier runs have published, and that this one has not replaced yet. Programs
-find shards by a pattern, so they would read those together with this run's. They are removed before the first shard of
-this run is published; until then the folder stays what it was.
+The journal also names the files that earlier runs published and this run has not replaced yet. Programs find shards by
+a pattern, so they would read them together with this run's. They are removed before this run publishes its first shard;
+until then the folder is unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
 NAME = "journal.json"
-STAGED = "input-"  # how the names of what a run makes before its journal begin: inputs that were copied, a tokenizer
+STAGED = "input-"  # the prefix of files made before the journal: copied inputs, a tokenizer
 
 
 class Journal:
@@ -39,14 +39,13 @@ class Journal:
 
     Args:
         folder: the output folder.
-        identity: a hash of everything that the result depends on. What a run of another identity left is
-            dropped.
-        resume: False: drop what any run left.
+        identity: a hash of everything that the result depends on. The files of a run with another identity are dropped.
+        resume: False drops the files of any run.
 
     Attributes:
-        tasks: how many are done.
-        states: of each split.
-        older: names of the files that earlier runs, finished or not, have left in the output folder.
+        tasks: the number of finished tasks.
+        states: the state of each split.
+        older: names of the files that earlier runs, finished or not, left in the output folder.
     """
 
     def __init__(self, folder: str, identity: str, splits: int, resume: bool) -> None:
@@ -65,7 +64,7 @@ class Journal:
             self._clean()
 
     def _read(self) -> dict[str, Any]:
-        """What the journal says that is there; nothing if there is none, or one that was damaged."""
+        """Returns the journal's content, or nothing if there is no journal or it is damaged."""
         try:
             with open(self._path, "rb") as stream:
                 data = json.load(stream)
@@ -76,7 +75,7 @@ class Journal:
         return {**data, "states": states} if whole else {}
 
     def save(self, tasks: int, states: Sequence[SplitState], files: Sequence[str]) -> None:
-        """Replaces journal.json. `files`: the names of all files that are published, or will be now."""
+        """Replaces journal.json. `files` are the names of all files that are published, or are about to be."""
         data = {
             "identity": self._identity,
             "tasks": tasks,
@@ -87,22 +86,23 @@ class Journal:
         _binding.write_file(self._path, json.dumps(data).encode())
 
     def remove(self) -> None:
-        """The run is done, or is not to go on. The journal goes last: a kill in between changes nothing."""
+        """Ends the run, finished or given up. The journal is removed last, so that a kill in between changes
+        nothing."""
         with file_errors(self.folder, "cannot be removed"):
             for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
                 if name != LOCK:
                     os.unlink(os.path.join(self.folder, name))
 
     def _clean(self) -> None:
-        """Removes what a run left, except staged inputs and tokenizers, which are this run's."""
-        with file_errors(self.folder, "cannot be cleaned"):
+        """Removes an earlier run's files, except staged inputs and tokenizers, which belong to this run."""
+        with file_errors(self.folder, "cannot be emptied"):
             for name in os.listdir(self.folder):
                 if name != NAME and not name.startswith(STAGED):
                     os.unlink(os.path.join(self.folder, name))
 
 
 def _files_of_manifest(folder: str) -> list[str]:
-    """The names of the files that a finished run has written, its manifest among them."""
+    """Returns the names of the files that a finished run wrote, its manifest included."""
     try:
         return [manifest_name(folder), *Manifest.load(folder).file_names]
     except (FileError, FormatError):

@@ -1,17 +1,17 @@
-"""The kinds of input files: how the documents in them are told apart.
+"""The kinds of input files: how the documents in them are separated.
 
-    special   plain text in which the tokenizer's end of text, such as <|endoftext|>, stands between documents
-    file      plain text, one document a file
-    blank     plain text, blank lines between documents; the line ends around a document do not belong to it
-    line      plain text, one document a line
-    jsonl     one JSON record a line, whose text is a document
-    parquet   one record a row
+    special   plain text with the tokenizer's end of text, such as <|endoftext|>, between documents
+    file      plain text, one document per file
+    blank     plain text, blank lines between documents; line ends around a document do not belong to it
+    line      plain text, one document per line
+    jsonl     one JSON record per line, whose text is a document
+    parquet   one record per row
 
-In plain text special tokens are recognised. The texts of records are ordinary text in every part, so that
-none can forge a control token.
+Special tokens are recognized in plain text. The texts of records are ordinary text throughout, so that they cannot
+forge a control token.
 
-What ends a document in plain text is also what the token files have between documents: the tokenizer's end of text,
-its `eot_token`. Nothing else does, however documents are split.
+The token that ends a document in plain text is also the one between documents in token files: the tokenizer's end of
+text, its `eot_token`. No other token plays this part, however documents are split.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ..pretokenize import Cut, utf8
 from ..warning import warn
 
 NAME_IT = (
-    f"train with the special token {END_OF_TEXT} (--special-token), or say when training which other special token ends"
-    " a document (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
+    f"train with the special token {END_OF_TEXT} (--special-token), or name another special token that ends a"
+    " document when training (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
     f" '{END_OF_TEXT}' -o NEW)"
 )
 DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
@@ -40,18 +40,21 @@ RECORDS = ("jsonl", "parquet")
 
 _BLANK = re.compile(rb"\n\r?\n")
 _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
-_LOOKED_AT, _LOOK_BYTES = 100, 1 << 20  # so many files, and so much of each, are looked at for a mark that is none here
-_BLANK_CONTEXT = 3  # bytes before a place that decide whether a blank line ends there
+_LOOKED_AT, _LOOK_BYTES = (
+    100,
+    1 << 20,
+)  # how many files, and how many bytes of each, are searched for another tokenizer's mark
+_BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """Which kind each file is.
+    """Decides the kind of each file.
 
     Attributes:
-        documents: one of DOCUMENTS: what the user said of files whose name does not tell. "auto" is "special",
-            or "file" if the tokenizer has no such token.
-        text_key: the name of the text in a record.
+        documents: one of DOCUMENTS: the kind of files whose name does not tell. "auto" means "special", or "file" if
+            the tokenizer has no end of text.
+        text_key: the field of a record that holds the text.
         mark: the tokenizer's end of text; None if it has none.
     """
 
@@ -63,12 +66,12 @@ class Kinds:
         one_of("documents", self.documents, DOCUMENTS)
         instance("text_key", self.text_key, str, "a str")
         if not is_unicode(self.text_key):
-            raise ArgumentError("text_key holds a lone surrogate: not valid Unicode")
+            raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
         if self.documents == "special" and self.mark is None:
             raise ArgumentError(f"documents='special': the tokenizer has no end of text to separate them: {NAME_IT}")
 
     def kind(self, path: str) -> str:
-        """The kind of a file."""
+        """Returns the kind of a file."""
         if path.endswith(".parquet"):
             return "parquet"
         if has_records(path):
@@ -78,18 +81,18 @@ class Kinds:
         return self.documents
 
     def is_divided(self, path: str) -> bool:
-        """Whether a file is handed on document by document even if its split is known: else it is a text,
-        whose pieces may be cut anywhere, and in which marks show where documents end."""
+        """Returns whether a file is passed on document by document even if its split is known. Otherwise it is a text
+        that may be cut anywhere, in which marks show where documents end."""
         return self.kind(path) not in ("special", "file")
 
     def divide(self, data: memoryview, path: str, offset: int) -> Iterator[bytes]:
-        """The documents, none of them empty, of a piece that begins and ends between two. `offset` is its
-        place in the file."""
+        """Yields the non-empty documents of a piece that begins and ends between two documents. `offset` is its
+        position in the file."""
         return (document for document, _ in self.divide_with_clusters(data, path, offset))
 
     def divide_with_clusters(self, data: memoryview, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
-        """The same with what decides the split of each: the name of its cluster of near duplicates, if its record
-        has one in the field "cluster" (see pybpe.corpus), else the document itself."""
+        """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
+        if its record has the field "cluster" (see pybpe.corpus), else the document itself."""
         kind = self.kind(path)
         if kind == "jsonl":
             for record in records(data, self.text_key, path, offset):
@@ -111,23 +114,23 @@ class Kinds:
 
     @property
     def mark_bytes(self) -> bytes:
-        """The mark as it stands in a text; there is one."""
+        """The mark as text bytes. Call it only if there is a mark."""
         assert self.mark is not None
         return self.mark.encode()
 
     @property
     def context(self) -> int:
-        """Bytes before a place that decide whether a document begins there."""
+        """The number of bytes before a position that decide whether a document begins there."""
         return max(_BLANK_CONTEXT, len(self.mark_bytes) if self.mark is not None else 0)
 
     def find_mark(self, data: _binding.Data, start: int) -> tuple[int, int] | None:
-        """Where the first mark at or behind `start` begins and ends."""
+        """Returns where the first mark at or after `start` begins and ends."""
         assert self.mark is not None
         found = _matcher(self.mark).find(data, start)
         return found[:2] if found is not None else None
 
     def document_cut(self, path: str) -> Cut:
-        """Where a file can be cut between documents. One that is a single document, nowhere."""
+        """Returns where a file can be cut between documents; a file that is a single document cannot be cut."""
         kind = self.kind(path)
         if kind == "special":
             return self._mark_cut
@@ -143,11 +146,11 @@ class Kinds:
 
 
 def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]) -> None:
-    """Refuses, for text files, a mark that overlaps a special token: which of the two a text holds would depend on
-    where one begins to look. Warns of a text that has another mark than this tokenizer's.
+    """Refuses, for text files, a mark that overlaps a special token: which of the two is found would depend on where
+    the search begins. Warns about a text that has another mark than this tokenizer's.
 
     Raises:
-        ArgumentError: documents could not be told apart.
+        ArgumentError: documents could not be separated.
     """
     texts = [file for file in files if kinds.kind(file.path) == "special"]
     if kinds.mark is None or not texts:
@@ -157,8 +160,8 @@ def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]
         ends = range(1, min(len(other), len(mark)) + (other != mark))
         if (other != mark and mark in other) or any(other[-size:] == mark[:size] for size in ends):
             raise ArgumentError(
-                f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so that documents in text"
-                f" cannot be told apart: say with documents (--documents) how they are, or give JSON lines"
+                f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
+                f" cannot be separated: set documents (--documents), or use JSON lines"
             )
     if mark != END_OF_TEXT:
         _warn_of_usual_mark(texts[:_LOOKED_AT], mark)

@@ -1,4 +1,4 @@
-"""manifest.json: what is in a folder of token files, and how it was made."""
+"""manifest.json: what a folder of token files contains, and how it was made."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..pretokenize import open_input
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
-HIDDEN_NAME = "_manifest.json"  # beside parquet: readers of whole folders skip names that begin so
+HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
 
 
 def manifest_name(folder: str) -> str:
-    """What the manifest of a folder is called; FILE_NAME if there is none."""
+    """Returns the name of a folder's manifest; FILE_NAME if there is none."""
     has_hidden = os.path.exists(os.path.join(folder, HIDDEN_NAME))
     return HIDDEN_NAME if has_hidden and not os.path.exists(os.path.join(folder, FILE_NAME)) else FILE_NAME
 
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file beside the token files.
+    """A file next to the token files.
 
     Attributes:
         file: its name, in the folder of the manifest.
         bytes: its size.
-        sha256: of the whole file, in hex.
+        sha256: the SHA-256 of the whole file, in hex.
     """
 
     file: str
@@ -45,12 +45,11 @@ class ShardRecord:
 
     Attributes:
         file, bytes, sha256: as in FileRecord.
-        tokens: how many it holds.
-        documents: how many begin in it.
-        text_bytes: of the text that its tokens stand for, without marks.
-        sources: (file, start, end) of what was read for it: bytes, of the unpacked text if the file is
-            compressed; rows of a parquet file. Where documents are split by hash, those of other splits
-            lie between.
+        tokens: the number of tokens in it.
+        documents: the number of documents that begin in it.
+        text_bytes: the bytes of text that its tokens represent, without marks.
+        sources: (file, start, end) of the input read for it: in bytes (of the decompressed text, if compressed) or
+            parquet rows. If documents are split by hash, the range includes documents of other splits.
     """
 
     file: str
@@ -64,14 +63,14 @@ class ShardRecord:
 
 @dataclass(frozen=True, repr=False)
 class Manifest:
-    """What is in a folder of token files.
+    """The contents of a folder of token files.
 
     Attributes:
         settings: the arguments of `binarize` that influence the files.
         tokenizer: n_vocab, pattern, normalizer, the id of <|endoftext|>, and its fingerprint (Model.fingerprint).
-        text_bytes: bytes of text that were encoded, without marks, by split.
+        text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
-        files: what else belongs to them, such as Megatron's indexes.
+        files: other files that belong to them, such as Megatron's indexes.
     """
 
     settings: Mapping[str, object]
@@ -102,21 +101,21 @@ class Manifest:
 
     @property
     def file_names(self) -> list[str]:
-        """All files that it describes."""
+        """Returns all files that the manifest describes."""
         shards = [record.file for records in self.shards.values() for record in records]
         return shards + [record.file for record in self.files]
 
     def to_json(self) -> bytes:
-        """The content of manifest.json."""
+        """Returns the content of manifest.json."""
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "surrogateescape")
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:
-        """Reads the manifest.json of a folder, or the _manifest.json beside parquet.
+        """Reads the manifest.json of a folder, or the _manifest.json next to parquet files.
 
         Raises:
-            FileError: there is none. FormatError: it is no manifest, or names a file outside its folder.
+            FileError: there is no manifest. FormatError: it is not a manifest, or names a file outside its folder.
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
@@ -143,7 +142,7 @@ def _check_types(manifest: Manifest) -> None:
     for record in records:
         numbers = [value for key, value in vars(record).items() if key not in ("file", "sha256", "sources")]
         if not all(isinstance(value, int) and value >= 0 for value in numbers) or not isinstance(record.sha256, str):
-            raise ValueError(f"the record of {record.file!r} is not right")
+            raise ValueError(f"the record of {record.file!r} is invalid")
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
     if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
@@ -151,27 +150,27 @@ def _check_types(manifest: Manifest) -> None:
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether it names a file in the folder itself: a manifest from elsewhere must not lead out of it."""
+    """Returns whether a name is that of a file in the folder itself: an untrusted manifest must not lead out of it."""
     if not isinstance(name, str) or name in ("", ".", "..") or set(name) & set("/\\\0"):
         return False
     try:
         os.fsencode(name)
-    except UnicodeEncodeError:  # surrogates that stand for no byte
+    except UnicodeEncodeError:  # surrogates that represent no byte
         return False
     return True
 
 
 def check_name(name: str) -> None:
-    """ArgumentError unless token files can be called so: it is the beginning of their names."""
+    """Raises ArgumentError unless token files can have this name prefix."""
     if not isinstance(name, str) or not is_plain_name(name + "_"):
-        raise ArgumentError(f"name is the beginning of file names, which / cannot be in, not {name!r}")
+        raise ArgumentError(f"name must be a file-name prefix without /, not {name!r}")
 
 
 def record_shard(path: str, tokens: int) -> ShardRecord:
-    """The record of a finished token file of which no more is known."""
+    """Returns the record of a finished token file about which nothing more is known."""
     return ShardRecord(os.path.basename(path), tokens, os.path.getsize(path), file_sha256(path))
 
 
 def record_file(path: str) -> FileRecord:
-    """The record of a finished file."""
+    """Returns the record of a finished file."""
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))

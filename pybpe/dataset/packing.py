@@ -1,11 +1,11 @@
-"""Packed sequences: a stream of tokens cut into windows of one length, for training.
+"""Packed sequences: cuts a stream of tokens into windows of equal length, for training.
 
     stream, 8 ids                 a b c d e f g h
     context_length 3, stride 3    inputs a b c, d e f       targets b c d, e f g
     drop_last=False               and    g                  and     h
     stride 2                      inputs a b c, c d e, e f g
 
-Documents follow one another with <|endoftext|> between them, and no position is padding.
+Documents follow one another with <|endoftext|> between them, and there is no padding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """One sequence: `targets` are `inputs` one token later, both of shape (length,), in the files' dtype."""
+    """One sequence: `targets` are `inputs` shifted by one token; both have shape (length,) and the files' dtype."""
 
     inputs: numpy.ndarray[Any, Any]
     targets: numpy.ndarray[Any, Any]
@@ -33,20 +33,20 @@ class Window(NamedTuple):
 class PackedSequences:
     """The windows of one or more token files, by index: `len(p)`, `p[i]`, iteration.
 
-    Nothing is read until it is asked for, and nothing is copied: windows are views of the memory-mapped file,
-    read-only (only one that crosses into the next file is a copy). Files count as one stream, in their order.
-    It can be pickled, and shared by threads.
+    Nothing is read until it is needed, and nothing is copied: windows are read-only views of the memory-mapped file
+    (only a window that crosses into the next file is a copy). Files form one stream, in their order. The object can be
+    pickled, and shared by threads.
 
     Args:
         path: a path, a glob pattern, several of them, or an array of ids: see TokenStream. llm.c's shards, .npy,
             and files without a header.
         context_length: tokens in `inputs`, and in `targets`.
         stride: tokens from the start of one window to the start of the next; None means context_length, so that
-            each token is a target once.
-        drop_last: False adds one shorter window for targets at the end that no full window has.
-        dtype: of files without a header: see TokenStream.
+            each token is a target exactly once.
+        drop_last: False adds one shorter window for targets at the end that are in no full window.
+        dtype: the dtype of files without a header: see TokenStream.
         eot_id: the id of <|endoftext|>; only the methods about documents need it.
-        eot: "append" if it ends documents, "prepend" if it begins them, as in llm.c's shards.
+        eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards.
 
     Raises:
         FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1.
@@ -75,7 +75,7 @@ class PackedSequences:
         self._count = self._windows(drop_last)
 
     def _windows(self, drop_last: bool) -> int:
-        last = len(self.stream) - 1  # the last target's place
+        last = len(self.stream) - 1  # the last target's position
         full = max(0, (last - self.context_length) // self.stride + 1)
         covered = (full - 1) * self.stride + self.context_length if full else 0
         has_rest = covered < last and full * self.stride < last
@@ -88,8 +88,8 @@ class PackedSequences:
         return f"PackedSequences({len(self)} windows, context_length={self.context_length}, stride={self.stride})"
 
     def __getitem__(self, index: int) -> Window:
-        """Window `index`; negative ones count from the end. IndexError if there is none; FormatError if the file has
-        become shorter since it was opened."""
+        """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
+        and FormatError if the file has become shorter since it was opened."""
         span = self.span(index)
         ids = self.stream.slice(span.start, span.stop + 1)
         return Window(ids[:-1], ids[1:])
@@ -98,10 +98,10 @@ class PackedSequences:
         return (self[i] for i in range(len(self)))
 
     def span(self, index: int) -> range:
-        """The places in the stream of a window's inputs."""
+        """Returns the positions of a window's inputs in the stream."""
         i = operator.index(index)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"window {i} of {len(self)}")
+            raise IndexError(f"window {i} is out of range: there are {len(self)}")
         start = (i + len(self) if i < 0 else i) * self.stride
         return range(start, min(start + self.context_length, len(self.stream) - 1))
 
@@ -109,19 +109,19 @@ class PackedSequences:
     # Documents
 
     def document_ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """The document of each of a window's inputs, from 0, shape (length,), int32."""
+        """Returns the document of each of a window's inputs, from 0: int32, shape (length,)."""
         if self._eot_id is None:
-            raise ArgumentError("documents end at <|endoftext|>: pass its id as eot_id, e.g. eot_id=tok.eot_token")
+            raise ArgumentError("documents are found by <|endoftext|>: pass its id, such as eot_id=tok.eot_token")
         return documents.document_ids(self[index].inputs, self._eot_id, self._eot)
 
     def position_ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """The place of each input in its document, shape (length,), int32: see documents.position_ids."""
+        """Returns the position of each input in its document: int32, shape (length,). See documents.position_ids."""
         return documents.position_ids(self.document_ids(index))
 
     def cu_seqlens(self, index: int) -> numpy.ndarray[Any, Any]:
-        """Cumulative document lengths, shape (documents + 1,), int32: see documents.cu_seqlens."""
+        """Returns cumulative document lengths: int32, shape (documents + 1,). See documents.cu_seqlens."""
         return documents.cu_seqlens(self.document_ids(index))
 
     def attention_mask(self, index: int) -> numpy.ndarray[Any, Any]:
-        """The block-diagonal causal mask, shape (length, length), bool: see documents.causal_mask."""
+        """Returns the block-diagonal causal mask: bool, shape (length, length). See documents.causal_mask."""
         return documents.causal_mask(self.document_ids(index))

@@ -1,4 +1,4 @@
-"""Records of parquet files, streamed by row group: only the text's column is read."""
+"""Streams records of parquet files by row group, reading only the text column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BATCH_ROWS = 256
 
 
 def pyarrow_parquet(path: str) -> Any:
-    """pyarrow.parquet; MissingExtraError says what to install."""
+    """Returns pyarrow.parquet, or raises a MissingExtraError that says what to install."""
     try:
         from pyarrow import parquet
     except ImportError:
@@ -22,10 +22,10 @@ def pyarrow_parquet(path: str) -> Any:
 
 
 class RowGroups:
-    """A parquet file by its row groups.
+    """A parquet file, read by row groups.
 
     Raises:
-        FormatError: damaged, or without a column of texts of that name.
+        FormatError: the file is damaged, or has no text column of that name.
     """
 
     def __init__(self, file: InputFile, text_key: str) -> None:
@@ -37,9 +37,9 @@ class RowGroups:
         metadata = self._file.metadata
         names = self._file.schema_arrow.names
         if text_key not in names:
-            raise FormatError(f"{path}: no column {text_key!r}; there are {', '.join(names)}: name one as text_key")
+            raise FormatError(f"{path}: no column {text_key!r}; set text_key to one of {', '.join(names)}")
         if names.count(text_key) > 1:
-            raise FormatError(f"{path}: {names.count(text_key)} columns are called {text_key!r}: rename all but one")
+            raise FormatError(f"{path}: {names.count(text_key)} columns are named {text_key!r}: rename all but one")
         kind = str(self._file.schema_arrow.field(text_key).type)
         if kind.removeprefix("large_").removesuffix("_view") not in ("string", "binary"):
             raise FormatError(f"{path}: the column {text_key!r} holds {kind}, expected string")
@@ -54,18 +54,18 @@ class RowGroups:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self._starts[-1]
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """(first row, row behind the last, bytes) of each row group, as far as it lies in rows start .. end."""
+        """Yields (first row, end row, bytes) of each row group, limited to rows start .. end."""
         for first, last, size in zip(self._starts, self._starts[1:], self._sizes):
             a, b = max(first, start), min(last, end)
             if a < b:
                 yield a, b, size * (b - a) // (last - first)
 
     def texts(self, start: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        """The texts of some rows that are not empty, in batches of about BLOCK_BYTES, with the first row of each."""
+        """Yields the non-empty texts of some rows, in batches of about BLOCK_BYTES, each with its first row."""
         first, batch, size = start, list[bytes](), 0
         for row, text in self._rows(start, end):
             if text:
@@ -90,7 +90,7 @@ class RowGroups:
                 for number, text in enumerate(texts, row):
                     if start <= number < end:
                         if text is None:
-                            raise FormatError(f"{self._path}: row {number}: the column {self._key!r} is null there")
+                            raise FormatError(f"{self._path}: row {number}: the column {self._key!r} is null")
                         yield number, text
                 row += len(texts)
         self._input.check_now()

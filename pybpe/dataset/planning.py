@@ -1,8 +1,8 @@
-"""How a corpus is cut into tasks: by file and byte range, the same on one machine and on many.
+"""Cuts a corpus into tasks, by file and byte range, the same on one machine and on many.
 
-The plan depends on the files and the settings alone. Whoever works on a task, in whatever order, its result has
-one place in the token files; so the files are the same for any number of workers and any executor, and a run
-that was interrupted goes on at a task.
+The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
+worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
+interrupted run resumes at a task.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from .parquet_input import RowGroups
 from .splits import has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
-_LEAST_AMOUNT = 1 << 12  # what a file counts at least, so that tasks of tiny files do not become long
-_MOST_PACKED = 16  # a text is seldom packed closer
+_LEAST_AMOUNT = 1 << 12  # the minimum that a file counts, so that tasks of tiny files do not become long
+_MOST_PACKED = 16  # text rarely compresses better
 
 
 class Part(NamedTuple):
-    """What lies between two places of a file; both are places where it can be cut.
+    """A range of a file between two positions where it can be cut.
 
     Attributes:
-        file: which one.
-        start, end: bytes, of the unpacked data if it is compressed; rows of a parquet file. end None: all.
+        file: the file.
+        start, end: in bytes (of the decompressed data, if compressed) or parquet rows. An end of None means the end of
+            the file.
         split: index of the split; None if a hash of each document decides it.
-        ends_document: whether a document ends with it; true at the end of a file, and where a split ends.
+        ends_document: whether a document ends with it; True at the end of a file, and where a split ends.
     """
 
     file: InputFile
@@ -52,17 +53,17 @@ Task = Sequence[Part]
 
 
 def anchored(task: Task) -> Task:
-    """A task for a worker that may run in another folder."""
+    """Returns a task for a worker that may run in another folder."""
     return [part._replace(file=part.file.anchored()) for part in task]
 
 
 class Cutting(NamedTuple):
-    """Where texts can be cut between two words.
+    """Finds where texts can be cut between two words.
 
     Attributes:
-        cut: the first such place.
-        context: bytes before a place that decide whether it is one.
-        none: there are none, for the pattern promises nothing.
+        cut: returns the first such position.
+        context: the number of bytes before a position that decide whether it is one.
+        none: whether there are none, because the pattern guarantees nothing.
     """
 
     cut: Cut
@@ -71,19 +72,20 @@ class Cutting(NamedTuple):
 
     @classmethod
     def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str], normalizer: str | None) -> Cutting:
-        """For a pattern, special tokens and a normalizer."""
+        """Returns the cutting for a pattern, special tokens and a normalizer."""
         context = 16 + max((len(text.encode()) for text in specials), default=0)
         return cls(cutter(pattern, matcher, normalizer), context, not has_cuts(pattern, normalizer))
 
 
 class Stretch(NamedTuple):
-    """The part that a file has in what is cut into splits, from 0 to 1."""
+    """The range that a file takes, from 0 to 1, of the whole that is cut into splits."""
 
     start: float
     end: float
 
     def place(self, at: float, size: int) -> int:
-        """Where in the file, which has this size, a place of the whole is; its start or end if it is elsewhere."""
+        """Returns where a position of the whole is in a file of this size; the file's start or end if it is
+        elsewhere."""
         share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
         return int(size * min(1.0, max(0.0, share)))
 
@@ -93,15 +95,15 @@ class Plan:
 
     Args:
         files: the corpus.
-        kinds: how their documents are told apart.
+        kinds: how their documents are separated.
         splits: the shares.
-        split_by: "hash", "document" or "token". A corpus of one single document is split as with "token".
+        split_by: "hash", "document" or "token". A corpus of a single document is split as with "token".
         cutting: where texts can be cut between words.
 
     Attributes:
         hashed: whether a hash of each document decides its split.
         between_documents: whether splits are contiguous, with borders between documents.
-        task_bytes: about how large a task is.
+        task_bytes: the approximate size of a task.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class Plan:
         self.between_documents = many and split_by == "document"
 
     def tasks(self) -> Iterator[Task]:
-        """All tasks, in order. Small files share one."""
+        """Yields all tasks, in order. Small files share one."""
         task: list[Part] = []
         size = 0
         for file, stretch in zip(self.files, self._stretches()):
@@ -135,8 +137,8 @@ class Plan:
             yield task
 
     def _stretches(self) -> Iterator[Stretch]:
-        """Which stretch each file is of what is cut into splits: all of it; or, where documents are to stay whole, its
-        place in the corpus."""
+        """Yields the range that each file takes of the whole that is cut into splits: all of it or, if documents stay
+        whole, its position in the corpus."""
         if not self.between_documents:
             yield from repeat(Stretch(0.0, 1.0), len(self.files))
             return
@@ -156,7 +158,7 @@ class Plan:
             return _length(stream)
 
     def _parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        """The parts of a file, and how many bytes each has, roughly."""
+        """Yields the parts of a file, each with its approximate size in bytes."""
         if self._kinds.kind(file.path) == "parquet":
             yield from self._row_parts(file, stretch)
         elif file.is_sequential:
@@ -171,7 +173,7 @@ class Plan:
                 yield Part(file, first, last, split, True), size
 
     def _packed_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        """A compressed file is one part, or one for each split."""
+        """Yields the parts of a compressed file: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self._splits) == 1:
             yield Part(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
@@ -182,7 +184,7 @@ class Plan:
                 yield Part(file, start, end, split, True), size * (end - start) // max(1, length)
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
-        """The split of a large compressed file that is one document; None for other files."""
+        """Returns the split of a large compressed file that is one document, or None for other files."""
         kind = self._kinds.kind(file.path)
         if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
             return None
@@ -196,7 +198,7 @@ class Plan:
     def _byte_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self._kinds.is_divided(file.path)
-        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one part, whatever is in it
+        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one part, whatever it contains
             if size:
                 yield Part(file, 0, size, None if self.hashed else 0, True), size
             return
@@ -210,7 +212,7 @@ class Plan:
     def _cut_parts(
         self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
     ) -> Iterator[tuple[Part, int]]:
-        """What lies between two places of a file, of the size of a task each."""
+        """Yields the parts between two positions of a file, each about the size of a task."""
         cut = self._inner_cut(file.path)
         while start < end:
             stop = end
@@ -221,14 +223,14 @@ class Plan:
             start = stop
 
     def _inner_cut(self, path: str) -> Cut | None:
-        """Where a split of a file can be cut into tasks."""
+        """Returns where a split of a file can be cut into tasks."""
         if self._kinds.is_divided(path):
             return self._kinds.document_cut(path)
         return None if self._cutting.none else self._cutting.cut
 
     def _hashed_parts(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
-        """The parts of a text whose documents are split by hash: some documents each, or a piece of one that is too
-        long to hold. Of such a one the hash is taken here.
+        """Yields the parts of a text whose documents are split by hash: several documents each, or a piece of a
+        document that is too long to hold in memory. Such a long document is hashed here.
 
             start                          start + task_bytes         stop
             | documents <mark> ... <mark> | a long one          <mark> |
@@ -252,7 +254,7 @@ class Plan:
             start = stop
 
     def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
-        """Where a split of a file of some size begins: at the first possible place at or behind a byte."""
+        """Returns where a split of a file begins: at the first possible position at or after a byte."""
         kind = self._kinds.kind(file.path)
         if not (self.between_documents or self._kinds.is_divided(file.path)):
             return find_cut(stream, at, self._cutting.cut, self._context)
@@ -267,7 +269,7 @@ class Plan:
     def _shares(
         self, size: int, stretch: Stretch, border: Callable[[int], int]
     ) -> Iterator[tuple[int | None, int, int]]:
-        """(split, start, end) of each split's share of the `size` bytes or rows of a file."""
+        """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
             yield None, 0, size
             return
@@ -282,24 +284,24 @@ class Plan:
 
 
 def _mark_behind(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
-    """Where the first mark that ends at or behind a place begins and ends; or the end of the file, twice."""
+    """Returns where the first mark that ends at or after a position begins and ends, or the end of the file, twice."""
     offset = max(0, at - kinds.context)
     stream.seek(offset)
     return next(marks(stream, kinds, offset))
 
 
 def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int:
-    """Where the last mark in the `size` bytes after a place ends; that place if there is none."""
+    """Returns where the last mark in the `size` bytes after a position ends, or that position if there is none."""
     stream.seek(start)
     last = start
     for begin, end in marks(Limited(stream, size), kinds, start):
-        if end > begin:  # else it is the end of these bytes
+        if end > begin:  # otherwise it is the end of these bytes
             last = end
     return last
 
 
 def _length(stream: BinaryIO) -> int:
-    """The size of what a compressed file holds."""
+    """Returns the size of a compressed file's content."""
     length = 0
     while block := stream.read(BLOCK_BYTES):
         length += len(block)

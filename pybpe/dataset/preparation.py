@@ -63,17 +63,17 @@ def prepare(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> tuple[Tokenizer, Manifest]:
-    """From text files to everything that llm.c needs but the model.
+    """Turns text files into everything that llm.c needs except the model.
 
-    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. A run that was killed
-    while it encoded goes on where it was when the same is called again; while it trained, begins anew.
+    Writes tokenizer.json, tokenizer.bin, the shards of all splits and manifest.json into `out`. Called again with the
+    same arguments, a run that was killed while encoding resumes; one that was killed while training starts over.
 
     Args:
         inputs: a path or a list of paths.
-        special_tokens: default: the nine control tokens of llm.c's profile, ids 0-8.
-        end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. In text
-            files it separates documents, and in the token files it stands between them. Without any, pass eot="none".
-        executor: counts the words and encodes; the files are the same.
+        special_tokens: the special tokens; by default the nine control tokens of the llm.c profile, ids 0-8.
+        end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. It
+            separates documents in text files and in the token files. If there is none, pass eot="none".
+        executor: runs the counting and encoding; the files are the same.
         The other arguments are those of `train` and `binarize`.
 
     Returns:
@@ -113,8 +113,8 @@ def prepare(
         special_ids=special_ids,
         max_token_length=max_token_length,
     )
-    merge(counts={})  # refuses now what it would refuse after the counting
-    settings_for(vocab_size)  # and what it would refuse after the training
+    merge(counts={})  # refuses now what it would otherwise refuse after counting
+    settings_for(vocab_size)  # and what it would otherwise refuse after training
     kinds = Kinds(documents, text_key, mark)
     cut = Pattern(pattern, digits)
     counting = CountSettings(cut, tuple(specials), normalizer)
@@ -136,14 +136,15 @@ def prepare(
 
 
 def _save(tok: Tokenizer, folder: str) -> None:
-    """The tokenizer's files appear with its first shard: until then those of an earlier run fit the shards there."""
+    """Writes the tokenizer's files with the first shard: until then, those of an earlier run match the shards there."""
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))
 
 
 def _trained(folder: str, identity: object, train_now: Callable[[], Tokenizer]) -> Tokenizer:
-    """The tokenizer of this run, or that of one that was killed when it had trained it. It lies beside staged inputs
-    (see staging.py), where the journal keeps it until the run is done. `identity` is all that it depends on."""
+    """Returns this run's tokenizer, or the one that a run trained before it was killed. It is stored with the staged
+    inputs (see staging.py), where the journal keeps it until the run ends. `identity` is everything that it depends
+    on."""
     digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()
     path = os.path.join(folder, FOLDER, f"{STAGED}{digest}.json")
     if os.path.exists(path):

@@ -1,4 +1,4 @@
-"""From parts of files to blocks: what one thread encodes in one go."""
+"""Reads parts of files as blocks: the unit that one thread encodes at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Block(NamedTuple):
     """A piece of a part.
 
     Attributes:
-        path, start, end: where it comes from, as in Part.
-        split: as in Part.
+        path, start, end: its source, as in Part.
+        split: the split, as in Part.
         data: text or JSON lines; or the texts of records.
-        divided: whether it holds whole documents, to be told apart; else it is a piece of a text.
+        divided: whether it holds whole documents that are still to be separated; otherwise it is a piece of a text.
         ends_document: whether a document ends with it.
     """
 
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[Block]:
-    """The blocks of a task, in order. What they are depends on the task alone."""
+    """Yields the blocks of a task, in order. They depend only on the task."""
     for part in task:
         if kinds.kind(part.path) == "parquet":
             yield from _row_blocks(part, kinds.text_key)

@@ -1,4 +1,4 @@
-"""Tasks to segments, in the order of the plan: by threads here, or by the workers of an executor."""
+"""Turns tasks into segments, in the order of the plan, by local threads or an executor's workers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .kinds import RECORDS
 from .planning import Task, anchored
 from .reading import Block
 
-_LEAST_SIZE = 1 << 10  # what a block counts at least: its text is not all the memory that it takes
-PENDING = 64  # tasks that an executor has at once, unless the user says how many workers there are
+_LEAST_SIZE = 1 << 10  # the minimum that a block counts: it takes more memory than its text
+PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
 class Result(NamedTuple):
@@ -27,8 +27,8 @@ class Result(NamedTuple):
 
     Attributes:
         segments: in order.
-        size: bytes of input that were read for them.
-        ends_task: whether the task is done with them.
+        size: the bytes of input read for them.
+        ends_task: whether they are the task's last.
         doubt: what there is to say of a file that is not UTF-8 (see text_encoding.py).
     """
 
@@ -39,7 +39,7 @@ class Result(NamedTuple):
 
 
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
-    """By threads, which share a task block by block."""
+    """Runs tasks with threads, which share a task block by block."""
 
     def items() -> Iterator[tuple[list[Block], bool]]:
         for task in tasks:
@@ -56,7 +56,7 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
 
 
 def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """Blocks, small ones together: what one thread takes at once."""
+    """Groups small blocks together: one group is one thread's unit of work."""
     batch: list[Block] = []
     size = 0
     for block in blocks:
@@ -70,7 +70,7 @@ def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
 
 
 def _doubt(encoder: TaskEncoder, some: Iterable[Block], doubts: Doubts) -> str | None:
-    """What there is to say of the first block that is text, and not UTF-8."""
+    """A warning about the first block that is text, and not UTF-8."""
     for block in some:
         if not isinstance(block.data, list) and encoder.kinds.kind(block.path) not in RECORDS:
             if (doubt := doubts.look(block.data, block.path, block.start)) is not None:
@@ -85,13 +85,13 @@ def _size(block: Block) -> int:
 def run_by_executor(
     encoder: TaskEncoder, tasks: Iterable[Task], executor: Executor, workers: int | None
 ) -> Iterator[Result]:
-    """By an executor's workers, a task each. Raises WorkerError if one died and the executor cannot go on."""
+    """Runs each task on an executor's worker. Raises WorkerError if a worker died and the executor cannot continue."""
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
     return map_by_executor(partial(run_task, pickle.dumps(encoder)), map(anchored, tasks), executor, limit)
 
 
 def run_task(pickled: bytes, task: Task) -> Result:
-    """What a worker does."""
+    """Runs a task in a worker."""
     encoder = _encoder(pickled)
     segments: list[Segment] = []
     size, doubt = 0, None
@@ -104,5 +104,5 @@ def run_task(pickled: bytes, task: Task) -> Result:
 
 @lru_cache(maxsize=2)
 def _encoder(pickled: bytes) -> TaskEncoder:
-    """A worker makes its tokenizer once, not for each task."""
+    """Unpickles the encoder once per worker, not once per task."""
     return pickle.loads(pickled)  # type: ignore[no-any-return]

@@ -1,5 +1,5 @@
 """The order in which training sees the windows of a dataset: shuffled by a seed, shared among processes, and
-resumable at any batch. No PyTorch is needed here, and the order never changes with the version of anything.
+resumable at any batch. This module does not need PyTorch, and the order does not depend on the version of any package.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import numpy
 
 _ROUNDS = 8
-_CHUNK = 1 << 12  # places that are permuted in one go
+_CHUNK = 1 << 12  # positions permuted at once
 
 
 class Permutation:
-    """A shuffle of 0 .. n - 1, any part of which can be had without the rest, however large n is.
+    """A shuffle of 0 .. n - 1, any part of which can be computed without the rest, however large n is.
 
-    A Feistel network permutes the numbers of 2k bits, where 4^k is the least that holds n; a number that lands
-    at n or above is permuted again until it lands below ("cycle walking": Black and Rogaway, "Ciphers with
+    A Feistel network permutes the numbers of 2k bits, where 4^k is the smallest such power that is at least n. A number
+    that lands at n or above is permuted again until it lands below ("cycle walking": Black and Rogaway, "Ciphers with
     Arbitrary Finite Domains", 2002).
 
     Args:
@@ -45,7 +45,7 @@ class Permutation:
         self._keys = numpy.frombuffer(digest, dtype="<u8").astype(numpy.uint64)
 
     def take(self, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-        """What stands at these places, int64, in their shape."""
+        """Returns the numbers at these positions: int64, in their shape."""
         import numpy
 
         values = self._permute(places.astype(numpy.uint64))
@@ -74,19 +74,19 @@ def _mix(values: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
 class ResumableSampler:
     """The indices that one process trains on, epoch after epoch: a sampler for PyTorch's DataLoader.
 
-    All processes walk through one order of all samples; process r takes every `num_replicas`-th, from the r-th
-    on. What is left at the end is dropped, or filled up with samples from the start of the order, so that all
-    processes get equally many.
+    All processes walk through one order of all samples; process r takes every `num_replicas`-th sample, starting at the
+    r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
+    same number.
 
     Args:
-        count: samples in the dataset.
-        shuffle: a new shuffle every epoch, by `seed`; else in order.
-        drop_last: drop, rather than fill up, what is left when the processes have got equally many.
-        rank, num_replicas: which process of how many.
+        count: the number of samples in the dataset.
+        shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
+        drop_last: drop the remainder instead of filling it up.
+        rank, num_replicas: this process's number, and the number of processes.
 
-    Attributes:
-        epoch: the epoch that the next iteration goes through; moved on by whoever drives the sampler.
-        consumed: samples of this epoch, over all processes, that are done with.
+        Attributes:
+        epoch: the epoch of the next iteration; the sampler's user advances it.
+        consumed: the number of samples of this epoch, over all processes, that have been used.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class ResumableSampler:
         self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
         self._rank, self.num_replicas = rank, num_replicas
         self.epoch = self.consumed = 0
-        self._start = 0  # where the next iteration begins; 0 but after load_state_dict
+        self._start = 0  # where the next iteration begins; 0 except after load_state_dict
 
     def __len__(self) -> int:
-        """Samples of a whole epoch for one process."""
+        """Returns the number of samples of a whole epoch for one process."""
         return self._end(0) // self.num_replicas
 
     def _end(self, start: int) -> int:
-        """Where an epoch that goes on at `start` ends, so that all processes get equally many."""
+        """Returns where an epoch that resumes at `start` ends, so that all processes get the same number."""
         left = self._count - start
         shares = left // self.num_replicas if self._drop_last else -(-left // self.num_replicas)
         return start + shares * self.num_replicas
@@ -129,24 +129,24 @@ class ResumableSampler:
             yield from (chunk if order is None else order.take(chunk)).tolist()
 
     def consume(self, samples: int) -> None:
-        """Notes that each process is done with so many samples more."""
+        """Records that each process has used this many more samples."""
         self.consumed = min(self._count, self.consumed + samples * self.num_replicas)
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the start of another epoch. The current epoch's number changes nothing, so that a training
-        loop may call this for every epoch, the one that it resumes included."""
+        """Goes to the start of another epoch. The current epoch's number has no effect, so that a training loop may
+        call this for every epoch, including the one that it resumes."""
         if epoch != self.epoch:
             self.epoch, self.consumed, self._start = epoch, 0, 0
 
     def state_dict(self) -> dict[str, int]:
-        """Where training is. Batch size and number of processes may be others when it resumes."""
+        """Returns the position of training. The batch size and number of processes may differ when it resumes."""
         return {**self._identity, "epoch": self.epoch, "consumed": self.consumed}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Makes the next iteration go on where `state` was taken.
+        """Makes the next iteration resume where `state` was taken.
 
         Raises:
-            ArgumentError: it was taken with another dataset, seed or order.
+            ArgumentError: `state` was taken with another dataset, seed or order.
         """
         try:
             found = {key: state[key] for key in self._identity}

@@ -1,4 +1,5 @@
-"""Tokens of a split as llm.c's shards, by one process that nothing resumes. For corpora, see split_writer.py."""
+"""Writes the tokens of a split as llm.c shards, in one process and without resuming. For corpora, see
+split_writer.py."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ class SplitWriter:
     All tokens go into the first shard, from which the others are cut at the end.
 
     Args:
-        path: the shards' path with a place for the number, such as "out/talks_train_{:06d}.bin".
-        folder: where they are until the caller gives them these names.
+        path: the shards' path, with a placeholder for the number, such as "out/talks_train_{:06d}.bin".
+        folder: where the shards are until the caller gives them these names.
         dtype: "uint16" or "uint32".
-        shard_tokens: the most tokens of a shard.
-        min_tokens: the least tokens of a shard.
+        shard_tokens: the maximum number of tokens per shard.
+        min_tokens: the minimum number of tokens per shard.
     """
 
     def __init__(self, path: str, folder: str, dtype: str, shard_tokens: int, min_tokens: int) -> None:
@@ -67,7 +68,7 @@ class SplitWriter:
         self.records = [record_shard(self._temporary_path(index), size) for index, size in enumerate(sizes)]
 
     def discard(self) -> None:
-        """Closes the file; the folder is the caller's to remove."""
+        """Closes the file. The caller removes the folder."""
         with suppress(OSError):
             self._stream.close()
 

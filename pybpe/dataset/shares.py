@@ -1,8 +1,8 @@
-"""How much text each split will get: of few documents, some splits get far more or less than was asked for.
+"""Checks how much text each split will get: with few documents, the shares can be far from those requested.
 
-Whole documents go into splits, by hash or in turn. Of thousands, the shares come out as asked for. Three books may come
-out as 1:1:1 where 8:1:1 was wanted, or leave a split empty. That shows before anything is encoded: as soon as there are
-more than _MOST documents it need not be looked at.
+Whole documents go into splits, by hash or in turn. With thousands of documents, the shares come out as requested. Three
+books may come out as 1:1:1 instead of 8:1:1, or leave a split empty. The check runs before anything is encoded, and
+stops once there are more than _MOST documents.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .planning import Plan
 from .reading import blocks
 from .splits import SPLIT_NAMES
 
-_MOST = 200  # documents; of more, the shares are near enough, unless a few are far longer than the rest
-_FACTOR = 2.0  # a share that is so many times larger or smaller than it was to be is said
+_MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
+_FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
 _REMEDY = "documents stay whole; split_by='token' (--split-by token) divides the text itself"
 
 
 def check_shares(plan: Plan, kinds: Kinds, splits: Sequence[float], least_tokens: int) -> None:
-    """Warns if the text of a few documents is divided in other shares than `splits`.
+    """Warns if the text of a few documents is divided in shares far from `splits`.
 
     Raises:
         LimitError: a split that has a share gets nothing, but needs `least_tokens` tokens.
@@ -43,11 +43,11 @@ def check_shares(plan: Plan, kinds: Kinds, splits: Sequence[float], least_tokens
         if want and not size and least_tokens:
             raise LimitError(f"no document falls into the split {name}: the shares would be {figures}; {_REMEDY}")
     if any(not want / _FACTOR <= share <= want * _FACTOR for share, want in zip(shares, wanted)):
-        warn(f"the shares of the splits are other ones than asked for: {figures}; {_REMEDY}")
+        warn(f"the shares of the splits differ from those requested: {figures}; {_REMEDY}")
 
 
 def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] | None:
-    """The bytes of text of each split; None if there are many documents."""
+    """Returns the bytes of text of each split, or None if there are many documents."""
     found = [0] * len(splits)
     documents = 0
     for task in plan.tasks():

@@ -1,9 +1,9 @@
-"""One split as a row of shards, none of them too small for its reader.
+"""Writes one split as a series of shards, none of them too small for its readers.
 
-A shard is closed when it is full, but published, under its name and with a record in the manifest, at the next
-checkpoint: until then a run that dies may need the shard's tokens to resume (journal.py).
+A shard is closed when it is full. It is published, under its name and with a record in the manifest, at the next
+checkpoint: until then, a killed run may need the shard's tokens to resume (journal.py).
 
-Where shards must be of equal size, a split is one spool until its end, which is then cut (equal_shards.py).
+If shards must have equal size, a split is one spool until its end, which is then cut (equal_shards.py).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from .writers.base import id_bytes
 
 @dataclass(frozen=True)
 class Layout:
-    """What is the same for all splits of a call.
+    """Settings that all splits of a call share.
 
     Attributes:
-        format: of the files.
+        format: the format of the files.
         folder: where they go.
         unfinished: the folder of spools.
         name: {name} in the format's file names.
         dtype: "uint16" or "uint32".
         eot: one of EOT_MODES.
         mark: the id of the mark; None if the tokenizer has none.
-        shard_tokens, min_shard_tokens: the size of a shard, and its least size.
-        sequence_length: tokens of a row, for formats that have rows.
-        text_length: bytes of the text that ids stand for, marks being none.
-        source_names: how the manifest calls files that have other names on disk.
+        shard_tokens, min_shard_tokens: the size of a shard, and its minimum size.
+        sequence_length: tokens per row, for formats with rows.
+        text_length: returns the bytes of text that ids represent, without marks.
+        source_names: the manifest's names for files that have other names on disk.
         hashed: whether the manifest has the SHA-256 of shards.
     """
 
@@ -61,28 +61,28 @@ class Layout:
     hashed: bool
 
     def path(self, split: str, index: int) -> str:
-        """The file of a shard."""
+        """Returns the file of a shard."""
         return os.path.join(self.folder, self.format.file.format(name=self.name, split=split, index=index))
 
     def spool(self, split: str, index: int) -> str:
-        """The spool of a shard."""
+        """Returns the spool of a shard."""
         return os.path.join(self.unfinished, f"{split}-{index:06d}")
 
 
 @dataclass
 class SplitState:
-    """A split at a checkpoint, as JSON holds it.
+    """The state of a split at a checkpoint, as JSON values.
 
     Attributes:
-        records: of published shards.
+        records: the records of published shards.
         closed: facts of shards that are complete but not published.
         open: facts of the open shard.
         beyond: facts of the tokens that the open shard has beyond its size.
-        documents_before: how many documents began before the open shard.
+        documents_before: the number of documents that began before the open shard.
         in_document: see EotPlacer.is_open.
-        segments: how many the split's log has, if its shards are of equal size.
+        segments: the number of segments in the split's log, if its shards have equal size.
         finished: whether the last shard is closed.
-        uncut: whether `closed` are shards that are still to be cut from the spool of the first.
+        uncut: whether the shards in `closed` must still be cut from the first one's spool.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -96,19 +96,19 @@ class SplitState:
     uncut: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Returns the state as plain data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SplitState:
-        """What to_json gave."""
+        """Restores a state from `to_json`."""
         facts = {key: Facts(**data[key]) for key in ("open", "beyond")}
         return cls(**{**data, **facts, "closed": [Facts(**closed) for closed in data["closed"]]})
 
 
 def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
-    """The files of a split's shards that are published, or closed, which the next checkpoint publishes; with what
-    belongs to them."""
+    """Returns the files of a split's published and closed shards (the next checkpoint publishes the latter), with their
+    companion files."""
     count = len(state.records) + len(state.closed)
     names = [os.path.basename(layout.path(split, index)) for index in range(count)]
     companion = layout.format.companion_name
@@ -118,19 +118,19 @@ def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
 class SplitWriter:
     """Writes the tokens of one split.
 
-    Shards of equal size have at most `shard_tokens`. Others are closed at `shard_tokens`, but only when
-    `min_shard_tokens` more have come, so that the last one is never too small: it is up to so much longer instead.
+    Shards of equal size have at most `shard_tokens` tokens. Others are closed at `shard_tokens`, but only after
+    `min_shard_tokens` more have arrived, so that the last shard is never too small; it may be that much longer instead.
 
     Args:
-        layout: what the splits share.
+        layout: the settings that the splits share.
         split: the split's name.
-        state: where to resume; the spools are there then.
+        state: where to resume; if given, the spools exist.
     """
 
     def __init__(self, layout: Layout, split: str, state: SplitState) -> None:
         self._layout, self._split, self._state = layout, split, state
         self._placer = EotPlacer(layout.eot, layout.mark, state.in_document)
-        self._reserve = max(1, layout.min_shard_tokens)  # so many beyond a shard's size close it
+        self._reserve = max(1, layout.min_shard_tokens)  # this many tokens beyond a shard's size close it
         self._hasher = Hasher()
         self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
@@ -139,12 +139,12 @@ class SplitWriter:
 
     @property
     def records(self) -> list[ShardRecord]:
-        """Of the published shards."""
+        """The records of the published shards."""
         return [ShardRecord(**record) for record in self._state.records]
 
     @property
     def state(self) -> SplitState:
-        """As of now: only that of the last checkpoint goes with what is on disk."""
+        """The state now. Only the last checkpoint's state matches the files on disk."""
         return self._state
 
     @property
@@ -154,13 +154,13 @@ class SplitWriter:
 
     @property
     def spare_bytes(self) -> int:
-        """How much more room than for its tokens the split needs on the disk, at most."""
+        """The most disk space that the split needs beyond its tokens."""
         largest = max((facts.tokens for facts in self._state.closed), default=0) if self._state.uncut else 0
         return largest * id_bytes(self._layout.dtype)
 
     @property
     def written_bytes(self) -> int:
-        """All so far."""
+        """The number of tokens so far."""
         state = self._state
         tokens = sum(facts.tokens for facts in (*state.closed, state.open, state.beyond))
         published: int = sum(record["bytes"] for record in state.records)
@@ -214,7 +214,7 @@ class SplitWriter:
                 self._close()
 
     def _close(self) -> None:
-        """The open shard is full. What it has beyond its size begins the next one."""
+        """Closes the open shard, which is full. Its tokens beyond its size begin the next one."""
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
         if self._layout.hashed and self._layout.format.is_flat:
@@ -229,7 +229,7 @@ class SplitWriter:
         self._spool.append_documents(ids, starts, sources)
 
     def _header(self, tokens: int) -> bytes:
-        """That of a flat shard."""
+        """Returns the header of a flat shard."""
         assert self._layout.format.header is not None
         return self._layout.format.header(tokens, self._layout.dtype)
 
@@ -246,7 +246,7 @@ class SplitWriter:
     # Checkpoints
 
     def finish(self) -> None:
-        """Closes the last shard, unless that is done.
+        """Closes the last shard, unless it is closed already.
 
         Raises:
             ShardTooSmallError: the split has fewer than min_shard_tokens tokens.
@@ -275,7 +275,7 @@ class SplitWriter:
         self._leave_spool([state.open])
 
     def _plan_shards(self) -> None:
-        """All tokens are in one spool, to be cut later unless they fit one shard."""
+        """Closes the spool that has all tokens; it is cut later unless they fit in one shard."""
         state, layout = self._state, self._layout
         assert self._segments is not None
         sizes = shard_sizes(state.open.tokens, layout.shard_tokens, layout.min_shard_tokens)
@@ -289,7 +289,7 @@ class SplitWriter:
         state.uncut = True
 
     def _leave_spool(self, closed: list[Facts]) -> None:
-        """The tokens of the split are complete."""
+        """Marks the split's tokens as complete."""
         state = self._state
         state.closed += closed
         state.documents_before += state.open.documents
@@ -298,7 +298,7 @@ class SplitWriter:
         self._spool.close()
 
     def cut(self) -> bool:
-        """Cuts a finished split into its shards, if that is to be done. The journal must know that it is finished.
+        """Cuts a finished split into its shards, if needed. The journal must already record that it is finished.
 
         Returns:
             Whether there was anything to do.
@@ -314,7 +314,7 @@ class SplitWriter:
         return True
 
     def sync(self) -> SplitState:
-        """All tokens so far are on disk. Returns the state that goes with them."""
+        """Syncs all tokens so far to disk. Returns the matching state."""
         if not self._spool.is_closed:
             self._spool.sync()
             if self._segments is not None:
@@ -326,7 +326,7 @@ class SplitWriter:
         return self._state
 
     def publish(self) -> None:
-        """Gives closed shards their names. The journal must know them."""
+        """Gives closed shards their names. The journal must already record them."""
         state, layout = self._state, self._layout
         if state.uncut:
             return
@@ -366,7 +366,7 @@ class SplitWriter:
         )
 
     def close(self) -> None:
-        """Leaves the files."""
+        """Closes the files."""
         self._hasher.close()
         self._spool.close()
         if self._segments is not None:

@@ -1,4 +1,4 @@
-"""Which text goes into which split."""
+"""Decides which text goes into which split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
 def checked_splits(splits: Sequence[float]) -> list[float]:
-    """The shares as a list; ArgumentError unless they are one to three, none negative, the first positive."""
+    """Returns the shares as a list. Raises ArgumentError unless there are one to three, none negative, the first
+    positive."""
     try:
         shares = list(map(float, splits))
         right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
@@ -34,16 +35,16 @@ def checked_splits(splits: Sequence[float]) -> list[float]:
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:
-    """The split of a document by its content: the same in any corpus, in any order.
+    """Returns the split of a document by its content: the same in any corpus, in any order.
 
-    The hash is a CRC-32, which costs next to nothing, times the golden ratio: like texts have checksums with
-    much in common, and this spreads them.
+    The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar texts have similar checksums, and
+    the product spreads them.
     """
     return _split_of_checksum(zlib.crc32(document), splits)
 
 
 def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence[float]) -> int:
-    """The same of a document in a file, which may be longer than memory."""
+    """Returns the split of a document in a file, which may be larger than memory."""
     stream.seek(start)
     part = Limited(stream, end - start)
     block = memoryview(bytearray(BLOCK_BYTES))
@@ -63,7 +64,7 @@ def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
 
 
 def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
-    """Whether there are at least two documents that are not empty. Holds none; reads on until it knows."""
+    """Returns whether there are at least two non-empty documents. Reads until it knows, and holds none in memory."""
     count = 0
     for file in files:
         if kinds.is_divided(file.path):
@@ -75,7 +76,7 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
 
 
 def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
-    """How many documents a file has, 2 standing for more. Without marks it is one, unless it is empty."""
+    """Returns how many documents a file has; 2 means two or more. A non-empty file without marks is one document."""
     with file.open() as stream:
         if kinds.kind(file.path) != "special":
             return len(stream.read(1))
@@ -89,9 +90,9 @@ def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
 
 
 def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each mark of the end of a document begins and ends, from `offset` on, at which the stream stands; and where
-    the stream ends, as a last one of no length. Holds one block."""
-    keep = len(kinds.mark_bytes) - 1  # so many bytes of a block may begin a mark that ends in the next
+    """Yields where each mark begins and ends, from `offset`, the stream's position; and finally the end of the stream,
+    as an empty mark. Holds one block in memory."""
+    keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
     block = bytearray(keep + min(_FIRST_BYTES, BLOCK_BYTES))
     held = 0
     while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]

@@ -1,12 +1,12 @@
-"""The tokens of a shard that is not finished, on disk, so that a run that dies loses little.
+"""Stores the tokens of an unfinished shard on disk, so that a killed run loses little.
 
-Two files that only grow, and are cut back to a known length when a run goes on:
+Two files only grow, and are truncated to a known length when a run resumes:
 
     NAME.tokens    room for a header, then the ids
     NAME.starts    (token, source) as two uint64 for each document that begins in the shard
 
-Formats whose body is the ids alone (writers/) make the finished file of the first by filling in the header. A split
-whose shards are cut at its end (equal_shards.py) has a third:
+Formats whose body is only the ids (writers/) turn the first into the finished file by filling in the header. A split
+whose shards are cut at its end (equal_shards.py) has a third file:
 
     NAME.segments  five uint64 for each segment: see SegmentLog
 """
@@ -42,7 +42,7 @@ class Spool:
         base: path without ending.
         header_bytes: room for a header.
         dtype: "uint16" or "uint32".
-        tokens, documents: how much of the files counts, if they are there; what is behind is dropped.
+        tokens, documents: how much of existing files counts; anything after that is dropped.
     """
 
     def __init__(self, base: str, header_bytes: int, dtype: str, tokens: int = 0, documents: int = 0) -> None:
@@ -63,11 +63,11 @@ class Spool:
         return self.base + ".starts"
 
     def append(self, ids: array[int] | memoryview, starts: array[int], source: int) -> None:
-        """Adds ids, and where in them documents begin, all from one source."""
+        """Adds ids from one source, and where documents begin in them."""
         self.append_documents(ids, starts, array("Q", [source]) * len(starts))
 
     def append_documents(self, ids: array[int] | memoryview, starts: array[int], sources: array[int]) -> None:
-        """The same with a source for each document."""
+        """Adds ids, and where documents begin in them, with a source per document."""
         _write(self._tokens_file, ids)
         if starts:
             pairs = array("Q", [0]) * (2 * len(starts))
@@ -78,11 +78,11 @@ class Spool:
         self.documents += len(starts)
 
     def read(self, first: int, count: int) -> array[int]:
-        """The ids from number `first` on."""
+        """Returns the ids from number `first`."""
         return _read(self.tokens_path, self.typecode, self.header_bytes + first * self._id_bytes, count)
 
     def documents_before(self, token: int) -> int:
-        """How many documents begin before a token."""
+        """Returns how many documents begin before a token."""
 
         def start(document: int) -> int:
             return _read(self.starts_path, "Q", document * _START_BYTES, 1)[0]
@@ -90,20 +90,19 @@ class Spool:
         return bisect_left(range(self.documents), token, key=start)
 
     def tail(self, tokens: int, documents: int) -> tuple[array[int], array[int], array[int]]:
-        """What lies behind the first `tokens` and `documents`: the ids; of the documents the tokens, counted from
-        there, and the sources."""
+        """Returns everything after the first `tokens` and `documents`: the ids, and the documents' tokens (counted from
+        there) and sources."""
         ids = self.read(tokens, self.tokens - tokens)
         pairs = _read(self.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
         return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
     def fill_header(self, header: bytes) -> None:
-        """Writes the header, before the shard is synced for the last time. Whoever goes on with the spool fills it
-        in again."""
+        """Writes the header, before the shard's last sync. A run that resumes the spool writes it again."""
         with file_errors(self.tokens_path, "cannot be written"), open(self.tokens_path, "r+b") as stream:
             stream.write(header)
 
     def sync(self) -> None:
-        """Both files are on disk."""
+        """Syncs both files to disk."""
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 os.fsync(stream.fileno())
@@ -113,14 +112,14 @@ class Spool:
         return self._tokens_file.closed
 
     def close(self) -> None:
-        """Leaves the files."""
+        """Closes the files."""
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 stream.close()
 
 
 def tokens_path(base: str) -> str:
-    """The file of the tokens of a spool."""
+    """Returns the file of the tokens of a spool."""
     return base + ".tokens"
 
 
@@ -129,8 +128,8 @@ class LoggedSegment(NamedTuple):
 
     Attributes:
         tokens_end: tokens of the split up to the end of this segment.
-        text_end: bytes of the text that they stand for.
-        source: its place in the sources of the split.
+        text_end: bytes of the text that those tokens represent.
+        source: its index in the split's sources.
         start, end: the range of the source.
     """
 
@@ -146,7 +145,7 @@ class SegmentLog:
 
     Args:
         base: path without ending, as the spool's.
-        segments: how many of the file count, if it is there; what is after them is dropped.
+        segments: how many segments of an existing file count; anything after them is dropped.
     """
 
     def __init__(self, base: str, segments: int = 0) -> None:
@@ -160,7 +159,7 @@ class SegmentLog:
         self.segments += 1
 
     def read(self) -> Iterator[LoggedSegment]:
-        """All, in order."""
+        """Yields all segments, in order."""
         for first in range(0, self.segments, _SEGMENTS):
             count = min(_SEGMENTS, self.segments - first)
             fields = _read(self._path, "Q", first * _SEGMENT_BYTES, count * _SEGMENT_FIELDS)
@@ -168,17 +167,17 @@ class SegmentLog:
                 yield LoggedSegment(*fields[at : at + _SEGMENT_FIELDS])
 
     def sync(self) -> None:
-        """The file is on disk."""
+        """Syncs the file to disk."""
         with file_errors(self._path, "cannot be written"):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Leaves the file."""
+        """Closes the file."""
         self._file.close()
 
 
 def read_starts(path: str, first: int, last: int) -> Array:
-    """(token, source) of documents first .. last of a .starts file, shape (last - first, 2)."""
+    """Returns (token, source) of documents first .. last of a .starts file, shape (last - first, 2)."""
     import numpy
 
     return numpy.array(_read(path, "Q", first * _START_BYTES, 2 * (last - first))).reshape(-1, 2)
@@ -190,7 +189,7 @@ def _read(path: str, typecode: str, offset: int, count: int) -> array[int]:
         stream.seek(offset)
         data = stream.read(count * items.itemsize)
     if len(data) < count * items.itemsize:
-        raise FormatError(f"{path}: is shorter than this run made it: something else has changed it")
+        raise FormatError(f"{path}: shorter than this run made it: another program has changed it")
     items.frombytes(data)
     if sys.byteorder == "big":
         items.byteswap()

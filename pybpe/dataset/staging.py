@@ -1,4 +1,4 @@
-"""Inputs that can be read once only, standard input and pipes, as files that can be read again."""
+"""Copies inputs that can be read only once (standard input and pipes) to files that can be read again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .journal import STAGED
 
 @dataclass
 class Staged:
-    """Files to read.
+    """The files to read.
 
     Attributes:
         files: in order.
-        names: what a staged one is called in the manifest.
-        identities: what tells each from another file of its name.
+        names: the names of staged files in the manifest.
+        identities: what distinguishes each from another file of the same name.
     """
 
     files: list[InputFile] = field(default_factory=list)
@@ -33,12 +33,11 @@ class Staged:
 
 
 def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str], documents: str) -> Staged:
-    """The files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
-    depend on their size, and an interrupted run on their content. `encoding`, `outputs`
-    and `documents` as in corpus_files.
+    """Returns the files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
+    depend on their size, and resuming on their content. `encoding`, `outputs` and `documents` are as in corpus_files.
 
     Raises:
-        ArgumentError, FileError, FormatError: nothing is there, it cannot be read, or it is not text.
+        ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
     """
     staged = Staged()
     for file in corpus_files(inputs, encoding, outputs, documents):
@@ -54,7 +53,7 @@ def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Seq
 
 
 def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
-    """Copies a stream into a file; returns its path and a hash of what it holds."""
+    """Copies a stream to a file. Returns its path and a hash of its content."""
     copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}")
     digest = hashlib.blake2b()
     source = sys.stdin.buffer if name == "-" else open_input(name)

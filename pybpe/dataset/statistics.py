@@ -1,4 +1,4 @@
-"""stats: how much is in a folder of token files, and how long its documents are."""
+"""stats: measures a folder of token files, and the lengths of its documents."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ PERCENTILES = (0, 10, 50, 90, 99, 100)
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """One split.
+    """The statistics of one split.
 
     Attributes:
-        tokens, documents, text_bytes, shards: how many.
-        bytes_per_token: of text; 0 if there are no tokens.
-        document_tokens: percentile -> length of documents in tokens, marks not counted; empty if nothing marks
-            where they end.
+        tokens, documents, text_bytes, shards: the numbers of each.
+        bytes_per_token: bytes of text per token; 0 if there are no tokens.
+        document_tokens: percentile -> document length in tokens, without marks; empty if no marks separate documents.
     """
 
     tokens: int
@@ -35,10 +34,10 @@ class SplitStatistics:
 
 
 def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
-    """Counts what is in the splits of a folder with a manifest.json. Reads all tokens.
+    """Computes the statistics of a folder with a manifest.json. Reads all tokens.
 
     Raises:
-        FileError, FormatError: there is no manifest, or a file is not right.
+        FileError, FormatError: there is no manifest, or a file is damaged.
     """
     name = os.fsdecode(folder)
     manifest = Manifest.load(name)
@@ -63,7 +62,7 @@ def dataset_statistics(folder: _binding.PathLike) -> dict[str, SplitStatistics]:
 
 
 def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) -> Counter[int]:
-    """How many documents there are of each length."""
+    """Returns the number of documents of each length."""
     import numpy
 
     lengths: Counter[int] = Counter()
@@ -79,12 +78,12 @@ def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) ->
             lengths.update(dict(zip(values.tolist(), counts.tolist())))
             run = len(block) - int(marks[-1]) - 1
     lengths[run] += 1
-    del lengths[0]  # what lies before the first mark, or behind the last: no document is empty
+    del lengths[0]  # from before the first mark, or after the last: no document is empty
     return lengths
 
 
 def _percentiles(lengths: Counter[int]) -> dict[int, int]:
-    """The least length that so many percent of the documents do not exceed."""
+    """Returns the smallest length that this percentage of the documents does not exceed."""
     total: Any = sum(lengths.values())
     found: dict[int, int] = {}
     seen = 0

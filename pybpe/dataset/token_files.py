@@ -1,10 +1,10 @@
-"""Token files as one stream of ids: opened, checked and memory-mapped, never read as a whole.
+"""Opens token files as one stream of ids: checked and memory-mapped, never read as a whole.
 
     llm.c shard     1024 bytes of header (shard.c), then uint16 or uint32
     .npy            numpy's header, then an array of one dimension
-    anything else   the ids alone, as nanoGPT reads them
+    anything else   only the ids, as nanoGPT reads them
 
-Which one a file is shows in its first bytes. Little-endian throughout.
+The first bytes of a file tell which it is. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 _MOST_MAPS = 1 << 14
 _NPY_START = 12  # magic, version, length of the header: numpy.lib.format
 _SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
-# Other files of llm.c, which a pattern such as data/*.bin finds as well: they would pass for ids without a header.
+# Other llm.c files, which a pattern such as data/*.bin also matches: they would pass for headerless ids.
 _OTHER_MAGICS = {
     magic.to_bytes(4, "little"): what
     for magic, what in ((20240326, "a checkpoint"), (20240328, "a tokenizer"), (20240522, "an eval file"))
@@ -42,23 +42,22 @@ _OTHER_MAGICS = {
 
 
 class TokenStream:
-    """The ids of several files, one behind the other, as if they were one array.
+    """The ids of several files, one after another, as if they were one array.
 
-    A slice inside one file is a view of the file; one that crosses a border is a copy. The files must not be
-    changed in place while they are open: a slice of a file that has become shorter is an error, but to read a view
-    that was taken before ends the process (SIGBUS). To replace a file by another of its name is safe. Pickled, a
-    stream is its paths: worker processes map the files again.
+    A slice inside one file is a view of the file; one that crosses a border is a copy. Do not change the files in place
+    while they are open: slicing a file that has become shorter raises an error, but reading a view taken earlier kills
+    the process (SIGBUS). Replacing a file by renaming another one over it is safe. A stream is pickled as its paths:
+    worker processes map the files again.
 
     Args:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
             of integers, shape (tokens,).
-        dtype: "uint16" or "uint32", for files without a header; None takes it from the manifest.json beside
-            such a file, and uint16 if there is none, unless the file looks like uint32, text or an archive. Other files
-            know their own.
+        dtype: "uint16" or "uint32", for files without a header; None uses the manifest.json next to the file, or uint16
+            if there is none, unless the file looks like uint32, text or an archive. Other files state their dtype.
 
     Raises:
-        FileError, FormatError: a file that cannot be opened, or is not what it seems; with the offset.
-        ArgumentError: no file, a folder (which may hold several splits), files of different types.
+        FileError, FormatError: a file cannot be opened, or is damaged; the error gives the offset.
+        ArgumentError: there are no files, a path is a folder (which may hold several splits), or dtypes differ.
     """
 
     def __init__(self, source: Paths | numpy.ndarray[Any, Any], dtype: str | None = None) -> None:
@@ -85,7 +84,7 @@ class TokenStream:
         return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts.lengths)} files)"
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
-        """Ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
+        """Returns ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
 
         Raises:
             FormatError: the file has become shorter since it was opened.
@@ -117,8 +116,8 @@ class _Array:
 
 
 class _Files:
-    """Token files by number. A map holds a file descriptor as long as somebody has a view of it, so only the files that
-    were used last stay mapped; another is opened again, and must be the file that it was."""
+    """Token files by number. A map holds a file descriptor as long as a view of it exists, so only the most recently
+    used files stay mapped. Others are opened again when needed, and must be unchanged."""
 
     def __init__(self, paths: Sequence[str], dtype: str | None) -> None:
         self._paths, self._dtype = paths, dtype
@@ -134,23 +133,25 @@ class _Files:
             if part.dtype != self.dtype:
                 raise ArgumentError(
                     f"{path} holds {part.dtype}, but {paths[0]} {self.dtype}: files that are read as"
-                    " one must have one type"
+                    " one stream must have one dtype"
                 )
             self._seen.append(_identity(path))
             self.lengths.append(len(part))
             self._keep(i, part)
 
     def get(self, i: int) -> numpy.ndarray[Any, Any]:
-        """The ids of one file. To read what was cut off since it was mapped would end the process."""
+        """Returns the ids of one file. Reading bytes that were truncated after mapping would kill the process."""
         with self._lock:
             part = self._mapped.get(i)
             if part is None:
                 part = self._open_again(i)
             self._keep(i, part)
-        file = getattr(part.base, "_mmap", None)  # it asks the system for the present size; None of an empty file
+        file = getattr(
+            part.base, "_mmap", None
+        )  # its size() asks the system for the current size; None for an empty file
         if file is not None and file.size() < self._seen[i][0]:
             raise FormatError(
-                f"{self._paths[i]}: was cut from {self._seen[i][0]} to {file.size()} bytes while it was open;"
+                f"{self._paths[i]}: was truncated from {self._seen[i][0]} to {file.size()} bytes while it was open;"
                 " open it again, and replace token files by renaming, not in place",
                 file.size(),
             )
@@ -175,13 +176,13 @@ def _identity(path: str) -> tuple[int, ...]:
 
 
 def _most_maps() -> int:
-    """How many files may stay mapped: a quarter of the descriptors that this process may have."""
+    """Returns how many files may stay mapped: a quarter of this process's limit on descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_MAPS if soft == resource.RLIM_INFINITY else max(4, min(_MOST_MAPS, soft // 4))
 
 
 def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndarray[Any, Any]:
-    """The ids of one file, shape (tokens,), memory-mapped and read-only. See TokenStream."""
+    """Maps the ids of one file: shape (tokens,), read-only. See TokenStream."""
     name = os.fsdecode(path)
     if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
         raise ArgumentError(f"{name}: neither a file nor a folder; only a file can be memory-mapped")
@@ -197,14 +198,14 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
     if start[:4] in _OTHER_MAGICS:
-        raise FormatError(f"{name}: is {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name the token files alone", 0)
+        raise FormatError(f"{name}: {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name only token files", 0)
     dtype = dtype or _manifest_dtype(name)
     if dtype is None and (problem := bare_ids.problem(start)) is not None:
         raise FormatError(f"{name}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
     id_bytes = 4 if dtype == "uint32" else 2
     if size % id_bytes:
         raise FormatError(
-            f"{name}: {size} bytes are no whole number of uint{8 * id_bytes}", size // id_bytes * id_bytes
+            f"{name}: {size} bytes is not a whole number of uint{8 * id_bytes}", size // id_bytes * id_bytes
         )
     return _map(name, f"<u{id_bytes}", 0, size // id_bytes)
 
@@ -230,7 +231,7 @@ def _map(path: str, dtype: str, offset: int, count: int) -> numpy.ndarray[Any, A
 
 
 def _check_npy_header(path: str, start: bytes, size: int) -> None:
-    """numpy allocates what the header says is its length, before it looks whether the file is that long."""
+    """Checks the header's length. numpy would allocate it before it checks whether the file is that long."""
     length_bytes = 2 if start[6:7] == b"\x01" else 4
     length = int.from_bytes(start[8 : 8 + length_bytes], "little")
     if len(start) < 8 + length_bytes or 8 + length_bytes + length > size:
@@ -242,7 +243,7 @@ def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
 
     try:
         array = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
-    except Exception as error:  # what numpy's parsers raise on a damaged header is any of a dozen types
+    except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(npy.MAGIC)) from None
     return _checked(array, path)
@@ -250,12 +251,12 @@ def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
 
 def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
     if array.ndim != 1 or array.dtype.kind not in "ui":
-        raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected integers of one dimension")
+        raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected a one-dimensional array of integers")
     return array  # type: ignore[no-any-return]
 
 
 def _manifest_dtype(path: str) -> str | None:
-    """The dtype that a manifest.json beside a file states, if it describes that file."""
+    """Returns the dtype that a manifest.json next to a file states, if it describes that file."""
     try:
         with open(os.path.join(os.path.dirname(path), FILE_NAME), encoding="utf-8") as stream:
             manifest = json.load(stream)

@@ -1,4 +1,4 @@
-"""How much text ids stand for."""
+"""Computes how much text ids represent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
-    """Bytes of each id, shape (n_vocab,), int64; 0 for <|endoftext|>, which is no text."""
+    """Returns the number of bytes of each id: int64, shape (n_vocab,). <|endoftext|> is not text and counts as 0."""
     import numpy
 
     lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
@@ -23,7 +23,7 @@ def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
 
 
 def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
-    """Bytes of the text that ids of type H or I stand for, <|endoftext|> being none."""
+    """Returns the bytes of text that ids of type H or I represent; <|endoftext|> counts as 0."""
     length = len(tok.decode_bytes(ids))
     if tok.eot_token is not None:
         length -= _binding.count_id(ids, tok.eot_token) * len(tok.token_bytes(tok.eot_token))

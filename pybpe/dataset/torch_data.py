@@ -26,9 +26,9 @@ from .token_files import Paths, TokenStream
 if TYPE_CHECKING:
     import numpy
 
-_CHECKED_TOKENS = 1 << 20  # how many ids of a file are compared with the vocabulary
+_CHECKED_TOKENS = 1 << 20  # the number of ids of a file that are checked against the vocabulary
 _LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
-_LONGEST_PATTERN = 250  # characters; a longer string is text, whatever stars and question marks it has
+_LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
 
 
 def _torch() -> Any:
@@ -40,7 +40,7 @@ def _torch() -> Any:
 
 
 def _loader_base() -> Any:
-    """DataLoader, since frameworks look for its subclasses; without PyTorch nothing gets as far as making one."""
+    """Returns DataLoader, since frameworks check for its subclasses. Without PyTorch, no loader is ever made."""
     try:
         from torch.utils.data import DataLoader
     except ImportError:
@@ -51,24 +51,24 @@ def _loader_base() -> Any:
 class TokenDataset:
     """Sliding windows over a text or over token files, as (inputs, targets), for PyTorch's DataLoader.
 
-    Window i holds the tokens i * stride .. i * stride + max_length, its targets are one token later, and only
+    Window i holds the tokens i * stride .. i * stride + max_length; its targets are shifted by one token. Only
     full windows count: range(0, len(ids) - max_length, stride), as tutorials write it.
 
     Args:
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
-            of names, an array of ids; else the text itself, unless it looks like the name of a file.
+            of names, an array of ids; otherwise the text itself, unless it looks like a file name.
             Files named *.bin and *.npy hold tokens and are memory-mapped (see TokenStream); others hold text, which
-            is encoded in memory, as one document each: <|endoftext|> stands between two. For more text than memory, use
-            `pybpe.binarize` first.
-        tokenizer: what encodes the text. For token files it may be None; if it is given, their first million
-            ids must be in its vocabulary.
-        max_length: tokens of a window.
+                is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
+                fits in memory, use `pybpe.binarize` first.
+        tokenizer: encodes the text. It may be None for token files; if given, their first million ids must be in its
+            vocabulary.
+        max_length: tokens per window.
         stride: tokens between the starts of two windows; None means max_length.
-        dtype: of files of tokens without a header: see TokenStream.
+        dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
         MissingExtraError: PyTorch is not installed.
-        ArgumentError: too few tokens for one window; an id that the tokenizer lacks.
+        ArgumentError: there are too few tokens for one window, or an id is not in the tokenizer.
         FileError, FormatError: see TokenStream.
     """
 
@@ -88,7 +88,7 @@ class TokenDataset:
             _check_ids(self.packed.stream, tokenizer)
         if not len(self.packed):
             raise ArgumentError(
-                f"{len(self.packed.stream)} tokens are too few for one window, which takes {max_length + 1}"
+                f"{len(self.packed.stream)} tokens are too few for one window, which needs {max_length + 1}"
             )
 
     def __len__(self) -> int:
@@ -106,11 +106,11 @@ class TokenDataset:
 class TokenDataLoader(_loader_base()):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
-    Each iteration goes through one epoch, and the next iteration through the next, in another order. One that
-    is left early starts over. Saved with a model, `state_dict()` makes training go on with the batch behind the
-    last one that the loop was given, whatever worker processes had read ahead.
+    Each iteration is one epoch; the next iteration is the next epoch, in another order. An iteration that is left early
+    starts over. Save `state_dict()` with a model to resume with the batch after the last one that the loop received,
+    whatever worker processes had read ahead.
 
-    Make one with `create_dataloader`.
+    Create one with `create_dataloader`.
     """
 
     sampler: ResumableSampler
@@ -123,7 +123,7 @@ class TokenDataLoader(_loader_base()):  # type: ignore[misc]
 
     @property
     def epoch(self) -> int:
-        """The epoch, from 0, that is under way or comes next."""
+        """The epoch, from 0, that is in progress or comes next."""
         return self.sampler.epoch
 
     def state_dict(self) -> dict[str, int]:
@@ -154,17 +154,18 @@ def create_dataloader(
 
     Args:
         path_or_text, tokenizer, max_length, stride: see TokenDataset.
-        batch_size: windows in a batch, for each process.
-        shuffle: another order each epoch, by `seed`.
-        drop_last: drop a last batch that is not full.
-        num_workers: processes that read ahead; 0 reads in this one, which is much faster: token files are
-            memory-mapped, so there is little to read ahead, and every batch of a worker is copied between processes.
-        seed: chooses the order. It is the same in all versions of everything, and in all processes.
-        rank, num_replicas: which process of how many; None asks torch.distributed, or means the only one.
-        options: anything else that torch.utils.data.DataLoader takes, such as pin_memory.
+        batch_size: windows per batch and process.
+        shuffle: shuffle anew each epoch, by `seed`.
+        drop_last: drop the last batch if it is not full.
+        num_workers: processes that read ahead. 0 reads in this process, which is much faster: token files are
+            memory-mapped, so there is little to read ahead, and every worker's batch is copied between processes.
+        seed: the random seed for the order, which is the same in all processes and all versions of all packages.
+        rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
+            there is one process.
+        options: other arguments of torch.utils.data.DataLoader, such as pin_memory.
 
     Raises:
-        ArgumentError: not one full batch; else as TokenDataset.
+        ArgumentError: there is not one full batch. Otherwise as TokenDataset.
     """
     dataset = TokenDataset(path_or_text, tokenizer, max_length, stride)
     if rank is None or num_replicas is None:
@@ -178,7 +179,7 @@ def create_dataloader(
     if not len(loader):
         raise ArgumentError(
             f"{len(dataset)} windows are too few for one batch of {batch_size} for each of {num_replicas} processes:"
-            " take a smaller batch_size or stride, or drop_last=False"
+            " use a smaller batch_size or stride, or drop_last=False"
         )
     return loader
 
@@ -191,11 +192,11 @@ def _this_process() -> tuple[int, int]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Where tokens come from
+# Sources of tokens
 
 
 def _tokens(source: Any, tokenizer: Tokenizer | None) -> Any:
-    """What TokenStream takes: paths of token files, or an array of ids."""
+    """Returns an argument for TokenStream: paths of token files, or an array of ids."""
     if hasattr(source, "dtype"):
         return source
     if isinstance(source, (str, bytes)) and not _names_files(source):
@@ -207,12 +208,12 @@ def _tokens(source: Any, tokenizer: Tokenizer | None) -> Any:
     paths = input_files(source)
     are_tokens = {path.endswith((".bin", ".npy")) for path in paths}
     if len(are_tokens) > 1:
-        raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: name files of one kind")
+        raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
     return paths if True in are_tokens else _encoded(paths, _need(tokenizer))
 
 
 def _names_files(source: str | bytes) -> bool:
-    """Whether a string is the name of a file, or a glob pattern that matches one, and no text."""
+    """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
     if isinstance(source, bytes):
         return False
     if os.path.exists(source):
@@ -222,7 +223,7 @@ def _names_files(source: str | bytes) -> bool:
 
 def _need(tokenizer: Tokenizer | None) -> Tokenizer:
     if tokenizer is None:
-        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do without")
+        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
     return tokenizer
 
 
@@ -232,7 +233,9 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
     parts: list[numpy.ndarray[Any, Any]] = []
     for path in paths:
         if has_records(path):
-            raise ArgumentError(f"{path}: JSON lines are not read here; make token files of them with pybpe.binarize")
+            raise ArgumentError(
+                f"{path}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
+            )
         if parts and tokenizer.eot_token is not None:
             parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.dtype))
         parts.append(tokenizer.encode_to_numpy(_read(path)))

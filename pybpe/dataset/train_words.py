@@ -1,4 +1,4 @@
-"""The words of the train split: what `prepare` trains on, counted here or by an executor's workers."""
+"""Counts the words of the train split, which `prepare` trains on, locally or with an executor's workers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .running import PENDING
 
 @dataclass(frozen=True)
 class TrainWords:
-    """What an executor sends to its workers.
+    """Counts the words of tasks. An executor sends this object to its workers.
 
     Attributes:
-        kinds: how documents are told apart.
+        kinds: how documents are separated.
         splits: the shares, for documents that are split by hash.
         settings: how words are counted.
     """
@@ -43,11 +43,11 @@ class TrainWords:
         workers: int | None,
         progress: bool | None,
     ) -> Counts:
-        """Counts by threads. The texts of records are counted for themselves, since special tokens in them are plain
+        """Counts with threads. The texts of records are counted separately, since special tokens in them are plain
         text, in training as in encoding.
 
         Args:
-            files: that the tasks read.
+            files: the files that the tasks read.
             tasks: returns them.
             workers, progress: as in `pybpe.train`.
         """
@@ -65,12 +65,12 @@ class TrainWords:
             counter.close()
 
     def _total(self, files: Iterable[InputFile]) -> int | None:
-        """About how many bytes of these files the train split has."""
+        """Returns about how many bytes of these files are in the train split."""
         total = known_total(files)
         return None if total is None else int(total * self.splits[0] / sum(self.splits))
 
     def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
-        """The texts of the train split, some at a time: those of records, or all others, joined by the mark."""
+        """Yields batches of the train split's texts: either those of records, or all others, joined by the mark."""
         specials = {text: i for i, text in enumerate(self.settings.specials)}
         matcher = _binding.Specials(specials) if specials else None
         cut = cutter(self.settings.pattern, matcher, self.settings.normalizer)
@@ -91,7 +91,8 @@ class TrainWords:
 def count_train_split(
     plan: Plan, words: TrainWords, workers: int | None, executor: Executor | None, progress: bool | None
 ) -> Counts:
-    """The words of a corpus' train split, the same whoever counts. Arguments and errors are those of `binarize`."""
+    """Returns the words of a corpus's train split; any executor gives the same. Arguments and errors are those of
+    `binarize`."""
     if executor is None:
         return words.count(plan.files, plan.tasks, workers, progress)
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
@@ -101,5 +102,5 @@ def count_train_split(
 
 
 def count_task(words: TrainWords, task: Task) -> Counts:
-    """What a worker does."""
+    """Counts a task in a worker."""
     return words.count([part.file for part in task], lambda: [task], 1, False)

@@ -1,4 +1,4 @@
-"""verify: are the files of a manifest what it says, and do their tokens stand for text?"""
+"""verify: checks that files match their manifest, and that their tokens represent text."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_SAMPLES = 4  # blocks of each shard of which a document is decoded and encoded again
+_SAMPLES = 4  # blocks per shard from which a document is decoded and encoded again
 _SAMPLE_TOKENS = 4096
-_END_TOKENS = 64  # at the end of a document that is cut, encoding may differ
+_END_TOKENS = 64  # at the end of a truncated document, encoding may differ
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault: which file, and what is wrong with it."""
+    """One problem: the file, and what is wrong with it."""
 
     file: str
     fault: str
@@ -44,20 +44,20 @@ class Problem:
 def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Manifest, list[Problem]]:
     """Checks a folder of token files against its manifest.
 
-    Every file: its size and its SHA-256. Token files that the manifest does not list are problems too, since programs
-    that find shards by a pattern read them. With a tokenizer also: that it is the manifest's; every id, against
-    the vocabulary; the bytes of text that all ids of a file stand for; and some documents of each, which
-    must encode again to the ids that they were decoded from.
+    Checks the size and SHA-256 of every file. Token files that the manifest does not list are problems too, since
+    programs that find shards by a pattern read them. With a tokenizer, it also checks that the tokenizer is the
+    manifest's, that every id is in the vocabulary, that the ids of each file represent the stated number of bytes of
+    text, and that some documents encode again to the ids that they were decoded from.
 
     Args:
-        folder: has a manifest.json.
-        tok: the tokenizer; None takes tokenizer.json from the folder, if it is there.
+        folder: the folder with manifest.json.
+        tok: the tokenizer; None uses tokenizer.json from the folder, if there is one.
 
     Returns:
-        The manifest, and the problems; none means that all is well.
+        The manifest and the problems. An empty list means that all is well.
 
     Raises:
-        FileError, FormatError: there is no manifest, or it is not one, or names a file outside its folder.
+        FileError, FormatError: there is no manifest, or it is invalid or names a file outside its folder.
     """
     name = os.fsdecode(folder)
     manifest = Manifest.load(name)
@@ -79,9 +79,9 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
 
 def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
-    """What programs that read the folder would take for its token files, though the manifest does not list it."""
+    """Yields files that programs would take for the folder's token files, though the manifest does not list them."""
     if os.path.exists(os.path.join(folder, FOLDER, JOURNAL_NAME)):
-        fault = "a run that writes into this folder is not finished: run the same command again"
+        fault = "a run that writes to this folder has not finished: run the same command again"
         yield Problem(FOLDER, fault)
     form = FORMATS.get(str(manifest.settings.get("format")))
     listed = set(manifest.file_names)
@@ -89,9 +89,7 @@ def _unlisted(folder: str, manifest: Manifest) -> Iterator[Problem]:
         assert form is not None
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), form.pattern(split)))):
             if os.path.basename(path) not in listed:
-                fault = (
-                    "the manifest does not list it; programs that find token files by a pattern read it too: remove it"
-                )
+                fault = "the manifest does not list it, but programs that match names by a pattern read it: remove it"
                 yield Problem(os.path.basename(path), fault)
 
 
@@ -100,22 +98,22 @@ def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Pr
     try:
         size = os.path.getsize(path)
         if size != record.bytes:
-            yield Problem(record.file, f"has {size} bytes, the manifest says {record.bytes}: truncated, or replaced")
+            yield Problem(record.file, f"has {size} bytes, but the manifest says {record.bytes}: truncated or replaced")
         elif file_sha256(path) != record.sha256:
-            yield Problem(record.file, "its SHA-256 is not the manifest's: its content was changed")
+            yield Problem(record.file, "its SHA-256 is not the manifest's: its content has changed")
     except OSError as error:
         yield Problem(record.file, f"cannot be read: {error.strerror}")
 
 
 def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Array]:
-    """The ids of a shard in blocks.
+    """Yields the ids of a shard in blocks.
 
     Raises:
-        ArgumentError: the manifest's format is unknown. FormatError, FileError: the file is not right.
+        ArgumentError: the manifest's format is unknown. FormatError, FileError: the file is damaged.
     """
     form = FORMATS.get(str(manifest.settings.get("format")))
     if form is None:
-        raise ArgumentError(f"the manifest's format is {manifest.settings.get('format')!r}, which is unknown")
+        raise ArgumentError(f"the manifest's format {manifest.settings.get('format')!r} is unknown")
     return form.read(os.path.join(folder, shard.file), str(manifest.settings.get("dtype")))
 
 
@@ -127,30 +125,32 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
     try:
         for number, block in enumerate(shard_blocks(folder, shard, manifest)):
             if len(block) and int(block.max()) >= tok.n_vocab:
-                yield Problem(shard.file, f"holds the id {int(block.max())}; the vocabulary ends at {tok.n_vocab - 1}")
+                yield Problem(
+                    shard.file, f"has the id {int(block.max())}, but the vocabulary ends at {tok.n_vocab - 1}"
+                )
                 return
             tokens += len(block)
             text_bytes += int(lengths[block].sum())
             place = number if number < _SAMPLES else rng.randint(0, number)
-            if place < _SAMPLES:  # each block has the same chance to be among the samples in the end
+            if place < _SAMPLES:  # every block is equally likely to end up among the samples
                 samples[place : place + 1] = [block.copy()]
     except Error as error:
         yield Problem(shard.file, str(error))
         return
     if tokens != shard.tokens:
-        yield Problem(shard.file, f"holds {tokens} tokens, the manifest says {shard.tokens}")
+        yield Problem(shard.file, f"has {tokens} tokens, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:
-        yield Problem(shard.file, f"stands for {text_bytes} bytes of text, the manifest says {shard.text_bytes}")
+        yield Problem(shard.file, f"represents {text_bytes} bytes of text, but the manifest says {shard.text_bytes}")
     for block in samples:
         begin = _wrong_document(block, tok, rng)
         if begin is not None:
             text = tok.decode(block[begin : begin + 12].tolist())
-            yield Problem(shard.file, f"a document encodes to other ids than these; it begins {text!r}")
+            yield Problem(shard.file, f"a document encodes to different ids; it begins {text!r}")
 
 
 def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random) -> int | None:
-    """Where the document begins, drawn among those of a block, if its text encodes to other ids. Only behind a
-    mark is a beginning certain."""
+    """Picks a random document of a block. Returns where it begins if its text encodes to other ids. Only after a mark
+    is a beginning certain."""
     import numpy
 
     starts = numpy.flatnonzero(block == tok.eot_token) + 1 if tok.eot_token is not None else ()
@@ -163,6 +163,6 @@ def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random) -> int | N
         ids = ids[: ids.index(tok.eot_token)]
     text = tok.decode_bytes(ids)
     same = len(ids) if whole else max(0, len(ids) - _END_TOKENS)
-    # Records were encoded as ordinary text; in plain text special tokens are recognised.
+    # Records were encoded as ordinary text; in plain text, special tokens are recognized.
     found = (tok.encode(text), tok.encode_ordinary(text))
     return None if any(again[:same] == ids[:same] for again in found) else begin

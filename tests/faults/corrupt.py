@@ -1,12 +1,12 @@
-"""Damages files of every format that is read, in every way that is listed here, and reads them.
+"""Damages files of every input format, in every way listed here, and reads them.
 
 Runs under the shim, which measures memory:
 
     corrupt.py [--each N] [--keep FOLDER] [FORMAT...]
 
-A damaged file must give an error of pybpe that names it, or something that proves itself valid: what a loader accepts
-is used, and must come back from a file it is saved to. Nothing may take more than four times the file's size and 1 MiB
-of memory, or (with --times) 50 ms of processor time.
+A damaged file must raise a pybpe error that names it, or give a valid result: the result is used, saved and loaded
+again. Nothing may take more memory than four times the file's size and 1 MiB, or (with --times) 50 ms of processor
+time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Format:
         ending: of file names.
         read: reads and proves; raises AssertionError if what it read is not valid.
         header: how many bytes of a file are tried bit by bit.
-        memory: bytes that reading may take beside four times the file: 1 MiB, or more for text, which is read in
+        memory: bytes that reading may take besides four times the file: 1 MiB, or more for text, which is read in
             blocks of 2 MiB.
     """
 
@@ -202,13 +202,13 @@ def make_samples(folder: Path) -> dict[str, bytes]:
 
 
 def damaged(data: bytes, header: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """(what was done, the file): for ever, after the systematic part."""
+    """Yields (description, damaged file): first systematically, then at random, forever."""
     size = len(data)
     for n in _spread(size, 1500):
         yield f"cut to {n} bytes", data[:n]
     for n in (1, 2, 3, 4, 8, 1024, size):
-        yield f"{n} bytes 0 behind", data + bytes(n)
-        yield f"{n} bytes 255 behind", data + b"\xff" * n
+        yield f"{n} bytes 0 appended", data + bytes(n)
+        yield f"{n} bytes 255 appended", data + b"\xff" * n
     for bit in range(8 * min(header, size)):
         yield f"bit {bit} turned", data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
     for at in range(0, min(header, size - 4), 4):

@@ -1,5 +1,5 @@
-"""The same bytes, run after run: determinism.py [RUNS]. Each run has another hash seed, number of workers and kind of
-vector instructions, as a process of its own. Compilers are compared by tests/py/test_determinism.py."""
+"""The same bytes, run after run: determinism.py [RUNS]. Each run is its own process, with another hash seed, number of
+workers and kind of vector instructions. tests/py/test_determinism.py compares compilers."""
 
 from __future__ import annotations
 

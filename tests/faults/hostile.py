@@ -3,7 +3,7 @@ special tokens, one of 10 MB, a word of 3 GB.
 
     hostile.py [PART...]
 
-Parts that need more memory than there is are left out, and said so.
+Parts that need more memory than is available are skipped, with a message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HUGE = 1_500_000_000  # times two bytes
 
 
 def far_text() -> None:
-    """A special token, and a cut, behind 4 GiB of zeros that take no memory."""
+    """A special token, and a cut, after 4 GiB of zeros that take no memory."""
     text = mmap.mmap(-1, BEYOND + 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     text[BEYOND : BEYOND + 13] = b"<|endoftext|>"
     text[BEYOND + 20 : BEYOND + 24] = b"a b "
@@ -41,7 +41,7 @@ def far_text() -> None:
 
 
 def has_memory(part: str, gib: int) -> bool:
-    """Whether so much is free; says so if not."""
+    """Returns whether this much memory is free; prints a line if not."""
     lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     enough = int(lines["MemAvailable"].split()[0]) >= gib << 20
     if not enough:

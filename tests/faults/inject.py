@@ -1,4 +1,4 @@
-"""Makes every system call of every writing operation fail in turn, and looks at what is left.
+"""Makes every system call of every writing operation fail in turn, and checks the files that are left.
 
 Runs under the shim: python -m pytest does it by test_faults_syscalls.py, and `make faults` with all operations:
 
@@ -43,11 +43,11 @@ HARMLESS = ("short", "EINTR")
 
 
 class Trial:
-    """One operation on folders of its own.
+    """One operation in its own folders.
 
     Attributes:
         inputs, out: its folders.
-        old: what `out` holds before: the result of an older run, with other content.
+        old: what `out` contains before: the result of an older run, with other content.
         new: what it holds after a run without faults.
     """
 
@@ -70,7 +70,7 @@ class Trial:
             path.write_bytes(data)
 
     def torn(self) -> list[str]:
-        """Files with a name that are neither the old one nor the new one."""
+        """Returns named files that are neither the old nor the new ones."""
         found = content(self.out)
         named = {name: data for name, data in found.items() if not self.is_unnamed(name)}
         return [name for name, data in named.items() if data not in (self.old.get(name), self.new.get(name))]
@@ -82,7 +82,7 @@ class Trial:
 
     @staticmethod
     def is_unnamed(name: str) -> bool:
-        """Whether it is the state of a run that may go on, or a temporary file."""
+        """Returns whether a file is the state of a run that may resume, or a temporary file."""
         return HIDDEN in name or name.endswith((".tmp", ".checkpoint", ".lock"))
 
     def again(self) -> str:
@@ -99,7 +99,7 @@ def problems_of(error: BaseException, trial: Trial, code: int) -> list[str]:
     """What is wrong with an exception."""
     found = []
     if isinstance(error, pybpe.LimitError) and trial.operation.name == "workspace":
-        pass  # the check at its end, which tells of all files at once what llm.c would do with them
+        pass  # the final check, which reports on all files at once
     elif not (isinstance(error, pybpe.Error) and isinstance(error, OSError)):
         found.append(f"raised {type(error).__module__}.{type(error).__name__}")
     elif error.errno != code:
@@ -214,7 +214,7 @@ def main() -> int:
     """See above. Prints a line for each problem, and the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("errors", "deaths", "order"))
-    parser.add_argument("--every", type=int, default=1, help="only every so manieth call")
+    parser.add_argument("--every", type=int, default=1, help="test only every N-th call")
     parser.add_argument("operations", nargs="*")
     arguments = parser.parse_intermixed_args()
     warnings.simplefilter("ignore", ResourceWarning)

@@ -1,6 +1,6 @@
-"""How long Ctrl-C takes: interrupts.py [COUNT [OPERATION...]], at random moments.
+"""Measures how long Ctrl-C takes, at random moments: interrupts.py [COUNT [OPERATION...]].
 
-A process of its own works without end. It is sent SIGINT, and says when its KeyboardInterrupt arrived (by the clock
+A separate process works without end. It is sent SIGINT, and reports when its KeyboardInterrupt arrived (by the clock
 that both processes share), whether the operation left files behind, and whether training and encoding give the same
 results as before. Prints milliseconds, and fails if anything was left or changed; times are for the reader to judge.
 """
@@ -30,7 +30,7 @@ LONGEST_WAIT = 0.5  # seconds until the signal: from the first reads of an opera
 
 
 def make_corpus(path: Path) -> None:
-    """English, Chinese and everything else, with words of its own throughout, so that training has much to do."""
+    """English, Chinese and everything else, with distinct words throughout, so that training has much to do."""
     from texts import chinese, english, mixed
 
     rng = random.Random(3)
@@ -133,7 +133,7 @@ def check(corpus: Path) -> str:
 
 
 def work(name: str, corpus: Path, out: Path) -> None:
-    """Says ready, works until it is interrupted, says when that was; again and again."""
+    """Repeatedly reports that it is ready, works until it is interrupted, and reports when that was."""
     call = operations(corpus, out)[name]
     expected = check(corpus)
     for line in sys.stdin:

@@ -2,8 +2,9 @@
 
     kills.py [--kills N] [OPERATION...]
 
-After every kill no file with a name may be torn; the run that comes next, which may be killed too, goes on from there,
-and the one that is let through must leave exactly the files of an undisturbed run. The moments come from a fixed seed.
+After every kill no file with a name may be torn; the next run, which may be killed too, resumes
+from there, and a run that is not killed must leave exactly the files of an undisturbed run. The moments come from a
+fixed seed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES = ("train", "binarize llmc", "binarize megatron", "save", "save_bin")
 
 
 def duration(trial: Trial) -> float:
-    """Seconds that a run in a forked process takes, the most of a few."""
+    """Returns the seconds that a run in a forked process takes, the most of a few."""
     longest = 0.0
     for _ in range(5):
         trial.reset()

@@ -1,4 +1,4 @@
-"""Lets every allocation of the C library fail in turn, once and for good, in every public operation.
+"""Makes every allocation of the C library fail in turn, once and permanently, in every public operation.
 
 Runs under the shim: memory.py [OPERATION...]. Each failure must be an OutOfMemoryError, nothing may leak, the objects
 that were used must be as they were, and the same operation must give the identical result afterwards.
@@ -26,7 +26,7 @@ TEXT = "".join(documents(6)) + "word" * 3000 + "<|endoftext|>\u4f60\u597d " * 40
 
 
 def operations(folder: Path) -> dict[str, Callable[[], Any]]:
-    """What is tried: each gives something that can be compared, and makes all that it uses, or uses `tok`."""
+    """The operations to try: each returns a comparable result, and makes everything that it uses, or uses `tok`."""
     import numpy
 
     inputs, out = folder / "inputs", folder / "out"
@@ -110,7 +110,7 @@ def try_one(name: str, operation: Callable[[], Any]) -> tuple[int, list[str]]:
 
 
 def leaks(name: str, operation: Callable[[], Any]) -> list[str]:
-    """Whether a failure leaves memory behind, at each allocation."""
+    """Tests whether a failure leaks memory, at each allocation."""
     wrong = []
     granted = 0
     while True:
@@ -120,7 +120,7 @@ def leaks(name: str, operation: Callable[[], Any]) -> list[str]:
         if not shim.refused():
             return wrong
         if leaked:
-            wrong.append(f"{name}, allocation {granted + 1}: leaks {leaked} bytes a failure")
+            wrong.append(f"{name}, allocation {granted + 1}: leaks {leaked} bytes per failure")
         granted += 1
 
 

@@ -1,4 +1,4 @@
-"""The public operations that write files, each small: what faults are tried on."""
+"""The public operations that write files, each small, on which faults are tried."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Operation:
     Attributes:
         name: for messages.
         run: run(inputs, out) writes into the folder `out`, which may hold an older result.
-        resumes: whether a run that dies leaves a hidden folder, from which the next goes on.
+        resumes: whether a run that dies leaves a hidden folder, from which the next resumes.
         several: whether its result is more than one file.
     """
 

@@ -1,4 +1,4 @@
-"""What `make faults` and `make soak` run. Prints a line for each part, and what it found."""
+"""Runs `make faults` and `make soak`. Prints a line for each part, and its problems."""
 
 from __future__ import annotations
 

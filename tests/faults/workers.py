@@ -3,9 +3,9 @@
     workers.py [--kills N] [--dask-kills N]
 
 With a process pool the call must end with a WorkerError within a second of the kill, publish no partial shard, and the
-same call with new workers must go on to the result of an undisturbed run. Dask, if it is installed, starts another
-worker, and the call must give that result itself. SIGKILL stands for the kernel that is out of memory: it sends the
-same signal.
+same call with new workers must resume and give the result of an undisturbed run. Dask, if it is installed, starts
+another worker, and the call itself must give that result. SIGKILL simulates a kernel that is out of memory: it sends
+the same signal.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
         except Exception as error:
             tally.wrong.append(f"{type(error).__name__}: {error}")
     # A worker that dies idle takes the lock of the queue with it, and then Python's own shutdown(wait=True) may wait
-    # for ever for the others.
+    # forever for the others.
     executor.shutdown(wait=False)
     for worker in set(workers):
         with suppress(ProcessLookupError):
@@ -140,9 +140,9 @@ def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
     import dask
     import distributed
 
-    # Else Dask tries for 30 s to reach a worker that is gone, if it has a result that is wanted.
+    # Otherwise Dask tries for 30 s to reach a dead worker that had a needed result.
     dask.config.set({"distributed.comm.timeouts.connect": "0.5s"})
-    logging.disable(logging.CRITICAL)  # Dask says much about workers that died
+    logging.disable(logging.CRITICAL)  # Dask logs much about workers that died
     with (
         distributed.LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -162,7 +162,7 @@ def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
 
 
 def repeat(name: str, kills: int, once: Callable[[Tally], None]) -> Tally:
-    """Until so many were killed in the middle of a call."""
+    """Repeats until this many were killed in the middle of a call."""
     tally = Tally()
     while tally.kills < kills and len(tally.wrong) < 10:
         faulthandler.dump_traceback_later(HANG, exit=True)

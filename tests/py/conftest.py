@@ -1,4 +1,4 @@
-"""What all Python tests share: fixed seeds, and the C programs that `make` builds."""
+"""Shared by all Python tests: fixed seeds, and the C programs that `make` builds."""
 
 import signal
 import subprocess

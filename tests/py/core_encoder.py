@@ -10,7 +10,7 @@ BYTES = [bytes([byte]) for byte in range(256)]
 
 
 class CoreError(Exception):
-    """What the C library reported."""
+    """An error that the C library reported."""
 
     def __init__(self, err: Any) -> None:
         super().__init__(ffi.string(err.msg).decode())
@@ -25,7 +25,7 @@ def check(code: int, err: Any) -> None:
 
 
 def strings(items: Sequence[bytes]) -> tuple[Any, list[Any]]:
-    """A pybpe_strings, and what must stay alive with it."""
+    """A pybpe_strings, and the objects that must outlive it."""
     offsets = [0]
     for item in items:
         offsets.append(offsets[-1] + len(item))
@@ -41,7 +41,7 @@ def make_spec(
     custom: str | None = None,
     eot: int | None = None,
 ) -> tuple[Any, list[Any]]:
-    """A pybpe_vocab_spec, and what must stay alive with it. Merges name ordinary tokens."""
+    """A pybpe_vocab_spec, and the objects that must outlive it. Merges name ordinary tokens."""
     listed, alive = strings(tokens)
     ids = {token: id_ for id_, token in enumerate(tokens) if id_ not in set(specials)}
     flat = [ids[part] for pair in merges for part in pair]

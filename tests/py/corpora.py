@@ -20,7 +20,7 @@ def small_tokenizer() -> pybpe.Tokenizer:
 
 
 def documents(count: int) -> list[str]:
-    """Some hundred characters each, all different."""
+    """Texts of a few hundred characters each, all different."""
     text = english()
     return [f"Document {i}. " + text[i * 700 : i * 700 + 300 + i % 400] for i in range(count)]
 
@@ -40,7 +40,7 @@ def tokens_of(folder: Path, split: str) -> list[int]:
 
 
 def split_of_tokens(ids: list[int], mark: int | None) -> list[list[int]]:
-    """What lies between marks."""
+    """Returns the ids between marks."""
     parts: list[list[int]] = [[]]
     for i in ids:
         if i == mark:

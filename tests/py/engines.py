@@ -12,7 +12,7 @@ import tokenizers
 from pybpe.dialects import ONIGURUMA, REGEX, RUST, Dialect
 
 BYTES = {bytes([i]): i for i in range(256)}
-# Code points that are one thing from end to end, but for their first and last.
+# Ranges of code points of one kind, except their first and last.
 _ALIKE = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xD800, 0xDFFF), (0xE000, 0xF8FF), (0x17000, 0x18CFF),
           (0x20000, 0xE0000), (0xE0200, 0x10FFFF)]  # fmt: skip
 
@@ -72,6 +72,6 @@ def members(engine: str, pattern: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def assigned() -> frozenset[str]:
-    """The characters that the tables of all engines have, and not in different classes: one has moved since."""
+    """The characters that all engines know and put in the same class: one character has moved since."""
     tables = [members(engine, r"\P{Cn}") for engine in WORDS]
     return frozenset.intersection(*tables) - {"\u0295"}

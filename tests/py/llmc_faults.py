@@ -74,12 +74,12 @@ def floats(name: str, offset: int, *values: float) -> Damage:
 
 
 def resize(name: str, change: int) -> Damage:
-    """Fewer bytes, or zeros after the last."""
+    """Truncates a file, or appends zeros."""
     return lambda work: os.truncate(work / name, (work / name).stat().st_size + change)
 
 
 def cut(name: str, size: int) -> Damage:
-    """So many bytes."""
+    """Resizes a file to this many bytes."""
     return lambda work: os.truncate(work / name, size)
 
 
@@ -108,17 +108,17 @@ def remove(*names: str) -> Damage:
 
 
 def folder(name: str) -> Damage:
-    """A folder in the place of a file."""
+    """Replaces a file with a folder."""
     return steps(remove(name), lambda work: (work / name).mkdir())
 
 
 def pipe(name: str) -> Damage:
-    """A named pipe in the place of a file."""
+    """Replaces a file with a named pipe."""
     return steps(remove(name), lambda work: os.mkfifo(work / name))
 
 
 def link(name: str, target: str) -> Damage:
-    """A link to another file, or to none."""
+    """Links to another file, or to none."""
 
     def damage(work: Path) -> None:
         if (work / name).is_symlink() or (work / name).exists():
@@ -130,7 +130,7 @@ def link(name: str, target: str) -> Damage:
 
 
 def swap(a: str, b: str) -> Damage:
-    """Each in the place of the other."""
+    """Swaps two files."""
 
     def damage(work: Path) -> None:
         (work / a).rename(work / "swapping")
@@ -141,7 +141,7 @@ def swap(a: str, b: str) -> Damage:
 
 
 def move(old: str, new: str) -> Damage:
-    """Under another name."""
+    """Renames a file."""
 
     def damage(work: Path) -> None:
         (work / new).parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def move(old: str, new: str) -> Damage:
 
 
 def copy(old: str, new: str) -> Damage:
-    """A copy in the place of another file, which may be a link."""
+    """Copies a file over another, which may be a link."""
 
     def damage(work: Path) -> None:
         raw = (work / old).read_bytes()
@@ -164,7 +164,7 @@ def copy(old: str, new: str) -> Damage:
 
 
 def steps(*damages: Damage) -> Damage:
-    """One after the other."""
+    """Makes several changes in turn."""
 
     def damage(work: Path) -> None:
         for each in damages:
@@ -179,7 +179,7 @@ def write(name: str, data: bytes) -> Damage:
 
 
 def tokens(name: str, count: int, value: int | None = None) -> Damage:
-    """A shard with so many tokens."""
+    """Writes a shard with this many tokens."""
 
     def damage(work: Path) -> None:
         ids = numpy.arange(count) % 300 if value is None else numpy.full(count, value)
@@ -220,7 +220,7 @@ def fit(**sizes: int) -> Damage:
 
 
 def without_trailer(work: Path) -> None:
-    """As llm.c's own scripts write tokenizers: no merges after the tokens."""
+    """Removes the merges after the tokens, as llm.c's own scripts write tokenizers."""
     for path in (work / TOKENIZER, work / "data" / "tokenizer.bin"):
         raw = bytearray(path.read_bytes())
         end = HEADER
@@ -231,7 +231,7 @@ def without_trailer(work: Path) -> None:
 
 
 def swap_tokens(work: Path) -> None:
-    """Two tokens of one length change places."""
+    """Swaps two tokens of the same length."""
     raw = bytearray((work / TOKENIZER).read_bytes())
     at, places = HEADER, {}
     for i in range(V):
@@ -243,14 +243,14 @@ def swap_tokens(work: Path) -> None:
 
 
 def other_tokenizer(work: Path) -> None:
-    """One that was trained on another text."""
+    """Replaces the tokenizer with one that was trained on another text."""
     pybpe.train(iter([english()[60_000:90_000]]), vocab_size=V, special_tokens=["<|endoftext|>"]).save_bin(
         work / TOKENIZER
     )
 
 
 def repeat_token(work: Path) -> None:
-    """The token 21 is spelled as 20."""
+    """Spells token 21 like token 20."""
     raw = bytearray((work / TOKENIZER).read_bytes())
     at = HEADER
     for _ in range(20):
@@ -324,23 +324,23 @@ class Row(NamedTuple):
     severity: str = "error"
 
 
-KIND = ", and llm.c looks for {} under this name"
+KIND = ", but llm.c expects {} under this name"
 A_TOKENIZER, A_MODEL, A_SHARD = (KIND.format(kind) for kind in ("a tokenizer", "a model checkpoint", "a token shard"))
 LNFW = HEADER + 4 * (parameters() - 2 * C)
 LN1W = HEADER + 4 * C * (VP + 64)
 NAN = float("nan")
 
 TOKENIZER_FAULTS = {
-    "no tokenizer": Row(remove(TOKENIZER), TOKENIZER, LOST, "random id, and prints ids", "copy", NONSENSE),
+    "no tokenizer": Row(remove(TOKENIZER), TOKENIZER, LOST, "random id and prints ids", "copy", NONSENSE),
     "tokenizer is empty": Row(cut(TOKENIZER, 0), TOKENIZER, "is empty" + A_TOKENIZER, "^aborts", "write it again"),
     "tokenizer is a folder": Row(folder(TOKENIZER), TOKENIZER, "is a folder" + A_TOKENIZER, "^aborts", "put a tok"),
-    "tokenizer is a pipe": Row(pipe(TOKENIZER), TOKENIZER, "is no regular file", "^waits", "put a tokenizer", HANGS),
+    "tokenizer is a pipe": Row(pipe(TOKENIZER), TOKENIZER, "is not a regular file", "^waits", "put a tokenizer", HANGS),
     "tokenizer is a model": Row(
         link(TOKENIZER, MODEL), TOKENIZER, "is a model checkpoint" + A_TOKENIZER, "^aborts", "put a tokenizer there"
     ),
     "tokenizer is a shard": Row(link(TOKENIZER, TRAIN), TOKENIZER, "is a token shard" + A_TOKENIZER, "^aborts"),
     "tokenizer is text": Row(
-        copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is that of no file", "^aborts"
+        copy("data/tokenizer.json", TOKENIZER), TOKENIZER, "magic 538970747 is not an llm.c magic", "^aborts"
     ),
     "tokenizer leads nowhere": Row(link(TOKENIZER, "none"), TOKENIZER, LOST, "random id", "copy", NONSENSE),
     "tokenizer magic": Row(patch(TOKENIZER, 0, 0x0134C5D8), TOKENIZER, "magic 20235736 is", "^aborts", "write it"),
@@ -355,9 +355,9 @@ TOKENIZER_FAULTS = {
         patch(TOKENIZER, 8, 0), TOKENIZER, "0 tokens in the header", "prints 'invalid token id'", "save_bin", NONSENSE
     ),
     "tokenizer V -1": Row(patch(TOKENIZER, 8, -1), TOKENIZER, "-1 tokens in the header", "^aborts", "save_bin"),
-    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "the token 401 at byte", "^aborts", "save_bin"),
+    "tokenizer V too large": Row(patch(TOKENIZER, 8, 420), TOKENIZER, "token 401 at byte", "^aborts", "save_bin"),
     "tokenizer V one too large": Row(
-        patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, and .* has 401 tokens", "^aborts at the first id", cpu=SAME
+        patch(TOKENIZER, 8, V + 1), MODEL, "V is 400, but .* has 401 tokens", "^aborts at the first id", cpu=SAME
     ),
     "tokenizer V one too large, without trailer": Row(
         steps(without_trailer, patch(TOKENIZER, 8, V + 1)), TOKENIZER, "ends at byte .* token 400 of 401", "^aborts"
@@ -366,7 +366,7 @@ TOKENIZER_FAULTS = {
         steps(without_trailer, patch(TOKENIZER, 8, V - 1)),
         TOKENIZER,
         "9 bytes follow the 399 tokens",
-        "does not read",
+        "ignores",
         "save_bin",
         SAME,
         "warning",
@@ -375,36 +375,38 @@ TOKENIZER_FAULTS = {
         steps(without_trailer, resize(TOKENIZER, 10)),
         TOKENIZER,
         "10 bytes follow the 400 tokens",
-        "does not read",
+        "ignores",
         "save_bin",
         SAME,
         "warning",
     ),
     "tokenizer V largest": Row(patch(TOKENIZER, 8, 2**31 - 1), TOKENIZER, "is empty", "^aborts", "save_bin"),
-    "eot beyond V": Row(patch(TOKENIZER, 12, V), TOKENIZER, "is the id 400", "^aborts when it starts", "<.endoftext.>"),
-    "eot -1": Row(patch(TOKENIZER, 12, -1), TOKENIZER, "is the id -1", "^aborts when it starts", "<.endoftext.>"),
+    "eot beyond V": Row(
+        patch(TOKENIZER, 12, V), TOKENIZER, "end-of-text id is 400", "^aborts when it starts", "<.endoftext.>"
+    ),
+    "eot -1": Row(patch(TOKENIZER, 12, -1), TOKENIZER, "id is -1", "^aborts when it starts", "<.endoftext.>"),
     "eot is another token": Row(
         steps(without_trailer, patch(TOKENIZER, 12, 5)),
         TOKENIZER,
-        r"id 5, which is '<\|user\|>'",
+        r"id is 5, which is '<\|user\|>'",
         "from that token",
         "",
         SAME,
         "warning",
     ),
     "empty token": Row(patch(TOKENIZER, HEADER, 0, size=1), TOKENIZER, "token 0 at byte 1024 is empty", "^aborts"),
-    "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "500 bytes are no tokenizer", "^aborts"),
-    "tokenizer header alone": Row(cut(TOKENIZER, HEADER), TOKENIZER, "ends at byte 1024, in the token 0", "^aborts"),
-    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, in the token", "^aborts", "save_bin"),
+    "tokenizer in its header": Row(cut(TOKENIZER, 500), TOKENIZER, "too short for a tokenizer: 500 bytes", "^aborts"),
+    "tokenizer header alone": Row(cut(TOKENIZER, HEADER), TOKENIZER, "ends at byte 1024, inside token 0", "^aborts"),
+    "tokenizer cut off": Row(cut(TOKENIZER, 1500), TOKENIZER, "ends at byte 1500, inside token", "^aborts", "save_bin"),
     "tokenizer lacks a byte": Row(
-        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "in the token 399 of 400", "^aborts", "save_bin"
+        steps(without_trailer, resize(TOKENIZER, -1)), TOKENIZER, "inside token 399 of 400", "^aborts", "save_bin"
     ),
-    "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "reads its tokens all the same", "again", NONSENSE),
+    "tokens swapped": Row(swap_tokens, TOKENIZER, "checksum", "still reads its tokens", "again", NONSENSE),
     "tokens swapped, without trailer": Row(
         steps(without_trailer, swap_tokens),
         TOKENIZER,
         "is not the tokenizer that encoded",
-        "as other text",
+        "to wrong text",
         "copy",
         NONSENSE,
     ),
@@ -421,12 +423,12 @@ TOKENIZER_FAULTS = {
         resize(TOKENIZER, -5),
         TOKENIZER,
         "bytes behind its tokens",
-        "reads its tokens all the same",
+        "still reads its tokens",
         "save it again",
         SAME,
     ),
     "another tokenizer": Row(
-        other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples as other text", "copy the", NONSENSE
+        other_tokenizer, TOKENIZER, "is not the tokenizer that encoded", "samples to wrong text", "copy the", NONSENSE
     ),
 }
 
@@ -435,19 +437,21 @@ MODEL_FAULTS = {
     "model elsewhere": Row(move(MODEL, "model.bin"), MODEL, LOST, "^aborts, unless .* -e model.bin", "link"),
     "model is empty": Row(cut(MODEL, 0), MODEL, "is empty" + A_MODEL, "^aborts: 'Bad magic'", "write it again"),
     "model is a folder": Row(folder(MODEL), MODEL, "is a folder" + A_MODEL, "^aborts", "put a model"),
-    "model is a pipe": Row(pipe(MODEL), MODEL, "is no regular file" + A_MODEL, "^waits", "put a model", HANGS),
+    "model is a pipe": Row(pipe(MODEL), MODEL, "is not a regular file" + A_MODEL, "^waits", "put a model", HANGS),
     "model is a tokenizer": Row(link(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
     "model is a shard": Row(link(MODEL, TRAIN), MODEL, "is a token shard" + A_MODEL, "^aborts"),
     "model and tokenizer swapped": Row(swap(MODEL, TOKENIZER), MODEL, "is a tokenizer" + A_MODEL, "^aborts"),
-    "model leads nowhere": Row(link(MODEL, "none"), MODEL, "does not exist", "finds no such file", "link"),
-    "model in its header": Row(cut(MODEL, 100), MODEL, "100 bytes are no checkpoint", "^aborts", "write it again"),
-    "model header alone": Row(cut(MODEL, HEADER), MODEL, "1024 bytes, expected 23008", "^aborts, since", "write"),
-    "model cut off": Row(cut(MODEL, 5000), MODEL, "5000 bytes, expected 23008", "^aborts, since weights", "write"),
+    "model leads nowhere": Row(link(MODEL, "none"), MODEL, "does not exist", "cannot find the file", "link"),
+    "model in its header": Row(
+        cut(MODEL, 100), MODEL, "too short for a checkpoint: 100 bytes", "^aborts", "write it again"
+    ),
+    "model header alone": Row(cut(MODEL, HEADER), MODEL, "1024 bytes, expected 23008", "^aborts, because", "write"),
+    "model cut off": Row(cut(MODEL, 5000), MODEL, "5000 bytes, expected 23008", "^aborts, because weights", "write"),
     "model lacks a weight": Row(resize(MODEL, -4), MODEL, "23004 bytes, expected 23008", "^aborts", "write it again"),
     "model has a weight more": Row(
-        resize(MODEL, 4), MODEL, "23012 bytes, expected 23008", "does not read the last", "write it again", SAME
+        resize(MODEL, 4), MODEL, "23012 bytes, expected 23008", "ignores the extra bytes", "write it again", SAME
     ),
-    "model magic": Row(field(0, 0), MODEL, "magic 0 is that of no file", "^aborts: 'Bad magic'", "write it again"),
+    "model magic": Row(field(0, 0), MODEL, "magic 0 is not an llm.c magic", "^aborts: 'Bad magic'", "write it again"),
     "model big-endian": Row(
         swap_bytes(MODEL, 4, 0, HEADER), MODEL, "a model checkpoint with big-endian", "^aborts", "little-endian"
     ),
@@ -458,9 +462,15 @@ MODEL_FAULTS = {
         )
         for version in (0, 1, 2, 4, 6, -1)
     },
-    "model version 5 over fp32": Row(field(1, 5), MODEL, "is bf16, and under this name .* fp32", "Bad version"),
+    "model version 5 over fp32": Row(
+        field(1, 5), MODEL, "is bf16, but llm.c expects fp32 under this name", "Bad version"
+    ),
     "bf16 under the name of fp32": Row(
-        model(dtype="bf16"), MODEL, "is bf16, and under this name .* fp32", "^aborts: 'Bad version'", "--dtype fp32"
+        model(dtype="bf16"),
+        MODEL,
+        "is bf16, but llm.c expects fp32 under this name",
+        "^aborts: 'Bad version'",
+        "--dtype fp32",
     ),
     "maxT 0": Row(field(2, 0), MODEL, "maxT is 0", "positions, and trains on nonsense", "write it again", NONSENSE),
     "maxT 0 in full": Row(
@@ -468,40 +478,47 @@ MODEL_FAULTS = {
     ),
     "maxT -1": Row(field(2, -1), MODEL, "maxT is -1", "trains on nonsense, or aborts", "", NONSENSE),
     "maxT least": Row(field(2, -(2**31)), MODEL, "maxT is -2147483648", "trains on nonsense, or aborts"),
-    "maxT largest": Row(field(2, 2**31 - 1), MODEL, "23008 bytes, expected 687", "^aborts, since weights"),
-    "maxT too large": Row(field(2, 65), MODEL, "23008 bytes, expected 23040", "^aborts, since weights"),
+    "maxT largest": Row(field(2, 2**31 - 1), MODEL, "23008 bytes, expected 687", "^aborts, because weights"),
+    "maxT too large": Row(field(2, 65), MODEL, "23008 bytes, expected 23040", "^aborts, because weights"),
     "maxT too small": Row(field(2, 63), MODEL, "23008 bytes, expected 22976", "shifted weights", "", NONSENSE),
     "short context": Row(
-        model(context=32), MODEL, "maxT is 32, and T 64", "takes other weights", "use -t 32", NONSENSE
+        model(context=32), MODEL, "maxT is 32, but T is 64", "reads wrong weights", "use -t 32", NONSENSE
     ),
     "V 0": Row(field(3, 0), MODEL, "V is 0 in its header", "^aborts at the first id", "write it again"),
     "V -1": Row(field(3, -1), MODEL, "V is -1 in its header", "^aborts at the first id or sample", "write it again"),
     "V largest": Row(field(3, 2**31 - 1), MODEL, "Vp is 512, below V 2147483647", "^reads beyond .* crashes"),
     "V above Vp": Row(field(3, VP + 1), MODEL, "Vp is 512, below V 513", "trains on nonsense", "", NONSENSE),
     "V below the tokenizer's": Row(
-        model(V - 1), MODEL, "V is 399, and .*has 400 tokens", "^aborts", "for this tokenizer"
+        model(V - 1), MODEL, "V is 399, but .*has 400 tokens", "^aborts", "for this tokenizer"
     ),
     "V above the tokenizer's": Row(
-        model(V + 1), MODEL, "V is 401, and .*has 400", "invalid token id", "this tokenizer", NONSENSE
+        model(V + 1), MODEL, "V is 401, but .*has 400", "invalid token id", "this tokenizer", NONSENSE
     ),
     "L 0": Row(field(4, 0), MODEL, "L is 0", "nonsense without layers", "", NONSENSE),
     "L 0 in full": Row(steps(field(4, 0), fit(layers=0)), MODEL, "L is 0", "without layers", "", NONSENSE),
     "L -1": Row(field(4, -1), MODEL, "L is -1", "or crashes"),
-    "L too large": Row(field(4, 2), MODEL, "23008 bytes, expected 26496", "^aborts, since weights"),
-    "L largest": Row(field(4, 2**31 - 1), MODEL, "23008 bytes, expected 7490422980256", "^aborts, since weights"),
+    "L too large": Row(field(4, 2), MODEL, "23008 bytes, expected 26496", "^aborts, because weights"),
+    "L largest": Row(field(4, 2**31 - 1), MODEL, "23008 bytes, expected 7490422980256", "^aborts, because weights"),
     "NH 0": Row(field(5, 0), MODEL, "NH is 0", "^crashes"),
     "NH -1": Row(field(5, -1), MODEL, "NH is -1", "^crashes"),
     "NH does not divide C": Row(
-        field(5, 3), MODEL, "NH is 3, which does not divide C 8", "^trains on nonsense: 2 channels", "", NONSENSE
+        field(5, 3),
+        MODEL,
+        "NH is 3, which does not divide C 8",
+        "^trains on nonsense, because 2 channels",
+        "",
+        NONSENSE,
     ),
-    "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, since its heads", "", NONSENSE),
-    "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "or lacks the memory"),
+    "NH above C": Row(field(5, 16), MODEL, "NH is 16", "^trains on nonsense, because its heads", "", NONSENSE),
+    "NH largest": Row(field(5, 2**31 - 1), MODEL, "NH is 2147483647", "runs out of memory"),
     "C 0": Row(field(6, 0), MODEL, "C is 0", "^trains on nonsense, or aborts", "", NONSENSE),
     "C -1": Row(field(6, -1), MODEL, "C is -1", "^trains on nonsense, or aborts"),
     "C too small": Row(field(6, 4), MODEL, "23008 bytes, expected 11248", "shifted weights", "", NONSENSE),
-    "C odd": Row(field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense: 1 chan", "", NONSENSE),
-    "C too large": Row(field(6, 16), MODEL, "23008 bytes, expected 51136", "^aborts, since weights"),
-    "C largest": Row(field(6, 2**31 - 1), MODEL, "23008 bytes, expected 2213", "^aborts, since weights"),
+    "C odd": Row(
+        field(6, 7), MODEL, "NH is 2, which does not divide C 7", "^trains on nonsense, because 1 chan", "", NONSENSE
+    ),
+    "C too large": Row(field(6, 16), MODEL, "23008 bytes, expected 51136", "^aborts, because weights"),
+    "C largest": Row(field(6, 2**31 - 1), MODEL, "23008 bytes, expected 2213", "^aborts, because weights"),
     "Vp 0": Row(field(7, 0), MODEL, "Vp is 0", "nan and aborts, or"),
     "Vp -1": Row(field(7, -1), MODEL, "Vp is -1", "nan and aborts, or"),
     "Vp below V": Row(
@@ -513,8 +530,8 @@ MODEL_FAULTS = {
         NONSENSE,
     ),
     "Vp too small": Row(field(7, 511), MODEL, "23008 bytes, expected 22976", "shifted weights", "", NONSENSE),
-    "Vp too large": Row(field(7, 513), MODEL, "23008 bytes, expected 23040", "^aborts, since weights"),
-    "Vp largest": Row(field(7, 2**31 - 1), MODEL, "23008 bytes, expected 6871", "^aborts, since weights"),
+    "Vp too large": Row(field(7, 513), MODEL, "23008 bytes, expected 23040", "^aborts, because weights"),
+    "Vp largest": Row(field(7, 2**31 - 1), MODEL, "23008 bytes, expected 6871", "^aborts, because weights"),
     "odd padding": Row(
         model(padded=V + 3),
         MODEL,
@@ -543,30 +560,28 @@ MODEL_FAULTS = {
         "warning",
     ),
     "NaN in wte": Row(
-        floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains", "take"
+        floats(MODEL, HEADER, NAN), MODEL, "has Inf or NaN in wte", "aborts on the CPU, or trains", "use"
     ),
     "NaN in the padding": Row(floats(MODEL, HEADER + 4 * C * V, NAN), MODEL, "has Inf or NaN in wte", "loss of nan"),
-    "Inf in lnfw": Row(
-        floats(MODEL, LNFW, float("inf")), MODEL, "has Inf or NaN in lnfw", "loss of nan or inf", "take"
-    ),
+    "Inf in lnfw": Row(floats(MODEL, LNFW, float("inf")), MODEL, "has Inf or NaN in lnfw", "loss of nan or inf", "use"),
     "-Inf in wpe": Row(
         floats(MODEL, HEADER + 4 * C * VP, -float("inf")), MODEL, "has Inf or NaN in wpe", "loss of nan"
     ),
-    "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "take"),
-    "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "take", NONSENSE),
+    "a weight of 1e30": Row(floats(MODEL, HEADER, 1e30), MODEL, r"up to 1e\+30 in wte", "nonsense or aborts", "use"),
+    "a weight of 1e6": Row(floats(MODEL, LNFW, 1e6), MODEL, r"up to 1e\+06 in lnfw", "inf or nan", "use", NONSENSE),
     "weights big-endian": Row(swap_bytes(MODEL, 4, HEADER), MODEL, "has Inf or NaN in wte", "loss of nan"),
     "all weights zero": Row(no_weights, MODEL, "all weights are zero", "never changes", "write it again", NONSENSE),
     "wte zero": Row(
         floats(MODEL, HEADER, *[0.0] * VP * C),
         MODEL,
         "all of wte is zero",
-        "trains from there",
+        "trains from it anyway",
         "",
         NONSENSE,
         "warning",
     ),
     "ln1w zero": Row(
-        floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from there", "", NONSENSE, "warning"
+        floats(MODEL, LN1W, *[0.0] * C), MODEL, "all of ln1w is zero", "trains from it anyway", "", NONSENSE, "warning"
     ),
 }
 
@@ -574,18 +589,26 @@ DATA_FAULTS = {
     "no dev/": Row(remove("dev"), CPU_TRAIN, LOST, "^aborts on the CPU, and on CUDA unless -i", "link a shard"),
     "no train data": Row(remove(CPU_TRAIN), CPU_TRAIN, LOST, "^aborts on the CPU", "link a shard"),
     "no validation data": Row(remove(CPU_VAL), CPU_VAL, LOST, "^aborts on the CPU", "link a shard"),
-    "train data leads nowhere": Row(link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "finds no such file", "link"),
-    "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "finds no such file", "link"),
+    "train data leads nowhere": Row(
+        link(CPU_TRAIN, "none"), CPU_TRAIN, "does not exist", "cannot find the file", "link"
+    ),
+    "lost shard": Row(remove(TRAIN), CPU_TRAIN, "which does not exist", "cannot find the file", "link"),
     "train data is a folder": Row(folder(CPU_TRAIN), CPU_TRAIN, "is a folder" + A_SHARD, "^aborts", "put a token"),
     "val data is a folder": Row(folder(CPU_VAL), CPU_VAL, "is a folder" + A_SHARD, "^aborts", "put a token shard"),
-    "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is no regular file" + A_SHARD, "^waits", "put", HANGS),
+    "train data is a pipe": Row(pipe(CPU_TRAIN), CPU_TRAIN, "is not a regular file" + A_SHARD, "^waits", "put", HANGS),
     "train data is a tokenizer": Row(link(CPU_TRAIN, TOKENIZER), CPU_TRAIN, "is a tokenizer" + A_SHARD, "^aborts"),
     "val data is a model": Row(link(CPU_VAL, MODEL), CPU_VAL, "is a model checkpoint" + A_SHARD, "^aborts"),
     "train data is an eval file": Row(link(CPU_TRAIN, EVALS), CPU_TRAIN, "is an eval file" + A_SHARD, "^aborts"),
     "train data is a mask": Row(link(CPU_TRAIN, MASK), CPU_TRAIN, "is a loss mask" + A_SHARD, "^aborts"),
-    "train is val": Row(link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "loss says nothing", "", NONSENSE),
-    "val is train": Row(link(CPU_VAL, TRAIN), CPU_VAL, "is the same as .*train.bin", "loss says nothing", "", NONSENSE),
-    "val is a copy of train": Row(copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "loss says nothing", "", NONSENSE),
+    "train is val": Row(
+        link(CPU_TRAIN, VAL), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing", "", NONSENSE
+    ),
+    "val is train": Row(
+        link(CPU_VAL, TRAIN), CPU_VAL, "is the same as .*train.bin", "validation loss means nothing", "", NONSENSE
+    ),
+    "val is a copy of train": Row(
+        copy(TRAIN, CPU_VAL), CPU_VAL, "is the same as", "validation loss means nothing", "", NONSENSE
+    ),
     "train and val swapped": Row(
         steps(link(CPU_TRAIN, VAL), link(CPU_VAL, TRAIN)),
         CPU_TRAIN,
@@ -615,14 +638,14 @@ DATA_FAULTS = {
 }
 
 SHARD_FAULTS = {
-    "shard magic": Row(patch(TRAIN, 0, 7), TRAIN, "magic 7 is that of no file", "'Bad magic'", "format llmc"),
+    "shard magic": Row(patch(TRAIN, 0, 7), TRAIN, "magic 7 is not an llm.c magic", "'Bad magic'", "format llmc"),
     "shard big-endian": Row(
         swap_bytes(TRAIN, 4, 0, HEADER), TRAIN, "shard with big-endian", "^aborts", "little-endian"
     ),
     "shard without header": Row(
         lambda work: (work / TRAIN).write_bytes((work / TRAIN).read_bytes()[HEADER:]),
         TRAIN,
-        "is that of no file",
+        "is not an llm.c magic",
         "'Bad magic'",
         "headerless file for nanoGPT",
     ),
@@ -641,8 +664,8 @@ SHARD_FAULTS = {
     "shard cut off": Row(resize(TRAIN, -2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
     "shard cut in a token": Row(resize(TRAIN, -1), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
     "shard longer": Row(resize(TRAIN, 2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
-    "small shard": Row(tokens(VAL, 256), VAL, "256 tokens, and 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3 with T 64"),
-    "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, and 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
+    "small shard": Row(tokens(VAL, 256), VAL, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3 with T 64"),
+    "small train shard": Row(tokens(TRAIN, 256), TRAIN, "256 tokens, but 1 x B 4 x T 64 . 1 = 257", "^aborts", "B 3"),
     "tiny shard": Row(tokens(VAL, 30), VAL, "30 tokens", "^aborts", "are B 1 with T 29"),
     "shard without tokens": Row(tokens(VAL, 0), VAL, "0 tokens", "^aborts", "no B and T fit"),
     "uint32 shard": Row(
@@ -653,12 +676,12 @@ SHARD_FAULTS = {
         "at most 65536",
     ),
     "id beyond V": Row(
-        patch(VAL, HEADER, V, size=2), VAL, "has the id 400, and .*124M.bin has V 400", "^aborts", "new"
+        patch(VAL, HEADER, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts", "new"
     ),
     "target beyond V": Row(
-        patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, and .*124M.bin has V 400", "^aborts at the batch"
+        patch(VAL, HEADER + 512, V, size=2), VAL, "has the id 400, but .*124M.bin has V 400", "^aborts at the batch"
     ),
-    "id 65535": Row(patch(VAL, HEADER, 65535, size=2), VAL, "has the id 65535, and .*V 400", "^aborts at the batch"),
+    "id 65535": Row(patch(VAL, HEADER, 65535, size=2), VAL, "has the id 65535, but .*V 400", "^aborts at the batch"),
     "id beyond the tokenizer": Row(
         patch(VAL, HEADER, V, size=2), VAL, "400 tokens: they do not belong together", "cannot decode", "encode"
     ),
@@ -668,41 +691,46 @@ SHARD_FAULTS = {
     "no end of text": Row(
         steps(remove("chat"), without_end),
         TOKENIZER,
-        "is the id 0, which no train shard has",
-        "has not seen",
+        "the end-of-text id is 0, which no train shard has",
+        "never saw",
         "prepend",
         RUNS,
         "warning",
     ),
     "a token changed": Row(
-        patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "what is there", "", NONSENSE
+        patch(TRAIN, HEADER + 600, 300, size=2), TRAIN, "its SHA-256 is not", "the file as it is", "", NONSENSE
     ),
     "a shard of the manifest is lost": Row(
-        remove(VAL), VAL, "is missing, and .*manifest.json lists it", "or aborts", "again"
+        remove(VAL), VAL, "is missing, but .*manifest.json lists it", "or aborts", "again"
     ),
     "a shard of another length": Row(
-        tokens(TRAIN, 300), TRAIN, r"300 tokens, and .*manifest.json says \d+", "trains on what is there", "", NONSENSE
+        tokens(TRAIN, 300),
+        TRAIN,
+        r"300 tokens, but .*manifest.json says \d+",
+        "trains on the file as it is",
+        "",
+        NONSENSE,
     ),
     "test split too small": Row(tokens(TEST, 10), "", "", "", "", SAME, "none"),
 }
 
-# What llm.c meets only if -i, -j or -h 1 lead there.
+# Files that llm.c reads only if -i, -j or -h 1 name them.
 CUDA_FAULTS = {
     "names out of order": Row(
-        rename_shards, "data/row_10.bin", "comes before row_2.bin", "order of their names", "digits", SAME
+        rename_shards, "data/row_10.bin", "sorts before row_2.bin", "order of their names", "digits", SAME
     ),
     "a shard of another run": Row(
         tokens("data/corpus_train_000007.bin", 300),
         "data/corpus_train_000007.bin",
-        "is none of the shards that .*manifest.json lists",
-        "as well",
+        "is not one of the shards that .*manifest.json lists",
+        "too",
         "move it",
         SAME,
     ),
     "a tokenizer among shards": Row(
         copy(TOKENIZER, "data/corpus_train_x.bin"),
         "data/corpus_train_x.bin",
-        r"is a tokenizer, and the pattern corpus_train_\*.bin",
+        r"is a tokenizer, but the shards' pattern corpus_train_\*.bin",
         "^aborts with -i",
         "move it",
         SAME,
@@ -710,7 +738,7 @@ CUDA_FAULTS = {
     "a folder among shards": Row(
         lambda work: (work / "data/corpus_train_old.bin").mkdir(),
         "data/corpus_train_old.bin",
-        r"is a folder, and the pattern corpus_train_\*.bin",
+        r"is a folder, but the shards' pattern corpus_train_\*.bin",
         "^aborts with -i",
         "move it",
         SAME,
@@ -718,7 +746,7 @@ CUDA_FAULTS = {
     "a tokenizer with a shard's number": Row(
         copy(TOKENIZER, "more/a_train_000000.bin"),
         "more/a_train_000000.bin",
-        "is a tokenizer, under the name of a shard",
+        "is a tokenizer, but has the name of a shard",
         "^aborts if -i",
         "move it",
         SAME,
@@ -726,7 +754,7 @@ CUDA_FAULTS = {
     "unequal shards": Row(
         steps(tokens("more/a_train_000000.bin", 9000), tokens("more/a_train_000001.bin", 5000)),
         "more/a_train_000001.bin",
-        "5000 tokens, and a_train_000000.bin has 9000: 1 and 2 samples of 4096",
+        "5000 tokens, but a_train_000000.bin has 9000: 1 and 2 samples of 4096",
         "may abort when it resumes with -y 1",
         "binarize",
         SAME,
@@ -744,13 +772,13 @@ CUDA_FAULTS = {
     "a .bin file of something else": Row(
         lambda work: (work / "other.bin").write_bytes(b"PK\3\4"),
         "other.bin",
-        "is that of no file of llm.c",
-        "would abort if it were told to",
+        "is not an llm.c magic",
+        "aborts if it reads",
         "",
         SAME,
         "warning",
     ),
-    "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "would abort if", "write", SAME, "warning"),
+    "eval magic": Row(patch(EVALS, 0, 9), EVALS, "magic 9 is", "aborts if it reads", "write", SAME, "warning"),
     "eval version": Row(patch(EVALS, 4, 2), EVALS, "version 2; expected", "^aborts", "llmc eval", SAME),
     "eval without examples": Row(patch(EVALS, 8, 0), EVALS, "0 examples in the header", "^aborts", "llmc eval", SAME),
     "eval count -1": Row(patch(EVALS, 8, -1), EVALS, "-1 examples in the header", "^aborts", "llmc eval", SAME),
@@ -762,11 +790,11 @@ CUDA_FAULTS = {
     "eval longer": Row(resize(EVALS, 2), EVALS, "2 bytes follow the 6", "never reads", "llmc eval", SAME, "warning"),
     "eval buffer 0": Row(patch(EVALS, 12, 0), EVALS, "longest example has 0 bytes", "^aborts", "llmc eval", SAME),
     "eval buffer -1": Row(patch(EVALS, 12, -1), EVALS, "longest example has -1 bytes", "^aborts", "llmc eval", SAME),
-    "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "the header says 8", "overflows its buffer", "llmc eval", SAME),
+    "eval buffer": Row(patch(EVALS, 12, 8), EVALS, "but the header says 8", "overflows its buffer", "llmc eval", SAME),
     "eval buffer too large": Row(
         patch(EVALS, 12, 200),
         EVALS,
-        "the header says 200",
+        "but the header says 200",
         "^aborts with -h 1 if T is below 21",
         "llmc eval",
         SAME,
@@ -783,12 +811,12 @@ CUDA_FAULTS = {
     "eval completions": Row(patch(EVALS, HEADER + 8, 3, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "eval context": Row(patch(EVALS, HEADER + 10, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
     "eval completion": Row(patch(EVALS, HEADER + 14, 0, size=2), EVALS, "example 0 is cut off", "^aborts", "", SAME),
-    "long examples": Row(long_example, EVALS, "needs T 65, and T is 64", "^aborts with -h 1", "-t 65 or more", SAME),
+    "long examples": Row(long_example, EVALS, "needs T 65, but T is 64", "^aborts with -h 1", "-t 65 or more", SAME),
     "id of an eval": Row(patch(EVALS, HEADER + 12, V, size=2), EVALS, "has the id 400", "^aborts", "checkpoint", SAME),
     "HellaSwag's place": Row(
         link(EVAL_PLACE, TRAIN),
         EVAL_PLACE,
-        "is a token shard, and llm.c looks for an eval file",
+        "is a token shard, but llm.c expects an eval file",
         "^aborts with -h 1",
         "",
         SAME,
@@ -796,7 +824,12 @@ CUDA_FAULTS = {
     "no state": Row(steps(log_folder, remove(LOG_STATE)), LOG_STATE, LOST, "^aborts .* -y 1", "earlier step", SAME),
     "no model of the step": Row(steps(log_folder, remove(LOG_MODEL)), LOG_MODEL, LOST, "^aborts", "DONE file", SAME),
     "state in its header": Row(
-        steps(log_folder, cut(LOG_STATE, 500)), LOG_STATE, "500 bytes are no state", "^aborts", "earlier step", SAME
+        steps(log_folder, cut(LOG_STATE, 500)),
+        LOG_STATE,
+        "too short for a state: 500 bytes",
+        "^aborts",
+        "earlier step",
+        SAME,
     ),
     "state cut off": Row(
         steps(log_folder, cut(LOG_STATE, 5000)), LOG_STATE, "5000 bytes, expected", "^aborts", "earlier step", SAME
@@ -805,10 +838,12 @@ CUDA_FAULTS = {
         steps(log_folder, patch(LOG_STATE, 4, 2)), LOG_STATE, "version 2, expected 1", "^aborts", "earlier", SAME
     ),
     "state of another process": Row(
-        steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "of the process 0", "^aborts", "name of its", SAME
+        steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "belongs to process 0", "^aborts", "rename it for", SAME
     ),
     "mask cut off": Row(resize(MASK, -1), MASK, "expected", "does not read it", "llmc chat", SAME),
-    "mask of another shard": Row(tokens(TALKS, 300), MASK, "beside it 300 tokens", "does not read", "llmc chat", SAME),
+    "mask of another shard": Row(
+        tokens(TALKS, 300), MASK, "its shard has 300 tokens", "does not read", "llmc chat", SAME
+    ),
 }
 
 FAULTS = TOKENIZER_FAULTS | MODEL_FAULTS | DATA_FAULTS | SHARD_FAULTS | CUDA_FAULTS

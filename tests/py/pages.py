@@ -1,7 +1,7 @@
 """Pages of documentation that run.
 
 The blocks of a page that are marked `python` or `sh` run in their order, in one folder; all its Python is one program.
-A block marked `text` right behind one of them is exactly what it prints. Any other block is for the reader only.
+A block marked `text` right after one of them is exactly what it prints. Any other block is for the reader only.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Block:
     """A block of code.
 
     Attributes:
-        language, code: "python", "sh" or another; what stands in it.
+        language, code: "python", "sh" or another; its content.
         line: of the page, where the code begins, counted from 1.
         shown: what the page says that it prints; None if it says nothing.
     """

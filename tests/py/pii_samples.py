@@ -1,6 +1,5 @@
-"""A labelled set of personal data, made by hand: each is marked as [[KIND:text]]. All of it is invented, or from the
-documentation of those who issue such things. What
-the patterns are known to miss, or to take wrongly (marked FALSE), is in it too."""
+"""A labeled set of personal data, made by hand: each is marked as [[KIND:text]]. All of it is invented, or taken from
+the issuers' documentation. It includes what the patterns are known to miss or to match wrongly (marked FALSE)."""
 
 LABELLED = [
     # E-mail
@@ -58,7 +57,7 @@ LABELLED = [
     "localhost is 127.0.0.1 or ::1, and 0.0.0.0 is any",
     "[27.4.2.3] of the standard, OID 2.5.29.32, package==1.2.3.4, netmask 255.255.255.0",
     "http://[[IP_ADDRESS:198.51.100.5]]:8080/x, [ [[IP_ADDRESS:2001:db8::1]] ]:443, [[IP_ADDRESS:198.51.100.0]]/24",
-    "Ask the name server [[IP_ADDRESS:8.8.8.8]]",  # missed: four small numbers are rather a section of a book
+    "Ask the name server [[IP_ADDRESS:8.8.8.8]]",  # missed: four small numbers are more likely a section of a book
     "Section 1.2.3 of version 10.4, 999.1.2.3 and 1.2.3.4.5",
     "Build [[FALSE:4.18.0.205]] came out on Monday",  # taken for an address
     "At 12:30:45 the ratio was 3:2; std::vector<int>::iterator, a::b",
@@ -80,7 +79,7 @@ LABELLED = [
     "AWS_SECRET_ACCESS_KEY=[[API_KEY:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY]]",
     "Authorization: Bearer [[API_KEY:0123456789abcdef0123456789abcdef]]",
     "API_SECRET: [[API_KEY:0f14e45fceea167a5a36dedd4bea2543]], the bearer of internationalization",
-    "session token=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]",  # missed: most tokens are no secret
+    "session token=[[API_KEY:0f14e45fceea167a5a36dedd4bea2543]]",  # missed: most tokens are not secrets
     '"client_secret": "[[API_KEY:8f14e45fceea167a5a36dedd4bea2543]]"',
     "hf: [[API_KEY:hf_abcdefghijklmnopqrstuvwxyzABCDEF12]]",
     "Bearer [[API_KEY:eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P]]",

@@ -1,4 +1,4 @@
-"""What callers pass by mistake: one line that names the argument, a pybpe.Error, and never a failure deep inside."""
+"""Arguments passed by mistake: a pybpe.Error in one line that names the argument, never a failure deep inside."""
 
 import array
 import copy
@@ -194,7 +194,7 @@ class OddPath:
 
 
 def test_the_length_of_a_text_is_that_of_its_bytes(tok: pybpe.Tokenizer) -> None:
-    """What a class derived from bytes says of its length would be believed by C."""
+    """C would trust the length that a class derived from bytes reports."""
     bytes_only = pybpe.Tokenizer(BYTES, [], ["<s>"])
     for text in (LongBytes(b"the cat"), OddStr("the cat"), numpy.bytes_(b"the cat"), numpy.str_("the cat")):
         assert tok.encode(text) == tok.encode_to_numpy(text).tolist() == tok.encode("the cat")
@@ -237,9 +237,9 @@ def test_arguments_of_data_sets(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         *(({"splits": s}, "splits must be 1 to 3") for s in ("8,1,1", None, 5, [float("nan")], [float("inf"), 1])),
         ({"splits": (1e308, 1e308)}, "splits must be 1 to 3"),
         ({"tok": None}, "tok must be a Tokenizer"),
-        ({"name": 5}, "name is the beginning of file names"),
-        ({"name": "a\ud800"}, "name is the beginning of file names"),
-        ({"text_key": "a\ud800"}, "text_key holds a lone surrogate"),
+        ({"name": 5}, "name must be a file-name prefix"),
+        ({"name": "a\ud800"}, "name must be a file-name prefix"),
+        ({"text_key": "a\ud800"}, "text_key contains a lone surrogate"),
         ({"text_key": 5}, "text_key must be a str"),
         ({"documents": ["line"]}, "documents must be one of"),
     ]

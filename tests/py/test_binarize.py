@@ -315,7 +315,7 @@ def test_tiny_texts_make_tiny_files_when_allowed(tok: pybpe.Tokenizer, tmp_path:
         ({"splits": (1, -1)}, "splits"),
         ({"splits": ()}, "splits"),
         ({"shard_tokens": 0}, "shard_tokens"),
-        ({"name": "a/b"}, "name is the beginning"),
+        ({"name": "a/b"}, "name must be a file-name prefix"),
         ({"inputs": []}, "empty"),
     ],
 )

@@ -88,7 +88,7 @@ def test_the_changelog_has_the_version(root: Path) -> None:
 def run_backend(call: str, cwd: Path) -> None:
     """Runs one hook of the build backend, as pip does, in the environment of the tests."""
     code = f"import setuptools.build_meta as backend; backend.{call}"
-    # The optimiser is off because only the content of the packages is of interest here.
+    # The optimizer is off because only the content of the packages is of interest here.
     environment = {**os.environ, "CFLAGS": "-O0"}
     result = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -169,7 +169,7 @@ def symbols(root: Path) -> list[list[str]]:
 def test_the_library_neither_prints_nor_ends_the_process(symbols: list[list[str]]) -> None:
     undefined = {fields[-1] for fields in symbols if "*UND*" in fields}
     called = {name.removeprefix("__").removesuffix("_chk") for name in undefined}  # as _FORTIFY_SOURCE spells
-    assert "realloc" in called  # so the names are read where they stand
+    assert "realloc" in called  # so the names are read from the file itself
     assert called & FORBIDDEN == set()
 
 

@@ -1,4 +1,4 @@
-"""Inputs that change while they are read: an error that says so, never a result with a part of the text."""
+"""Inputs that change while they are read: an error says so; a part of the text is never a result."""
 
 import os
 import pickle
@@ -128,7 +128,7 @@ def test_parquet_and_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_worker_with_another_copy_of_a_file(tmp_path: Path) -> None:
-    """What a machine does that reads a range of a file which is shorter there."""
+    """Simulates a machine on which the file is shorter than the range it reads."""
     path = tmp_path / "in.txt"
     path.write_text(TEXT)
     file = pickle.loads(pickle.dumps(InputFile.of(str(path))))

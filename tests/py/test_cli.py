@@ -293,7 +293,7 @@ def test_a_closed_pipe_is_no_error(folder: Path) -> None:
 
 
 def shell(folder: Path, line: str) -> tuple[int, str]:
-    """The exit code, and what is said on standard error."""
+    """Returns the exit code, and the output on standard error."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = ["bash", "-o", "pipefail", "-c", line.replace("pybpe", f"{sys.executable} -m pybpe")]
     result = subprocess.run(command, cwd=folder, env=env, stderr=subprocess.PIPE, text=True, check=False)
@@ -319,7 +319,7 @@ def test_closed_streams(folder: Path) -> None:
             2, "pybpe: standard input: cannot be read: Bad file descriptor\n"
         )  # fmt: skip
     assert not (folder / "x.json").exists()
-    # The first file to be opened would get the number of a stream, and what is said would be written into it.
+    # The first file to be opened would get the number of a stream, and messages would be written into it.
     assert shell(folder, "pybpe encode -t tok.json novel.txt -o all.txt <&- >&- 2>&-") == (0, "")
     run("encode", "-t", folder / "tok.json", folder / "novel.txt", "-o", folder / "one.txt")
     assert (folder / "all.txt").read_bytes() == (folder / "one.txt").read_bytes()
@@ -353,7 +353,7 @@ def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_leaves_no_file(folder: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "endless")  # training waits for a text that never comes
+    os.mkfifo(tmp_path / "endless")  # training waits for text that never comes
     command = [sys.executable, "-m", "pybpe", "encode", "-t", str(folder / "tok.json"), str(tmp_path / "endless")]
     process = subprocess.Popen([*command, "-o", str(tmp_path / "out.txt")], stderr=subprocess.PIPE)
     with open(tmp_path / "endless", "wb") as pipe:  # returns when the other end is open

@@ -1,4 +1,5 @@
-"""clean: what stays, in order; the same for any workers, any executor, and after a kill; its report; its page."""
+"""clean: keeps the right documents in order, the same for any workers, any executor, and after a kill; its report and
+page."""
 
 import gzip
 import importlib.util
@@ -308,7 +309,7 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_scores_may_be_any_numbers(tmp_path: Path) -> None:
-    """-inf ended in an OverflowError, and each of many large numbers had a bin of its own."""
+    """-inf raised an OverflowError, and each of many large numbers had its own bin."""
     scores = [float("-inf"), -500.0, -300.0, -0.29, 0.0, 0.5, 1.0, 3.0, 1e300, float("inf")]
     write(tmp_path / "in.jsonl", [str(i) for i in range(len(scores))])
 

@@ -169,7 +169,7 @@ def test_wrong_limits(limits: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("n", [0, -1, 1001, 1.5, "2"])
 def test_n_of_ngrams_is_checked(n: object) -> None:
-    """0 and -1 ended in an error of numpy at the first text; a huge one took as many bytes of memory."""
+    """0 and -1 raised a numpy error at the first text; a huge number took as many bytes of memory."""
     for name in ("max_top_ngrams", "max_repeated_ngrams"):
         with pytest.raises(pybpe.ArgumentError, match=f"n of {name} must be"):
             Filters(**{name: {n: 0.5}})  # type: ignore[arg-type]

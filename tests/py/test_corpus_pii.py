@@ -1,4 +1,4 @@
-"""Personal data: precision and recall on a labelled set, as docs/corpus.md states them; linear time; placeholders."""
+"""Personal data: precision and recall on a labeled set, as docs/corpus.md states them; linear time; placeholders."""
 
 import re
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_findings_are_disjoint_and_scrubbing_leaves_the_rest(text: str) -> None:
 
 
 def everywhere(text: str) -> list[tuple[str, int, int]]:
-    """What the patterns find when nothing of the text is passed over."""
+    """What the patterns find when no part of the text is skipped."""
     found = []
     taken: set[int] = set()
     for pattern in _PATTERNS:
@@ -115,7 +115,7 @@ def test_scrubbed_text_has_nothing_left() -> None:
 def test_only_some_kinds() -> None:
     text = "ann@example.com 13812345678"
     assert replace_pii(text, find_pii(text, ["PHONE"])) == "ann@example.com <PHONE>"
-    with pytest.raises(pybpe.ArgumentError, match="'NAME' is no kind"):
+    with pytest.raises(pybpe.ArgumentError, match="unknown kind of personal data 'NAME'"):
         find_pii(text, ["NAME"])
 
 
@@ -127,6 +127,6 @@ _ADVERSARIAL = [
 
 @pytest.mark.parametrize("piece", _ADVERSARIAL)
 def test_time_is_linear(piece: str) -> None:
-    """No clock is read: a pattern that is not linear would not come to an end."""
+    """No clock is read: a pattern that is not linear would never finish."""
     for text in (piece * (400_000 // len(piece)), piece + "1" * 200_000, piece + "a" * 200_000):
         assert find_pii(text + " ann@example.com")[-1].kind == "EMAIL"

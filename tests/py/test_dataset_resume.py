@@ -1,4 +1,4 @@
-"""A run of binarize that dies anywhere goes on to the same bytes, and keeps what it had finished."""
+"""A run of binarize that dies anywhere resumes, writes identical bytes, and keeps its finished work."""
 
 import errno
 import gzip
@@ -70,7 +70,7 @@ def die_at(point: int) -> None:
 
 
 def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether binarize was killed at a point, in a process of its own."""
+    """Runs binarize in its own process. Returns whether it was killed at a point."""
 
     def work() -> None:
         die_at(point)
@@ -215,7 +215,7 @@ def test_a_full_disk_says_how_much_is_missing(
     with monkeypatch.context() as patch:
         patch.setattr(spool, "_write", full)
         with pytest.raises(
-            pybpe.FileError, match=r"the disk is full; about \d+ MB more are needed. What is done is kept"
+            pybpe.FileError, match=r"the disk is full; about \d+ MB more are needed. Finished work is kept"
         ) as error:
             pybpe.binarize(tok, texts, tmp_path / "out", **keywords)
         assert error.value.errno == errno.ENOSPC
@@ -351,7 +351,7 @@ with only_writer(sys.argv[1]):
 
 
 def test_one_run_at_a_time_writes_into_a_folder(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
-    """Two would write into one another's files, and say that all is well."""
+    """Two runs would write into each other's files, and report success."""
     out = tmp_path / "out"
     command = [sys.executable, "-c", HOLD, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

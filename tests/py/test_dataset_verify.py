@@ -74,7 +74,7 @@ def test_faults_are_named(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) ->
     assert ["cannot be read" in fault for fault in faults(out)] == [True]
     fresh()
     edit_shard(out, {5: 60_000})
-    assert ["holds the id 60000; the vocabulary ends at 999" in fault for fault in faults(out, tok)] == [True]
+    assert ["has the id 60000, but the vocabulary ends at 999" in fault for fault in faults(out, tok)] == [True]
     fresh()
     edit_manifest(out, {"text_bytes": 7})
     assert ["the manifest says 7" in fault for fault in faults(out, tok)] == [True]
@@ -98,7 +98,7 @@ def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: P
         place += 1
     assert tok.decode(changed) == tok.decode(ids) and changed != ids
     edit_shard(tmp_path / "out", dict(enumerate(changed)))
-    assert ["a document encodes to other ids" in fault for fault in faults(tmp_path / "out", tok)] == [True]
+    assert ["a document encodes to different ids" in fault for fault in faults(tmp_path / "out", tok)] == [True]
 
 
 @pytest.mark.parametrize("name", ["../corpus.jsonl", "/etc/passwd", "..", "a/b.bin", "a\\b.bin", "", 7, None])

@@ -1,4 +1,4 @@
-"""The same bytes from every compiler, optimisation, instruction set and number of workers, in C and in Python."""
+"""The same bytes from every compiler, optimization level, instruction set and number of workers, in C and in Python."""
 
 import hashlib
 import os
@@ -62,7 +62,7 @@ def test_instruction_sets(root: Path, tmp_path: Path, corpus: Path, of_python: s
 
 
 def test_hash_seeds_and_workers(tmp_path: Path, corpus: Path) -> None:
-    """Python's own order of sets and dictionaries never shows."""
+    """Python's order of sets and dictionaries never affects the output."""
     script = (
         "import sys, pybpe\n"
         "corpus, out, workers = sys.argv[1:]\n"

@@ -27,7 +27,7 @@ def random_text(rng: random.Random, alphabet: str, length: int) -> str:
 
 
 def hostile(rng: random.Random, text: bytes) -> bytes:
-    """The text with random bytes changed, inserted and removed: no valid UTF-8 any more."""
+    """The text with random bytes changed, inserted and removed: no longer valid UTF-8."""
     data = bytearray(text)
     for _ in range(1 + len(data) // 20):
         at = rng.randrange(len(data) + 1)
@@ -64,7 +64,7 @@ def test_trained_on_random_text(alphabet: str, seed: int) -> None:
 @given(st.data())
 @settings(max_examples=150)
 def test_any_merges_any_word(data: st.DataObject) -> None:
-    """Merges in an order that no trainer makes, of tokens that are no characters, on bytes that are no text."""
+    """Merges in an order that no trainer makes, of tokens that are not characters, on bytes that are not text."""
     letters = st.sampled_from([bytes([byte]) for byte in b"ab\x80\xb8\xc3\xe4\xf0"])
     known = data.draw(st.lists(letters, min_size=2, max_size=4))
     merges: list[tuple[bytes, bytes]] = []
@@ -168,7 +168,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_gpt2_one_long_word(gpt2: Encoder, name: str) -> None:
-    """tiktoken takes quadratic time on some of these, so it gets a part, the rest only has to come back."""
+    """tiktoken takes quadratic time on some of these, so it gets only a part; the rest must only round-trip."""
     text = LONG[name]
     part = text[:20_000]
     assert gpt2.encode(part.encode()) == gpt2_tiktoken().encode_ordinary(part)

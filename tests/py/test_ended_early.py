@@ -1,4 +1,4 @@
-"""What ends a command early: it says how to resume, leaves no temporary files, and what it replaces keeps its mode."""
+"""A command that ends early says how to resume, leaves no temporary files, and keeps the mode of files it replaces."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def wait_for(process: "subprocess.Popen[str]", folder: Path, pattern: str) -> No
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """A pipe: whoever reads it waits for more."""
+    """A pipe whose reader waits for more."""
     path = tmp_path / "corpus.txt"
     os.mkfifo(path)
     return path

@@ -184,7 +184,9 @@ def test_a_disk_that_is_full_when_shards_are_cut(
 
     with monkeypatch.context() as patch:
         patch.setattr(equal_shards, "give_name", full)
-        with pytest.raises(pybpe.FileError, match="the disk is full; about 1 MB more are needed. What is done is kept"):
+        with pytest.raises(
+            pybpe.FileError, match="the disk is full; about 1 MB more are needed. Finished work is kept"
+        ):
             pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
     pybpe.binarize(tok, corpus, tmp_path / "out", **keywords)
     assert content(tmp_path / "out") == content(tmp_path / "undisturbed")
@@ -194,7 +196,7 @@ def test_a_spool_that_something_else_cut_is_an_error(tmp_path: Path) -> None:
     from pybpe.dataset.equal_shards import cut_shards
 
     (tmp_path / "0").write_bytes(bytes(8 + 2 * 29))
-    with pytest.raises(pybpe.FormatError, match="0: is shorter than this run made it"):
+    with pytest.raises(pybpe.FormatError, match="0: shorter than this run made it"):
         list(cut_shards(lambda i: str(tmp_path / str(i)), lambda tokens: bytes(8), 2, [10, 10, 10]))
     assert sorted(os.listdir(tmp_path)) in (["0"], ["0", "2.copy"])
 

@@ -1,4 +1,4 @@
-"""Files from elsewhere: no path in them leads out of a folder, nothing in them is executed, nor shown as markup."""
+"""Files from elsewhere: no path in them leads out of a folder, and nothing in them is executed or shown as markup."""
 
 import ast
 import io

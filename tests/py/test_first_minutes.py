@@ -1,4 +1,4 @@
-"""What a newcomer meets: a clone that is not compiled, first guesses at commands, messages that say the way out."""
+"""A newcomer's first minutes: a clone that is not compiled, first guesses at commands, messages that say what to do."""
 
 import contextlib
 import json
@@ -14,12 +14,12 @@ from texts import english
 import pybpe
 from pybpe.cli.flags import in_flags
 
-# What makes a start slow, or is no business of a command that only prints its help.
+# Modules that make a start slow, or that a command that only prints its help does not need.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "llmc_compat", "logging"}
 
 
 def run(*args: object, stdin: bytes | None = None, code: int = 0, cwd: Path | None = None) -> str:
-    """Runs `pybpe ARGS`; returns what it said on standard error, one line if it failed, else on standard output."""
+    """Runs `pybpe ARGS`; returns its standard error (one line) if it failed, else its standard output."""
     command = [sys.executable, "-m", "pybpe", *map(str, args)]
     result = subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=cwd)
     assert result.returncode == code, result.stdout.decode() + result.stderr.decode()
@@ -216,7 +216,7 @@ def test_what_is_a_flag_in_a_message(message: str, expected: str) -> None:
 
 
 def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
-    """What `pybpe ARGS` shows at a terminal at which this is typed, one item when the one before has been shown."""
+    """Returns what `pybpe ARGS` shows at a terminal. Types each item after the one before has been shown."""
     import pty
 
     command = [sys.executable, "-m", "pybpe", *args]
@@ -229,7 +229,7 @@ def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
         while b"on a new line\r\n" not in shown and process.poll() is None:
             shown += os.read(main, 1 << 16)
     assert process.wait(60) == 0
-    with contextlib.suppress(OSError):  # nothing is left to be read
+    with contextlib.suppress(OSError):  # nothing is left to read
         while more := os.read(main, 1 << 16):
             shown += more
     os.close(main)

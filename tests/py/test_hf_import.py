@@ -144,7 +144,7 @@ def test_what_the_families_are(tmp_path: Path) -> None:
     qwen = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(json.dumps(qwen_family())))
     assert qwen.normalizer == "NFC" and qwen.pattern == pybpe.Tokenizer.from_model(qwen.model).pattern
     assert qwen.model.visible == {"<tool_call>"}
-    # A file with pattern and specials in raw text: a mark behind a special joins with nothing.
+    # A file with pattern and specials in raw text: a mark after a special joins with nothing.
     assert qwen.encode("<|im_end|>\u0338")[0] == qwen.special_tokens["<|im_end|>"]
 
 
@@ -278,7 +278,7 @@ def test_matches_only_is_as_isolated_for_a_pattern_that_matches_all(tmp_path: Pa
 
 
 def test_training_and_encoding_find_specials_before_they_normalise(tmp_path: Path) -> None:
-    """A mark behind a special is a word of its own; fullwidth letters do not make a special."""
+    """A mark after a special token is its own word; fullwidth letters do not make a special."""
     text = "<s>\u0338ab <s>\u0338ab ＜s＞ab e\u0301"
     path = tmp_path / "t.txt"
     path.write_text(text, encoding="utf-8")
@@ -292,7 +292,7 @@ def test_training_and_encoding_find_specials_before_they_normalise(tmp_path: Pat
 
 
 def test_no_text_grows_more_than_there_is_room_for() -> None:
-    """Arrays are made before the text is normalised."""
+    """Arrays are made before the text is normalized."""
     import unicodedata
 
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], normalizer="NFKC")

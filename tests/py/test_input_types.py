@@ -1,4 +1,5 @@
-"""What is no UTF-8 text: decompressed, decoded, refused by name, or said; and outputs that never become inputs."""
+"""Inputs that are not UTF-8 text are decompressed, decoded, refused by name, or reported; and outputs never become
+inputs."""
 
 import bz2
 import gzip
@@ -482,7 +483,7 @@ def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
 
     table = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], names=["text", "text"])
     parquet.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(pybpe.FormatError, match="2 columns are called 'text'"):
+    with pytest.raises(pybpe.FormatError, match="2 columns are named 'text'"):
         pybpe.binarize(small_tokenizer(), tmp_path / "x.parquet", tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""What users of the package see at first: names, what is shown of objects, and types."""
+"""What users of the package see first: names, the repr of objects, and types."""
 
 import abc
 import copy

@@ -1,4 +1,4 @@
-"""Work in Python that nobody waits for any more ends in the middle. Each program would go on for ever otherwise."""
+"""Work in Python that nobody waits for stops midway. Otherwise each of these programs would run forever."""
 
 import os
 import pty
@@ -73,7 +73,7 @@ STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0
     ids=["threads", "processes", "stopped", "forking"],
 )
 def test_workers_end_with_the_call(program: str) -> None:
-    """At once, and none is left."""
+    """They end at once, and none is left."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (result.stdout, result.returncode) == ("interrupted 1\n", 0), result.stderr
@@ -111,7 +111,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("operation", ["train", "encode"])
 def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> None:
-    """No thread of Python can be stopped within a match: so the call does not wait for it, nor does Python's end."""
+    """No thread of Python can be stopped within a match: so neither the call nor Python's exit waits for it."""
     command = [sys.executable, "-c", BACKTRACKING, operation]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr

@@ -109,7 +109,7 @@ def test_llm_c_heap_overflow_of_the_eval_loader(tmp_path: Path) -> None:
             evals.read_eval(path)
 
 
-# llm.c's uninitialised eot_token when tokenizer.bin is missing: missing_file in tests/c/test_llmc_headers.c.
+# llm.c's uninitialized eot_token when tokenizer.bin is missing: missing_file in tests/c/test_llmc_headers.c.
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ _LONG = """
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_quadratic_pretokenizers(pattern: str, tmp_path: Path) -> None:
-    """Runs of one kind took time in the square of their length: hours for these, which take a second."""
+    """Runs of one kind took quadratic time: hours for these, which take a second."""
     tok = pybpe.train(iter([english()[:50_000]]), vocab_size=600, pattern=pattern)
     tok.save(tmp_path / "tok.json")
     program = textwrap.dedent(_LONG)

@@ -1,5 +1,5 @@
 """Vocabularies in which some bytes have no token, as Hugging Face's trainer makes them without initial_alphabet: the
-same ids, and an error instead of what is dropped there."""
+same ids, and an error where that library drops bytes."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Chat data: the tokens of conversations, their loss masks, and the template that says the same as text."""
+"""Chat data: the tokens of conversations, their loss masks, and the template that gives the same as text."""
 
 import gzip
 import json
@@ -60,7 +60,7 @@ def written_out(tok: pybpe.Tokenizer) -> tuple[list[int], list[int]]:
 
 
 def render(messages: Any, **kw: Any) -> str:
-    """As transformers renders chat templates, but for {% generation %}, which leaves the text as it is."""
+    """Renders chat templates as transformers does, except {% generation %}, which does not change the text."""
 
     def raise_exception(message: str) -> None:
         raise TemplateError(message)
@@ -158,7 +158,7 @@ def test_the_mask_of_parts_is_that_of_the_whole(tok: pybpe.Tokenizer, many: list
         ({"role": "user"}, "content must be a string"),
         ({"role": "user", "content": [{"text": "x"}]}, "content must be a string"),
         ({"role": "assistant", "content": "x", "thought": 3}, "thought must be a string"),
-        ({"role": "user", "content": "x", "thought": "y"}, "a user has no thought"),
+        ({"role": "user", "content": "x", "thought": "y"}, "a user message cannot have a thought"),
     ],
 )
 def test_a_bad_message_is_named(tok: pybpe.Tokenizer, tmp_path: Path, message: Any, problem: str) -> None:
@@ -247,11 +247,11 @@ def test_the_mask_file_byte_by_byte(tok: pybpe.Tokenizer, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda raw: raw[:100], "100 bytes are no mask"),
+        (lambda raw: raw[:100], "too short for a mask: 100 bytes"),
         (lambda raw: raw[:-1], "expected"),
         (lambda raw: raw + b"\0", "expected"),
         (lambda raw: raw[:4] + b"\2" + raw[5:], "version 2"),
-        (lambda raw: raw[:1030] + b"\2" + raw[1031:], "the value 2 at byte 1030"),
+        (lambda raw: raw[:1030] + b"\2" + raw[1031:], "value 2 at byte 1030"),
     ],
 )
 def test_damaged_masks_are_refused(tok: pybpe.Tokenizer, tmp_path: Path, damage: Any, message: str) -> None:

@@ -1,6 +1,5 @@
-"""check: every fault of llmc_faults.py is made in a sound workspace and found, with what llm.c does and how to mend it.
-
-What llm.c does was seen by running it: tests/llmc_verdicts.py.
+"""check: every fault of llmc_faults.py is made in a sound workspace and found, with what llm.c does and how to fix it.
+tests/llmc_verdicts.py runs llm.c to see what it does.
 """
 
 import json
@@ -127,17 +126,20 @@ def test_the_batch_decides(work: Path) -> None:
     assert faults(B=fit) == []
     (fault,) = faults(B=fit + 1)
     assert fault.remedy == f"the largest that fit are B {fit} with T 64"
-    assert faults(B=fit + 1)[0].fault == f"{count} tokens, and 1 x B {fit + 1} x T 64 + 1 = {64 * fit + 65} are needed"
+    assert faults(B=fit + 1)[0].fault == f"{count} tokens, but 1 x B {fit + 1} x T 64 + 1 = {64 * fit + 65} are needed"
     (fault,) = faults(B=fit // 2 + 1, processes=2)
     assert fault.remedy == f"the largest that fit are B {fit // 2} with T 64"
     assert [f.remedy for f in faults(B=1, T=64)] == ["use -b 4 or more, or -h 0"]
-    assert [f.fault for f in faults(T=68)] == ["maxT is 64, and T 68", "4 x B 4 x T 68 x C 8 is not a multiple of 2048"]
-    assert [f.fault for f in faults(T=2)][-1] == "its longest example needs T 4, and T is 2"
+    assert [f.fault for f in faults(T=68)] == [
+        "maxT is 64, but T is 68",
+        "4 x B 4 x T 68 x C 8 is not a multiple of 2048",
+    ]
+    assert [f.fault for f in faults(T=2)][-1] == "its longest example needs T 4, but T is 2"
     assert [f for f in faults(processes=3) if f.is_error] == []
     assert faults(B=4, processes=4) == []  # the last has none of the 6
     assert ["reads past the end" in f.effect for f in faults(processes=5)] == [True]
     assert [f.remedy for f in check([work / VAL], Batch(4, 64, 10_000))[1]] == [
-        "no B and T fit: give more text or fewer processes"
+        "no B and T fit: add more text or use fewer processes"
     ]
     with pytest.raises(ArgumentError, match="at least 1"):
         Batch(B=0)
@@ -148,12 +150,12 @@ def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
     (work / "data" / "tokens.npy").write_bytes(b"\x93NUMPY")
     (work / "state_00000010_00000.bin").write_bytes(struct.pack("<3i", 20240527, 1, 1) + bytes(2000))
     (work / "manifest.json").write_text("[1]")
-    os.mkfifo(work / "pipe")  # opening it would wait for ever
+    os.mkfifo(work / "pipe")  # opening it would wait forever
     assert check([work])[1] == []
 
 
 def test_a_tokenizer_as_llm_cs_scripts_write_it_is_fine(work: Path) -> None:
-    """Without merges after the tokens, the tokens alone are compared with the tokenizer.json beside the manifest."""
+    """Without merges after the tokens, only the tokens are compared with the tokenizer.json next to the manifest."""
     without_trailer(work)
     assert check([work])[1] == []
     swap_tokens(work)
@@ -193,7 +195,7 @@ def test_what_only_cuda_refuses(work: Path) -> None:
         ("error", "T is 66, not a multiple of 4"),
         ("error", "4 x B 4 x T 66 x C 64 is not a multiple of 4096"),
     ]
-    assert found(Batch(8, 32), "model.bin") == [("error", "T is 32, and samples have 64 tokens")]
+    assert found(Batch(8, 32), "model.bin") == [("error", "T is 32, but samples have 64 tokens")]
     model(context=1024, channels=16, dtype="bf16", name="model.bin")(work)
     assert found(Batch(32, 32 * 3), "model.bin") == [
         ("error", "4 x 96 positions of a sample x C 16 is not a multiple of 4096")
@@ -224,12 +226,12 @@ def test_shards_need_the_same_number_of_samples(work: Path) -> None:
         return [f.fault for f in check([work / "more"], batch)[1]]
 
     assert found(9000, 9000, 9000) == found(9001, 9002, 9001) == []
-    assert found(9001, 9000) == ["9000 tokens, and a_train_000000.bin has 9001: 2 and 2 samples of 4096 tokens"]
-    assert found(9000, 4000) == ["4000 tokens, and a_train_000000.bin has 9000: 0 and 2 samples of 4096 tokens"]
+    assert found(9001, 9000) == ["9000 tokens, but a_train_000000.bin has 9001: 2 and 2 samples of 4096 tokens"]
+    assert found(9000, 4000) == ["4000 tokens, but a_train_000000.bin has 9000: 0 and 2 samples of 4096 tokens"]
     assert found(9000, 8999, batch=Batch(4, 64)) == []
     assert found(8900, 9000, batch=Batch(4, 64, 2)) == []
     assert found(9000, 8700, batch=Batch(4, 64, 2)) == [
-        "8700 tokens, and a_train_000000.bin has 9000: 16 and 17 samples of 512 tokens"
+        "8700 tokens, but a_train_000000.bin has 9000: 16 and 17 samples of 512 tokens"
     ]
 
 
@@ -252,7 +254,7 @@ def test_two_workspaces_need_not_belong_together(work: Path) -> None:
 
 
 def test_each_name_is_looked_at(work: Path) -> None:
-    """Links to folders are followed, in circles too; a link to the wrong kind is found though its file is known."""
+    """Links to folders are followed, even in circles; a link to the wrong kind is found though its file is known."""
     os.symlink(work, work / "data" / "circle")
     assert check([work])[1] == []
     (work / "data/circle").unlink()
@@ -305,7 +307,7 @@ def test_exit_codes_and_output(work: Path) -> None:
     result = run(work / VAL)
     assert (result.returncode, result.stderr) == (1, "")
     assert result.stdout == (
-        f"{work / VAL}: 100 tokens, and 1 x B 4 x T 64 + 1 = 257 are needed; llm.c aborts;"
+        f"{work / VAL}: 100 tokens, but 1 x B 4 x T 64 + 1 = 257 are needed; llm.c aborts;"
         " the largest that fit are B 1 with T 64\n"
     )
     result = run(work, "--json", "-b", 1, "-t", 100)

@@ -17,7 +17,7 @@ TINY = GPT2Config(vocab_size=300, padded_vocab_size=384, max_seq_len=16, num_lay
 
 
 def random_tensors(config: GPT2Config, seed: int = 0) -> dict[str, numpy.ndarray]:
-    """Every tensor full of values of its own, padding included."""
+    """Fills every tensor with unique values, padding included."""
     rng = numpy.random.default_rng(seed)
     return {name: rng.standard_normal(shape, dtype=numpy.float32) for name, shape in config.tensor_shapes().items()}
 
@@ -36,7 +36,7 @@ def bfloat16_by_definition(bits: int) -> int:
         return low
 
     def as_float(half: int) -> float:
-        if half & 0x7FFF == 0x7F80:  # the next step behind the largest finite one, were the exponent unbounded
+        if half & 0x7FFF == 0x7F80:  # the next step after the largest finite value, if the exponent were unbounded
             return math.copysign(2.0**128, -1.0 if half & 0x8000 else 1.0)
         return float(struct.unpack("<f", struct.pack("<I", half << 16))[0])
 
@@ -188,7 +188,7 @@ def test_a_file_cut_off_while_open_is_an_error(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "m.bin", TINY, random_tensors(TINY))
     with Checkpoint(tmp_path / "m.bin") as model:
         (tmp_path / "m.bin").write_bytes(header())
-        with pytest.raises(pybpe.errors.FormatError, match="cut off"):
+        with pytest.raises(pybpe.errors.FormatError, match="truncated"):
             model.tensor("wpe")
 
 

@@ -110,7 +110,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "depth must be one of": ("new", "-t", old, "-o", out, "--depth", "d7"),
         "multiple of num_heads": ("new", "-t", old, "-o", out, "--heads", 5),
         "at least 1": ("new", "-t", old, "-o", out, "--context", 0),
-        "pad must be a multiple of 8, as CUDA wants it, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
+        "pad must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),
         "new.bin": ("new", "-t", old, "-o", new / "x.bin"),

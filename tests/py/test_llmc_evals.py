@@ -134,7 +134,7 @@ def test_a_bad_line_is_named(tok: pybpe.Tokenizer, jsonl: Callable[..., Path], r
 
 
 def test_too_long_a_line_is_named(tok: pybpe.Tokenizer, jsonl: Callable[..., Path]) -> None:
-    with pytest.raises(LimitError, match="line 2: takes [0-9]+ bytes; an example can have 65534"):
+    with pytest.raises(LimitError, match="line 2: takes [0-9]+ bytes; an example can have at most 65534"):
         list(evals.encode_examples(tok, jsonl(ROOF, {**ROOF, "context": "qZ" * 20_000})))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(params=["docs/llm.c.md", "docs/llm.c.zh.md"])
 def commands(root: Path, request: pytest.FixtureRequest) -> str:
-    """The `sed` commands of the guide, with the path of llm.c in the place of the guide's."""
+    """The `sed` commands of the guide, with the path of llm.c replacing the guide's."""
     source = os.environ.get("LLMC")
     if source is None:
         pytest.skip("LLMC is not set to the folder of llm.c's source")

@@ -60,7 +60,7 @@ def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> 
 
 
 def prompt_ids(program: Path, tokenizer: Path, prompts: list[str]) -> tuple[list[list[int] | None], str]:
-    """Of each prompt the ids with special tokens recognised, then those of ordinary text; and what is on stderr."""
+    """Of each prompt the ids with special tokens recognized, then those of ordinary text; and what is on stderr."""
     result = subprocess.run([program, tokenizer, *prompts], capture_output=True, text=True, check=True)
     lines = result.stdout.split("\n")[:-1]
     return [None if line == "refused" else [int(x) for x in line.split()] for line in lines], result.stderr

@@ -174,10 +174,10 @@ def test_the_padding_and_the_type_can_be_chosen(tmp_path: Path, hf: Path) -> Non
         ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx"),
         ("n_inner", 25, "n_inner is 25; llm.c has 4 x n_embd = 24"),
         ("n_layer", None, "n_layer is None"),
-        ("n_layer", 3, "has no tensor 'transformer.h.2.ln_1.weight'"),
+        ("n_layer", 3, "the tensor 'transformer.h.2.ln_1.weight' is missing"),
         ("n_layer", 1 << 40, "int32"),
         ("n_head", 4, "multiple of num_heads"),
-        ("vocab_size", 401, r"shape \(400, 6\); config.json makes it \(401, 6\)"),
+        ("vocab_size", 401, r"shape \(400, 6\); config.json implies \(401, 6\)"),
         ("vocab_size", True, "vocab_size is True"),
         ("n_embd", 10**6, "shape"),
     ],
@@ -237,10 +237,10 @@ def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, hf: Path) -> None:
             checkpoint_from_huggingface(hf, tmp_path / "back.bin")
     for start in (b"\xff" * 8, (1 << 40).to_bytes(8, "little")):
         path.write_bytes(start + data[8:])
-        with pytest.raises(pybpe.errors.FormatError, match="no safetensors file"):
+        with pytest.raises(pybpe.errors.FormatError, match="not a safetensors file"):
             checkpoint_from_huggingface(hf, tmp_path / "back.bin")
     path.write_bytes((2).to_bytes(8, "little") + b"[]")
-    with pytest.raises(pybpe.errors.FormatError, match="no JSON object"):
+    with pytest.raises(pybpe.errors.FormatError, match="not a JSON object"):
         checkpoint_from_huggingface(hf, tmp_path / "back.bin")
 
 

@@ -49,7 +49,7 @@ exec c++ -std=c++17 "$@"
 
 @pytest.fixture
 def checkout(root: Path, tmp_path: Path) -> Path:
-    """Makefiles like llm.c's, headers that do not compile, and tests/c/llmc_walk.c in the place of train_gpt2.c."""
+    """Makefiles like llm.c's, headers that do not compile, and tests/c/llmc_walk.c instead of train_gpt2.c."""
     llmc = tmp_path / "path with spaces" / "llm.c"
     (llmc / "llmc").mkdir(parents=True)
     (llmc / "Makefile").write_text(MAKEFILE)
@@ -131,7 +131,7 @@ def test_what_would_be_lost_is_refused(root: Path, checkout: Path, target: str) 
     (checkout / "GNUmakefile").write_text("include Makefile\n")
     before = contents(checkout)
     result = make(root, target, f"LLMC={checkout}")
-    assert result.returncode != 0 and "GNUmakefile: not pybpe's" in result.stderr
+    assert result.returncode != 0 and "GNUmakefile: not made by pybpe" in result.stderr
     assert contents(checkout) == before
 
 

@@ -31,7 +31,7 @@ def new() -> pybpe.Tokenizer:
 
 
 def model(tmp_path: Path, tok: pybpe.Tokenizer, dtype: str) -> dict[str, numpy.ndarray]:
-    """Writes a model for the tokenizer as tmp_path/old.bin, every weight (padding too) of its own."""
+    """Writes a model for the tokenizer as tmp_path/old.bin, with every weight unique, padding included."""
     config = GPT2Config(tok.n_vocab, tok.n_vocab + 20, 10, num_layers=2, num_heads=2, channels=6)
     rng = numpy.random.default_rng(5)
     tensors = {name: rng.normal(0.1, 1, shape).astype("f4") for name, shape in config.tensor_shapes().items()}

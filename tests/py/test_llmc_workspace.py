@@ -175,18 +175,18 @@ def test_the_commands_serve_batches(tmp_path: Path, size: int, context: int, sha
             assert loader.num_tokens == made.manifest.split_tokens(split)
             loader.next_batch()
         steps = made.manifest.split_tokens("train") // (processes * B * T)
-        assert f"\n{steps} steps are one epoch" in text[text.index(heading) :]
+        assert f"\nOne epoch is {steps} steps" in text[text.index(heading) :]
         assert check([tmp_path / "work"], Batch(B, T, processes))[1] == []
     first = made.manifest.shards["train"][0].tokens
-    assert f"compiled in: {(first - 1) // 256} steps are one epoch" in text
-    assert ("of the first of" in text) == (shard_tokens == 9000)
+    assert f" is {(first - 1) // 256} steps; the trainer runs 41." in text
+    assert ("over the first of" in text) == (shard_tokens == 9000)
     V = made.config.vocab_size
     assert f"ln({V}) = {math.log(V):.2f}" in text and f"{made.config.num_parameters} random parameters" in text
     assert "`-h 0`" in text and "`-v`" in text
 
 
 def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None:
-    match = re.search(r"With T (\d+), the shards allow B up to (\d+)", (Path(made.folder) / "README.md").read_text())
+    match = re.search(r"With T = (\d+), the shards allow B up to (\d+)", (Path(made.folder) / "README.md").read_text())
     assert match
     T, B = map(int, match.groups())
     shards = [Path(made.folder) / f"data/corpus_{split}_000000.bin" for split in ("train", "val")]
@@ -224,7 +224,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
     with pytest.raises(LimitError) as caught:
         make_workspace(path, tmp_path / "work", **{**SMALL, "vocab_size": 300})
     match = re.fullmatch(
-        r".*/corpus_val_000000.bin: (\d+) tokens, and 1 x B 4 x T 64 \+ 1 = 257 are needed; llm.c aborts;"
+        r".*/corpus_val_000000.bin: (\d+) tokens, but 1 x B 4 x T 64 \+ 1 = 257 are needed; llm.c aborts;"
         r" the largest that fit are B (\d+) with T (\d+)",
         str(caught.value),
     )
@@ -234,7 +234,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
         tmp_path / "work" / "README.md"
     ).exists()
     path.write_text("")
-    with pytest.raises(LimitError, match="no B and T fit: give more text"):
+    with pytest.raises(LimitError, match="no B and T fit: add more text"):
         make_workspace(path, tmp_path / "work", **SMALL)
     with pytest.raises(FileMissingError):
         make_workspace(tmp_path / "none.txt", tmp_path / "work", **SMALL)
@@ -242,7 +242,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_else_that_llm_c_would_trip_over(corpus: Path, tmp_path: Path) -> None:
     make_workspace(corpus, tmp_path / "work", dtype="bf16", **SMALL)
-    with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, and .*tokenizer.bin has 400"):
+    with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, but .*tokenizer.bin has 400"):
         make_workspace(corpus, tmp_path / "work", **{**SMALL, "vocab_size": 400})
 
 
@@ -264,7 +264,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     assert facts["parameters"] == made.config.num_parameters and facts["padded_vocab_size"] == 512
     assert files_of(tmp_path / "work") == files_of(Path(made.folder))
     text = run(corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--context", 64, "--dtype", "bf16")
-    assert "d6: 300 tokens, padded 384, " in text.stdout
+    assert "d6: 300 tokens, padded to 384, " in text.stdout
     few = run(corpus, "-o", tmp_path / "few", "--min-frequency", 500, *shape[2:])
     assert " tokens (fewer than 20000: no other pair occurs often enough; use more text to get more), " in few.stdout
     assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
@@ -274,7 +274,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
 
 
 def test_records_and_the_options_of_training(tmp_path: Path) -> None:
-    """What `prepare` takes, this takes: other data than plain text, and all that decides a tokenizer."""
+    """Accepts what `prepare` accepts: data other than plain text, and all tokenizer options."""
     texts = [english()[i : i + 300] for i in range(0, 60_000, 300)]
     path = tmp_path / "pages.data"
     path.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))

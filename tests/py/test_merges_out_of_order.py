@@ -14,7 +14,7 @@ BYTES = {i: bytes([i]) for i in range(256)}
 
 
 def late() -> pybpe.Tokenizer:
-    """abcd is made of ab and cd, but cd only afterwards."""
+    """abcd is made of ab and cd, but cd is made only later."""
     vocab = BYTES | {256: b"ab", 257: b"abcd", 258: b"cd"}
     return pybpe.Tokenizer(vocab, [(b"a", b"b"), (b"ab", b"cd"), (b"c", b"d")])
 
@@ -53,7 +53,7 @@ def test_their_first_tokens() -> None:
 
 
 def test_what_is_taken_whole_teaches_nothing() -> None:
-    """A word that is a token, though merges do not make it, is no example of its parts."""
+    """A word that is a token, though merges do not make it, is not an example of its parts."""
     model = pybpe.Tokenizer(BYTES | {256: b"ab", 257: b" whole"}, [(b"a", b"b")]).model
     base = pybpe.Tokenizer.from_model(replace(model, whole_words=True))
     longer = pybpe.train(base=base, counts={" whole": 1000, "abab": 5}, vocab_size=260)

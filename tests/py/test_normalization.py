@@ -95,7 +95,7 @@ def test_the_c_library_says_what_it_needs() -> None:
 
 
 def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> None:
-    """The words of the two sides of each cut, each side normalised by itself, are those of the normalised text."""
+    """The words of the two sides of each cut, each side normalized by itself, are those of the normalized text."""
 
     def words(part: bytes) -> list[str]:
         return regex.findall(pattern.regex, normalized(part, form).decode())
@@ -131,7 +131,7 @@ def test_chinese_can_be_cut_although_it_is_normalised() -> None:
 
 
 def test_cutting_a_corpus_changes_no_id(tmp_path: Path) -> None:
-    """NFKC makes one word of a letter and a symbol such as \u2120, between which texts are cut else."""
+    """NFKC makes one word of a letter and a symbol such as \u2120, between which texts would otherwise be cut."""
     path = tmp_path / "marks.txt"
     path.write_text("".join(random.Random(4).choices(["a\u2120", "b\u2120", " "], [9, 9, 1], k=700_000)))
     tok = pybpe.train(path, vocab_size=290, special_tokens=SPECIALS, normalizer="NFKC")

@@ -161,7 +161,8 @@ def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: P
 
 
 def test_a_lock_file_that_was_removed_in_between_protects_nobody(tmp_path: Path) -> None:
-    """Whoever had opened it before its owner ended holds a lock that nobody else sees: it has to look again."""
+    """A process that opened it before its owner ended holds a lock that no other process sees, so it must look
+    again."""
     lock = tmp_path / "lock"
     with only_holder(str(lock), "x"):
         lock.unlink()

@@ -1,5 +1,5 @@
-"""Token files as one stream, windows of it, and documents in them: against tables worked out by hand, and against
-slices of a list."""
+"""Token files as one stream, windows of it, and documents in them: against hand-made tables, and against slices of a
+list."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_indices() -> None:
     packed = PackedSequences(numpy.arange(8), 3)
     assert packed[-1].inputs.tolist() == packed[numpy.int64(1)].inputs.tolist() == [3, 4, 5]
     for index in (2, -3):
-        with pytest.raises(IndexError, match="of 2"):
+        with pytest.raises(IndexError, match="there are 2"):
             packed[index]
 
 
@@ -229,7 +229,7 @@ def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
     packed = PackedSequences(tmp_path / "out" / "train.bin", 8, eot_id=tok.eot_token)
     assert tok.decode(packed[0].inputs) == "Hello!<|endoftext|>H"
     assert packed.position_ids(0).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-    # A file that the manifest doesn't mention, and a manifest that is none, say nothing.
+    # A file that the manifest does not mention, and an invalid manifest, tell nothing.
     os.rename(tmp_path / "out" / "train.bin", tmp_path / "out" / "other.bin")
     assert open_tokens(tmp_path / "out" / "other.bin").dtype == numpy.uint16
     (tmp_path / "out" / "manifest.json").write_text(json.dumps([1]))
@@ -248,8 +248,8 @@ def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
         "cut.bin": (shard[:-1], "cut.bin: 1043 bytes, expected 1044"),
         "header.bin": (shard[:500], "500 bytes are no token shard"),
         "version.bin": (shard[:4] + b"\2" + shard[5:], "version 2 at offset 4"),
-        "tokenizer.bin": ((20240328).to_bytes(4, "little") + bytes(2000), "is a tokenizer of llm.c, not tokens"),
-        "odd.bin": (b"\1\0\2", "odd.bin: 3 bytes are no whole number of uint16"),
+        "tokenizer.bin": ((20240328).to_bytes(4, "little") + bytes(2000), "a tokenizer of llm.c, not tokens"),
+        "odd.bin": (b"\1\0\2", "odd.bin: 3 bytes is not a whole number of uint16"),
         "not.npy": (b"\1\0\2\0", "not.npy: begins with"),
         "cut.npy": (numpy_file[:-1], "cut.npy: damaged"),
         "header.npy": (numpy_file[:20], "header.npy: damaged"),
@@ -263,7 +263,7 @@ def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
             PackedSequences(tmp_path / name, 4)
     for array in (numpy.zeros((2, 3), dtype=int), numpy.zeros(3)):
         numpy.save(tmp_path / "other.npy", array)
-        with pytest.raises(pybpe.FormatError, match="expected integers of one dimension"):
+        with pytest.raises(pybpe.FormatError, match="expected a one-dimensional array of integers"):
             PackedSequences(tmp_path / "other.npy", 4)
 
 
@@ -309,15 +309,15 @@ def test_types_are_not_mixed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.bin", "a.npy"])
 def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> None:
-    """To read the mapped pages that are gone would end the process with SIGBUS: in this test the file is cut by whole
-    pages, and all of the rest is asked for."""
+    """Reading mapped pages that are gone would kill the process with SIGBUS: this test truncates the file by whole
+    pages and reads all of the rest."""
     first = write_tokens(tmp_path, "0.bin", numpy.arange(10, dtype=numpy.uint16))
     path = write_tokens(tmp_path, name, numpy.arange(20_000, dtype=numpy.uint16))
     size = path.stat().st_size
     packed = PackedSequences([first, path], 100)
     assert packed[-1].targets.sum() > 0
     os.truncate(path, 5000)
-    message = rf"{name}: was cut from {size} to 5000 bytes while it was open"
+    message = rf"{name}: was truncated from {size} to 5000 bytes while it was open"
     for index in (0, 1, len(packed) - 1):  # across the border, and inside
         with pytest.raises(pybpe.FormatError, match=message) as caught:
             packed[index]

@@ -116,7 +116,7 @@ def test_hugging_face_gives_the_ids_of_custom_patterns(pattern: str, tmp_path: P
 
 @pytest.mark.parametrize("pattern", [r"\X", r"(?:cat){e<=1}|[\s\S]", r"(?V1)[a--b]|[\s\S]", "(?i:é)|[^é]"])
 def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) -> None:
-    """Its file is for pybpe alone: Hugging Face refuses it, and saving warns."""
+    """Only pybpe reads its file: Hugging Face refuses it, and saving warns."""
     tok = trained(pattern)
     with pytest.warns(PybpeWarning, match="only pybpe can load this tokenizer.json"):
         tok.save(tmp_path / "t.json")

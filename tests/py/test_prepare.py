@@ -110,9 +110,9 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
         ({"documents": "special", "special_tokens": ()}, "no end of text"),
         ({"special_tokens": ["</s>"]}, "no end of text"),
         ({"end_of_text": "</s>"}, "none of the special tokens"),
-        ({"name": "../corpus"}, "name is the beginning of file names"),
+        ({"name": "../corpus"}, "name must be a file-name prefix"),
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
-        ({"shard_tokens": 1 << 31}, "would pass 2 GiB"),
+        ({"shard_tokens": 1 << 31}, "would exceed 2 GiB"),
         ({"min_shard_tokens": -1}, "min_shard_tokens must be at least 0"),
         ({"format": "webdataset", "sequence_length": 0}, "sequence_length must be at least 1"),
     ],
@@ -187,7 +187,7 @@ def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
         with pytest.raises(pybpe.LimitError, match="no document falls into the split .*split_by='token'"):
             call()
     monkeypatch.undo()
-    with pytest.warns(PybpeWarning, match="other ones than asked for"):  # allowed if asked for
+    with pytest.warns(PybpeWarning, match="differ from those requested"):  # allowed if asked for
         given = {"split_by": split_by, "min_shard_tokens": 0}
         pybpe.binarize(small_tokenizer(), tmp_path / "a", tmp_path / "empty", **given)
 

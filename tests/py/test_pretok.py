@@ -44,7 +44,7 @@ class Splitter:
         self.simd = ffi.string(lib.pybpe_pretok_simd(self.c)).decode()
 
     def words(self, data: bytes, cap: int = 4096) -> list[bytes]:
-        """All words, at most `cap` a call, checking that calls make progress and stay inside."""
+        """Returns all words, at most `cap` per call, checking that calls make progress and stay in bounds."""
         ends = ffi.new("size_t[]", cap)
         found = []
         pos = 0
@@ -103,7 +103,7 @@ AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512_vbmi2"}
 
 @pytest.mark.skipif(platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(), reason="for Linux on x86-64")
 def test_the_widest_instructions_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else all would be right, and slow, and the other variants untested."""
+    """Otherwise everything would be correct but slow, and the other variants untested."""
     flags = set(re.findall(r"^flags\s*:(.*)", Path("/proc/cpuinfo").read_text(), re.M)[0].split())
     monkeypatch.delenv("PYBPE_SIMD", raising=False)
     assert Splitter(1).simd == ("avx512" if flags >= AVX512 else "avx2" if flags >= AVX2 else "swar")
@@ -203,9 +203,9 @@ def test_every_code_point_between_letters(splitters: list[tuple[int, Splitter]])
 @pytest.mark.parametrize(
     "context",
     [
-        "{0} {0}{0}  {0}1{0}\t",  # alone, doubled, behind one and more spaces, beside digits
-        "'{0}s\n{0}\n'{0}{0}'s ",  # beside apostrophes, newlines and contractions
-        "!{0}!A{0}\u0301{0}\xa0{0}",  # beside other characters, capitals, marks and other spaces
+        "{0} {0}{0}  {0}1{0}\t",  # alone, doubled, after one or more spaces, next to digits
+        "'{0}s\n{0}\n'{0}{0}'s ",  # next to apostrophes, newlines and contractions
+        "!{0}!A{0}\u0301{0}\xa0{0}",  # next to other characters, capitals, marks and other spaces
     ],
 )
 def test_many_code_points_in_context(splitters: list[tuple[int, Splitter]], context: str) -> None:
@@ -276,7 +276,7 @@ def test_contraction_across_blocks(splitters: list[tuple[int, Splitter]], pos: i
     "unit", ["a", " ", "\n", "'", "中", "A", "\u0301", "1", " \n", "'s", "\u3000", "/\n", "\u0301A"]
 )
 def test_long_texts_take_linear_time(splitters: list[tuple[int, Splitter]], unit: str) -> None:
-    """Quadratic time would not end. The last character changes what the whole run means."""
+    """Quadratic time would never finish. The last character changes what the whole run means."""
     for pattern, splitter in splitters:
         for tail in ("", "x", " "):
             short, long = ((unit * size + tail).encode() for size in (600, 1_500_000))

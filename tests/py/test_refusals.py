@@ -1,4 +1,4 @@
-"""What users get wrong, and are told: arguments and files that no other test gives."""
+"""Users' mistakes and the errors they get: arguments and files that no other test covers."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def test_a_data_loader_counts_and_seeks(tmp_path: Path) -> None:
 
 def test_shards_and_loaders_say_what_they_take(tmp_path: Path) -> None:
     for ids in (numpy.arange(4.0), numpy.arange(4), numpy.zeros((2, 2), dtype="u2")):
-        with pytest.raises(pybpe.ArgumentError, match="uint16 or uint32 of one dimension"):
+        with pytest.raises(pybpe.ArgumentError, match="one-dimensional uint16 or uint32"):
             write_shard(tmp_path / "x.bin", ids)
     write_shard(tmp_path / "x.bin", numpy.arange(9, dtype="u2"))
     for B, T in ((0, 2), (2, -1)):
@@ -167,7 +167,7 @@ def test_verify_finds_ids_and_sums_that_are_not_the_tokenizers(tmp_path: Path) -
         (tmp_path / "changed" / "manifest.json").write_text(json.dumps(manifest | {"text_bytes": {"train": size}}))
         with pytest.raises(pybpe.FormatError, match="text_bytes must be numbers"):
             Manifest.load(tmp_path / "changed")
-    assert "bytes of text, the manifest says 7" in faults(text_bytes=7)
+    assert "bytes of text, but the manifest says 7" in faults(text_bytes=7)
     other = pybpe.train(iter(documents(3)), vocab_size=270, special_tokens=[EOT])
     assert "another tokenizer made these files" in str(verify(tmp_path / "out", other)[1][0])
 
@@ -186,7 +186,7 @@ def test_clean_says_what_it_takes(tmp_path: Path) -> None:
 
     refused("inputs is empty", [])
     refused("must be a list such as", languages="en")
-    refused("min_confidence must lie in 0 to 1", min_confidence=2.0)
+    refused("min_confidence must be from 0 to 1", min_confidence=2.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
 
 

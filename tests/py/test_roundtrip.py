@@ -1,4 +1,4 @@
-"""The whole way: Python writes, C reads. The compiled decode test gets back exactly the corpus."""
+"""The full round trip: Python writes, C reads. The compiled decode test recovers the exact corpus."""
 
 import gzip
 import hashlib

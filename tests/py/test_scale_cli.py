@@ -25,7 +25,7 @@ def run(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus in a folder of its own: plain text, and compressed records."""
+    """A corpus in its own folder: plain text, and compressed records."""
     folder = tmp_path_factory.mktemp("scale")
     (folder / "corpus").mkdir()
     (folder / "corpus" / "a.txt").write_text(english()[:100_000], encoding="utf-8")
@@ -116,7 +116,7 @@ def test_help_teaches_with_examples() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------
-# Ctrl-C. A step that never ends stands for a huge one: the answer must not wait for it.
+# Ctrl-C. A step that never ends simulates a huge one: the answer must not wait for it.
 
 STUCK = """
 import sys, threading

@@ -268,7 +268,7 @@ def test_a_killed_training_goes_on_to_the_identical_result(
 def test_a_training_goes_on_where_a_merge_spells_a_token_of_its_base(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The base makes bbb of b + bb, which words never have. So bb + b makes it again, in front of an a + bbb."""
+    """The base makes bbb of b + bb, which words never have. So bb + b makes it again, before an a + bbb."""
     monkeypatch.setattr("pybpe.checkpointing.SECONDS", 0.0)
     monkeypatch.setattr("pybpe.trainer._STEP_BUDGET", 1)
     tokens = [*(bytes([i]) for i in range(256)), b"bb", b"bbb", b"abbb"]

@@ -111,7 +111,7 @@ def test_every_truncation_and_extension_is_refused(tmp_path: Path, id_bytes: int
         with pytest.raises(CoreError) as caught:
             open_memory(data)
         assert caught.value.code == lib.PYBPE_ERR_FORMAT
-        assert caught.value.offset == min(n, len(whole))  # where the file ends too early, or goes on
+        assert caught.value.offset == min(n, len(whole))  # where the file is too short, or too long
         if n % 97 == 0 or n > 1000:
             (tmp_path / "s.bin").write_bytes(data)
             with pytest.raises(CoreError, match=r"s\.bin: ") as caught:
@@ -258,7 +258,7 @@ def test_the_old_file_stays_until_finish(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
-    # A limit on the size of files stands for the full disk: both fail the write.
+    # A limit on the size of files simulates a full disk: both fail the write.
     resource = pytest.importorskip("resource")
     signal = pytest.importorskip("signal")
     path = tmp_path / "s.bin"

@@ -74,7 +74,7 @@ def test_threads_take_turns_with_a_data_loader(tmp_path: Path) -> None:
 
 
 def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that is limited, or Python at its end. What needs no threads does without."""
+    """Limited memory, or Python at exit. Work that needs no threads runs without them."""
     text = "x" * 20_000_000  # a word that takes long, and another thread, so that Ctrl-C is answered
     expected = GPT2.count(text)
 

@@ -1,4 +1,4 @@
-"""The Tokenizer: encoding, decoding, specials, and what it says of bad input."""
+"""The Tokenizer: encoding, decoding, specials, and its errors for bad input."""
 
 import pickle
 import random
@@ -263,7 +263,7 @@ def test_batches_to_numpy(small: pybpe.Tokenizer) -> None:
 
 
 class Liar(str):
-    """A str that says something else of its length, which must not decide what memory is read."""
+    """A str that lies about its length, which must not decide what memory is read."""
 
     def __len__(self) -> int:
         return 100
@@ -328,7 +328,7 @@ def test_encode_iterable_joins_the_halves_of_a_character(small: pybpe.Tokenizer)
     for _ in range(300):
         texts = ["".join(rng.choices([high, low, "a", "😀", ""], k=rng.randrange(4))) for _ in range(6)]
         assert list(small.encode_iterable(texts)) == small.encode("".join(texts)), texts
-    mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between, they are no pair
+    mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between, they are not a pair
     assert small.decode(list(small.encode_iterable(mixed_kinds))) == "😀\ufffdx\ufffd"
 
 
@@ -379,7 +379,7 @@ def test_custom_patterns() -> None:
         (r"(?<=a)", "a|!!b  xa|b-"),
         (r"\b", "a|!!|b|  |xab|-"),
         (r"a*?", "a|!|!|b| | |x|a|b|-"),
-        (r"(?<=\Kxa)b|\w", "a|!!|b|  |x|a|b|-"),  # its last match begins before the one before ends
+        (r"(?<=\Kxa)b|\w", "a|!!|b|  |x|a|b|-"),  # its last match begins before the previous one ends
     ],
 )
 def test_a_pattern_may_match_nothing(pattern: str, words: str) -> None:

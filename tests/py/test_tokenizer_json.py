@@ -1,4 +1,5 @@
-"""tokenizer.json: what C reads of it is what the reader in Python finds; what it does not take, that one explains."""
+"""tokenizer.json: C reads the same as the reader in Python; if C does not take a file, the Python reader explains
+why."""
 
 import json
 import random

@@ -44,4 +44,4 @@ def test_classes_of_some_characters(generator: ModuleType) -> None:
     samples |= {" ": 32, "\t": 32, "\u3000": 32, "\x85": 32, "\n": 96, "\r": 96, ".": 0, "\0": 0, "😀": 0}
     assert {c: classes[ord(c)] for c in samples} == samples
     assert not any(classes[0xD800:0xE000])
-    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok_block.h takes all of these for letters
+    assert set(classes[0x4E00:0xA000]) == {4}  # csrc/pretok_block.h treats all of these as letters

@@ -391,7 +391,7 @@ def test_the_scripts_are_valid() -> None:
 
 
 def test_characters_without_a_shape_do_not_look_like_bytes() -> None:
-    texts = ["\u3000", "\u00a0", "\u2028", "\x00", "a", "\udce4"]  # the last stands for the byte 0xE4
+    texts = ["\u3000", "\u00a0", "\u2028", "\x00", "a", "\udce4"]  # the last represents the byte 0xE4
     script = encoder_script() + _asset("display.js")
     script += 'process.stdout.write(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(standIn)));'
     assert page_encoder.run_javascript(script, texts) == ["U+3000", "NBSP", "U+2028", "NUL", None, "E4"]

@@ -72,7 +72,8 @@ def test_gpt2_there_and_back(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=64), st.integers(0, 600), st.integers(0, 1500), st.booleans())
 def test_any_bytes_give_a_vocabulary_or_an_error(junk: bytes, at: int, cut: int, foreign: bool) -> None:
-    """Junk written over a good file, which is then cut: never a crash, always a typed error with an offset inside."""
+    """Junk written over a good file, which is then truncated: never a crash, always a typed error with an offset
+    inside."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc", b"<|e|>"]
     data = bytearray(llmc_file(tokens, 2, 258))
     if not foreign:
@@ -101,7 +102,7 @@ def test_decoding_refuses_what_is_no_id() -> None:
 
 @given(st.text(max_size=20), st.binary(max_size=4))
 def test_complete_prefix(text: str, tail: bytes) -> None:
-    """What is cut off can still become a character, and what stays can't wait for more."""
+    """The part cut off can still become a character, and the part kept cannot wait for more."""
     data = text.encode() + tail
     n = lib.pybpe_utf8_complete(data, len(data))
     assert len(data) - 3 <= n <= len(data)

@@ -1,4 +1,4 @@
-"""Texts for tests: what every Python ships, what is made here, and everything that breaks tokenizers."""
+"""Texts for tests: from every Python, generated here, and everything that breaks tokenizers."""
 
 import random
 from functools import cache

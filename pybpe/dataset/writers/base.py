@@ -1,4 +1,4 @@
-"""What a format of token files is, and how a finished shard becomes a file of it."""
+"""Defines a format of token files, and turns a finished shard into a file of it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Finished:
     """A shard that is complete, in the files of its spool.
 
     Attributes:
-        base: path of the spool, without ending.
-        header_bytes, dtype: of the spool.
-        tokens, documents: how many it has; what is behind in the files does not count.
+        base: path of the spool, without extension.
+        header_bytes, dtype: those of the spool.
+        tokens, documents: how many it has; anything after them in the files does not count.
         first_document: the number, in its split, of the document that begins first in it.
-        sources: names of the files that it comes from; the spool's sources are indexes.
-        split, index: of the shard.
-        sequence_length: tokens of a row, for formats that have rows.
+        sources: names of the files that it comes from; the spool's sources are indexes into it.
+        split, index: those of the shard.
+        sequence_length: tokens per row, for formats with rows.
     """
 
     base: str
@@ -54,11 +54,11 @@ class Finished:
         return self.base + ".starts"
 
     def ids(self) -> Array:
-        """All ids, memory-mapped, shape (tokens,)."""
+        """Returns all ids, memory-mapped, shape (tokens,)."""
         return map_ids(self.tokens_path, self.dtype, self.header_bytes, self.tokens)
 
     def starts(self, first: int, last: int) -> Array:
-        """(token, source) of some of its documents, shape (last - first, 2)."""
+        """Returns (token, source) of some of its documents, shape (last - first, 2)."""
         return read_starts(self.starts_path, first, last)
 
 
@@ -67,21 +67,21 @@ class Format:
     """A format of token files.
 
     Attributes:
-        name: what users call it.
-        file: the name of a file, with places for {name}, {split} and {index}; without one for the index, each
-            split is one file of any size.
-        eot: where the mark goes if the user does not say.
-        min_tokens: the least tokens of a shard if the user does not say.
-        header_bytes: how long the header is.
-        header: header(tokens, dtype) gives it. None: the file is no header with ids behind; `convert` makes it.
+        name: its name for users.
+        file: the name of a file, with placeholders {name}, {split} and {index}; without {index}, each split is one file
+            of any size.
+        eot: where the mark goes by default.
+        min_tokens: the default minimum number of tokens per shard.
+        header_bytes: the size of the header.
+        header: header(tokens, dtype) returns it. None means that the file is not a header and ids; `convert` writes it.
         convert: convert(finished, path) writes the file.
-        companion: writes what stands beside a file: companion(finished, path). None: nothing does.
-        companion_name: its name for a file's.
+        companion: companion(finished, path) writes a file that accompanies a shard. None means there is no such file.
+        companion_name: returns its name, given the shard's.
         read: read(path, dtype) yields the ids of a file in blocks.
         manifest: the name of the manifest.
-        has_rows: whether it holds rows of sequence_length tokens. A shard then has a whole number of them.
-        max_bytes: the largest file that its readers can read; 0: any.
-        equal_shards: whether the shards of a split are of equal size. They are cut at its end then.
+        has_rows: whether it has rows of sequence_length tokens. Then a shard has a whole number of rows.
+        max_bytes: the largest file that its readers can read; 0 means any size.
+        equal_shards: whether the shards of a split have equal size. Then they are cut at its end.
     """
 
     name: str
@@ -105,17 +105,17 @@ class Format:
         return "{index" in self.file
 
     def pattern(self, split: str) -> str:
-        """A glob pattern that finds the files of a split, whatever {name} and {index} are."""
+        """Returns a glob pattern that matches the files of a split, whatever {name} and {index} are."""
         return self.file.replace("{name}", "*").replace("{split}", split).replace("{index:06d}", "*")
 
     @property
     def is_flat(self) -> bool:
-        """Whether the file is a header with the ids behind it."""
+        """Whether the file is a header followed by the ids."""
         return self.header is not None
 
     def publish(self, finished: Finished, path: str) -> None:
-        """Makes the file of a finished shard, whose spool is gone then. Once it is gone, does nothing: a
-        run that died in the middle simply does it again."""
+        """Makes the file of a finished shard and removes its spool. Does nothing if the spool is gone, so a killed run
+        can simply call it again."""
         if not os.path.exists(finished.tokens_path):
             return
         if self.companion is not None:
@@ -132,8 +132,7 @@ class Format:
         remove_file(finished.starts_path)
 
     def _fill_header(self, finished: Finished) -> None:
-        """Cuts a spool to its size, and gives it its header, unless it is so already: then it need not go to the disk
-        once more."""
+        """Truncates a spool to its size and writes its header, unless that is done already, which saves a sync."""
         assert self.header is not None
         header = self.header(finished.tokens, finished.dtype)
         size = self.header_bytes + finished.tokens * id_bytes(finished.dtype)
@@ -146,12 +145,12 @@ class Format:
 
 
 def id_bytes(dtype: str) -> int:
-    """2 or 4."""
+    """Returns the bytes per id: 2 or 4."""
     return 2 if dtype == "uint16" else 4
 
 
 def map_ids(path: str, dtype: str, offset: int, tokens: int) -> Array:
-    """Ids in a file, memory-mapped and read-only, shape (tokens,)."""
+    """Maps ids in a file, read-only, shape (tokens,)."""
     import numpy
 
     kind = f"<u{id_bytes(dtype)}"
@@ -161,7 +160,7 @@ def map_ids(path: str, dtype: str, offset: int, tokens: int) -> Array:
 
 
 def read_flat(path: str, dtype: str) -> Iterator[Array]:
-    """The ids of a file that is a header, or none, with ids behind, in blocks."""
+    """Yields the ids of a file, after its header if it has one, in blocks."""
     from ..token_files import open_tokens
 
     ids = open_tokens(path, dtype)

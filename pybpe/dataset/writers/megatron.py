@@ -1,4 +1,4 @@
-"""Megatron-LM: NAME.bin holds the ids, NAME.idx where each document lies in it.
+"""Megatron-LM: NAME.bin holds the ids, NAME.idx where each document is in it.
 
 The index, little-endian, as megatron/core/datasets/indexed_dataset.py reads it: "MMIDIDX\\0\\0"; u64 version 1;
 u8 type of the ids (8: uint16, 4: int32); u64 sequences; u64 documents + 1; then int32 lengths, int64 byte
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 MAGIC = b"MMIDIDX\0\0"
-LARGEST_UINT16_VOCABULARY = 65499  # Megatron itself takes uint16 below 65500
+LARGEST_UINT16_VOCABULARY = 65499  # Megatron itself uses uint16 below 65500
 _TYPES = {"uint16": 8, "uint32": 4}
-_BLOCK = 1 << 16  # documents at once
+_BLOCK = 1 << 16  # documents processed at once
 
 
 def index_name(path: str) -> str:
-    """The index of a .bin file."""
+    """Writes the index of a .bin file."""
     return path.removesuffix(".bin") + ".idx"
 
 
@@ -43,7 +43,7 @@ def _write_index(finished: Finished, path: str) -> None:
         for starts in _starts(finished):
             lengths = numpy.diff(starts)
             if len(lengths) and int(lengths.max()) > 2**31 - 1:
-                raise LimitError(f"{path}: a document of {lengths.max()} tokens: Megatron's indexes hold 2^31 - 1")
+                raise LimitError(f"{path}: a document has {lengths.max()} tokens, but Megatron's index allows 2^31 - 1")
             output.write(lengths.astype("<i4"))
         for starts in _starts(finished):
             output.write((starts[:-1] * id_bytes(finished.dtype)).astype("<i8"))
@@ -53,7 +53,7 @@ def _write_index(finished: Finished, path: str) -> None:
 
 
 def _starts(finished: Finished) -> Iterator[Array]:
-    """Where documents begin, in blocks, each with where its last one ends."""
+    """Yields where documents begin, in blocks, each with the end of its last document."""
     import numpy
 
     for first in range(0, finished.documents, _BLOCK):

@@ -1,4 +1,4 @@
-"""numpy: arrays of one dimension, which numpy.load opens, memory-mapped with mmap_mode="r"."""
+"""numpy: one-dimensional arrays, which numpy.load opens, memory-mapped with mmap_mode="r"."""
 
 from __future__ import annotations
 

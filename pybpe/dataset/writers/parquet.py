@@ -1,4 +1,4 @@
-"""Parquet: one packed sequence a row, with input_ids, document_ids and source."""
+"""Parquet: one packed sequence per row, with input_ids, document_ids and source."""
 
 from __future__ import annotations
 

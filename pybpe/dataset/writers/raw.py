@@ -1,4 +1,4 @@
-"""nanoGPT: the ids alone, one file a split; and meta.pkl, from which its sample.py decodes."""
+"""nanoGPT: only the ids, one file per split; and meta.pkl, which its sample.py uses to decode."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FORMAT = Format(name="raw", file="{split}.bin", read=read_flat, header=lambda to
 
 
 def meta(tok: Tokenizer) -> bytes:
-    """meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
+    """Writes meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
 
-    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token
-    that is not valid UTF-8 by itself shows as U+FFFD there, and is not in stoi.
+    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
+    not valid UTF-8 by itself is U+FFFD in itos, and is not in stoi.
     """
     import pickle
 

@@ -1,4 +1,4 @@
-"""Packed sequences: a stream of tokens cut in rows of equal length, the last one of a split shorter."""
+"""Packed sequences: a stream of tokens cut into rows of equal length; the last row of a split may be shorter."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_ROWS = 1024  # at once
+_ROWS = 1024  # rows processed at once
 
 
 class Rows(NamedTuple):
     """Some consecutive rows.
 
     Attributes:
-        input_ids: of all rows, end to end.
+        input_ids: the ids of all rows, end to end.
         document_ids: for each token the number of its document in the split, int64.
         offsets: where each row begins in both, and where the last ends.
         sources: for each row, the files that its text comes from, in order.
@@ -32,11 +32,11 @@ class Rows(NamedTuple):
 
 
 def packed_rows(finished: Finished) -> Iterator[Rows]:
-    """The rows of a shard."""
+    """Yields the rows of a shard."""
     import numpy
 
     ids, length = finished.ids(), finished.sequence_length
-    document = -1  # the last one that began before the block, counted in the shard
+    document = -1  # the last document that began before the block, counted in the shard
     source = 0
     for begin in range(0, len(ids), _ROWS * length):
         end = min(begin + _ROWS * length, len(ids))
@@ -55,7 +55,7 @@ def packed_rows(finished: Finished) -> Iterator[Rows]:
 
 
 def _starts_between(finished: Finished, first: int, end: int) -> tuple[Array, Array]:
-    """Where the documents begin, from number `first` on, that begin before token `end`; and their sources."""
+    """Returns where the documents from number `first` that begin before token `end` begin, and their sources."""
     import numpy
 
     found = []

@@ -1,4 +1,4 @@
-"""WebDataset: tar files, one packed sequence a sample.
+"""WebDataset: tar files, one packed sequence per sample.
 
 A sample is three members: KEY.input_ids.npy, KEY.document_ids.npy, and KEY.json with its sources. Names, order
 and times are fixed, so equal tokens give equal tars.

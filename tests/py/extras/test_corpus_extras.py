@@ -26,7 +26,7 @@ from pybpe.dataset.splits import hash_split  # noqa: E402
 
 
 def edited(text: str, edits: int, rng: random.Random) -> str:
-    """A text with so many of its words (characters, in Chinese) replaced."""
+    """A text with this many of its words (characters, in Chinese) replaced."""
     spaced = " " in text
     words = text.split() if spaced else list(text)
     for i in rng.sample(range(len(words)), edits):

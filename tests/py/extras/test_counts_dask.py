@@ -56,7 +56,7 @@ def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.Mo
     killer.start()
     assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=client.get_executor()) == expected
     killer.join(10)
-    with pytest.raises(ProcessLookupError):  # it was killed, and the counts are right all the same
+    with pytest.raises(ProcessLookupError):  # it was killed, and the counts are still right
         while True:
             os.kill(victim, 0)
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster is said, with the worker's name, and never waited for without end."""
+"""Faults on a cluster raise errors with the worker's name, and never hang."""
 
 import os
 import subprocess

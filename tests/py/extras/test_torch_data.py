@@ -192,7 +192,7 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "text"}')
     numpy.array([1, 2, 300], dtype=numpy.uint16).tofile(tmp_path / "a.bin")
     for arguments, message in [
-        (("a text, plainly", BYTES, 100), "15 tokens are too few for one window, which takes 101$"),
+        (("a text, plainly", BYTES, 100), "15 tokens are too few for one window, which needs 101$"),
         (("", BYTES, 4), "0 tokens are too few"),
         (("a*\0/" * 10_000, BYTES, 10**6), "40000 tokens are too few"),
         (("a text", None, 4), "needs a tokenizer"),

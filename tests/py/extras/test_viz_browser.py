@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page in a browser tab, with all that it complained of and asked for."""
+    """A page in a browser tab, with its console errors and network requests."""
 
     def __init__(self, browser: Any, folder: Path, text: str | bytes, tokenizers: Any, **settings: Any) -> None:
         path = folder / "page.html"

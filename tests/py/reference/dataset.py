@@ -1,4 +1,4 @@
-"""The token streams of a corpus, by their definition: whole documents in memory, one after the other."""
+"""The token streams of a corpus, by definition: whole documents in memory, one after another."""
 
 import gzip
 import json
@@ -34,7 +34,7 @@ def streams(
     """The ids of each split.
 
     Args:
-        documents: each with whether it is ordinary text, in which no special token is recognised.
+        documents: each with whether it is ordinary text, in which no special token is recognized.
         split_of: the split of a document.
         eot: "prepend", "append" or "none".
     """

@@ -1,4 +1,4 @@
-"""GPT-2's forward pass over a llm.c checkpoint, in float64, as slow and as plain as the definition.
+"""GPT-2's forward pass over an llm.c checkpoint, in float64, as slow and as plain as the definition.
 
 Reads the file by itself, so that it checks llmc_compat.checkpoint as well. Radford et al., "Language Models are
 Unsupervised Multitask Learners", 2019; llm.c, train_gpt2.c (gpt2_forward).
