@@ -62,7 +62,7 @@ def test_resize_says_what_was_kept(folder: Path, tmp_path: Path) -> None:
 
 def test_to_hugging_face_and_back(folder: Path, tmp_path: Path) -> None:
     made = run("to-hf", folder / "m.bin", "-t", folder / "old.bin", "-o", tmp_path / "hf")
-    assert "400 tokens (padded 512), 2 layers, 2 heads, 8 channels, context 16" in made.stdout
+    assert "400 tokens (padded to 512), 2 layers, 2 heads, 8 channels, context 16" in made.stdout
     run("from-hf", tmp_path / "hf", "-o", tmp_path / "back.bin")
     assert (tmp_path / "back.bin").read_bytes() == (folder / "m.bin").read_bytes()
 

@@ -264,7 +264,7 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     assert facts["parameters"] == made.config.num_parameters and facts["padded_vocab_size"] == 512
     assert files_of(tmp_path / "work") == files_of(Path(made.folder))
     text = run(corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--context", 64, "--dtype", "bf16")
-    assert "d6: 300 tokens, padded to 384, " in text.stdout
+    assert "d6: 300 tokens, padded to 384; " in text.stdout
     few = run(corpus, "-o", tmp_path / "few", "--min-frequency", 500, *shape[2:])
     assert " tokens (fewer than 20000: no other pair occurs often enough; use more text to get more), " in few.stdout
     assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
