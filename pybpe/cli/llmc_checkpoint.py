@@ -75,7 +75,7 @@ def _facts(config: GPT2Config) -> dict[str, int]:
 
 def _text(config: GPT2Config) -> str:
     return (
-        f"{config.vocab_size} tokens (padded {config.padded_vocab_size}), {config.num_layers} layers,"
+        f"{config.vocab_size} tokens (padded to {config.padded_vocab_size}), {config.num_layers} layers,"
         f" {config.num_heads} heads, {config.channels} channels, context {config.max_seq_len},"
         f" {config.num_parameters} parameters"
     )
