@@ -187,7 +187,7 @@ def test_version_names_the_unicode_versions() -> None:
         (["encode", "-t", "missing.json", "novel.txt"], "missing.json"),
         (["encode", "-t", "novel.txt", "novel.txt"], "novel.txt"),
         (["encode", "-t", "tok.json", "missing.txt"], "missing.txt"),
-        (["decode", "-t", "tok.json", "novel.txt"], "offset 0"),
+        (["decode", "-t", "tok.json", "novel.txt"], "at byte 0"),
         (["binarize", "-t", "tok.json", "novel.txt", "-o", "out", "--splits", "a,b"], "--splits"),
         (["binarize", "-t", "tok.json", "missing.txt", "-o", "out2"], "missing.txt"),
         (["inspect", "novel.txt"], "novel.txt"),

@@ -61,7 +61,7 @@ def test_training_gives_the_ids_of_a_mapping_or_refuses() -> None:
     assert train({"<b>": 259, "<a>": 258}, special_ids="last") == {"<a>": 258, "<b>": 259}
     refused(299, 1)
     refused(2, 1, counts=pybpe.Counts.from_dict({"some": 2}, special_tokens={"<a>": 0, "<b>": 7}), inputs=None)
-    with pytest.raises(pybpe.ArgumentError, match="'<a>' the id 258, but training gives it 256"):
+    with pytest.raises(pybpe.ArgumentError, match="'<a>' id 258, but training gives it 256"):
         train({"<a>": 258, "<b>": 259}, special_ids="last", min_frequency=100)  # there are fewer tokens
     base = pybpe.Tokenizer(BYTES, [], {"<a>": 256})
     assert train({"<a>": 256, "<b>": 257}, base=base) == {"<a>": 256, "<b>": 257}

@@ -457,11 +457,11 @@ def test_the_command_shows_words_standard_input_or_a_sample(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["novle.txt", "-t", "tok.json", "-o", "x.html"], "novle.txt: there is no such file"),
+        (["novle.txt", "-t", "tok.json", "-o", "x.html"], "novle.txt: no such file"),
         (["x", "-t", "missing.json", "-o", "x.html"], "missing.json"),
         (["x", "-t", "tok.json", "-o", "tok.json/such.html"], "tok.json"),
         (["x", "-t", "tok.json", "-o", "x.html", "--max-bytes", "0"], "--max-bytes must"),
-        (["x", "-t", "tok.json", "-o", "x.html", "--compare", "tok.json"], "tok.json: is given twice"),
+        (["x", "-t", "tok.json", "-o", "x.html", "--compare", "tok.json"], "tok.json: this tokenizer is given twice"),
     ],
 )
 def test_bad_input_is_one_line(
