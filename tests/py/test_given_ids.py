@@ -65,7 +65,7 @@ def test_training_gives_the_ids_of_a_mapping_or_refuses() -> None:
         train({"<a>": 258, "<b>": 259}, special_ids="last", min_frequency=100)  # there are fewer tokens
     base = pybpe.Tokenizer(BYTES, [], {"<a>": 256})
     assert train({"<a>": 256, "<b>": 257}, base=base) == {"<a>": 256, "<b>": 257}
-    with pytest.raises(pybpe.ArgumentError, match="'<a>' the id 0, but training gives it 256"):
+    with pytest.raises(pybpe.ArgumentError, match="'<a>' id 0, but training gives it 256"):
         train({"<a>": 0}, base=base)
 
 

@@ -297,7 +297,7 @@ def test_a_training_goes_on_where_a_merge_spells_a_token_of_its_base(
 def test_checkpoints_that_are_none(corpus: Path, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"something else entirely")
-    with pytest.raises(pybpe.FormatError, match="not a whole"):
+    with pytest.raises(pybpe.FormatError, match="not a complete"):
         pybpe.train(corpus, vocab_size=300, checkpoint=path)
     pybpe.Counts.from_dict({"a": 1}).save(path)
     with pytest.raises(pybpe.FormatError, match="not a checkpoint"):
