@@ -20,7 +20,8 @@ HEADERS = Path(__file__).parent / "include" / "llmc"
 REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
 ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
-OUR_HEADER = "/*\nDrop-in for llm.c's "  # how our versions of REPLACED begin
+# How our versions of REPLACED begin: now, and in earlier versions of pybpe.
+OUR_HEADER = ("/*\nA drop-in replacement for llm.c's ", "/*\nDrop-in for llm.c's ")
 OUR_MAKEFILE = "# Made by pybpe: "
 OBJECT = "build/pybpe.o"  # llm.c's `make clean` removes it
 MAKEFILE = f"""\
@@ -41,9 +42,9 @@ class InstallError(Exception):
     """Something in the checkout is not as expected; nothing was changed."""
 
 
-def begins_with(path: Path, start: str) -> bool:
+def begins_with(path: Path, *starts: str) -> bool:
     with path.open("rb") as file:
-        return file.read(len(start)) == start.encode()
+        return file.read(max(map(len, starts))).startswith(tuple(start.encode() for start in starts))
 
 
 def kept(header: Path) -> Path:
@@ -56,7 +57,7 @@ def check(llmc: Path) -> None:
         header = llmc / "llmc" / name
         if not header.is_file() and not kept(header).is_file():
             raise InstallError(f"{llmc}: not a checkout of llm.c: it has no llmc/{name}")
-        if header.is_file() and kept(header).is_file() and not begins_with(header, OUR_HEADER):
+        if header.is_file() and kept(header).is_file() and not begins_with(header, *OUR_HEADER):
             if header.read_bytes() != kept(header).read_bytes():
                 raise InstallError(
                     f"{header}: neither pybpe's header nor the original saved as {kept(header).name}: remove the"
@@ -79,7 +80,7 @@ def install(llmc: Path, amalgamation: Path) -> None:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and not begins_with(header, OUR_HEADER):
+        if not kept(header).exists() and not begins_with(header, *OUR_HEADER):
             os.rename(header, kept(header))
         write(header, (HEADERS / name).read_bytes())
     for name in ADDED:
@@ -95,7 +96,7 @@ def uninstall(llmc: Path) -> None:
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
-        if not kept(header).exists() and begins_with(header, OUR_HEADER):
+        if not kept(header).exists() and begins_with(header, *OUR_HEADER):
             raise InstallError(f"{header}: its original is missing: run git checkout llmc/{name}, then try again")
     for name in REPLACED:
         header = llmc / "llmc" / name

@@ -58,7 +58,7 @@ def test_precision_and_recall_are_as_the_page_says(root: Path) -> None:
         "wrong IP_ADDRESS '4.18.0.205'",
     ]
     page = (root / "docs" / "corpus.md").read_text(encoding="utf-8")
-    assert f"precision {precision:.2f}, recall {recall:.2f}" in page
+    assert f"precision of {precision:.2f} and a recall of {recall:.2f}" in page
 
 
 @given(st.text(alphabet="a1@.:- +86()sk_%X中\n", max_size=200))

@@ -111,8 +111,11 @@ def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(root: 
     current = header.read_bytes()
     header.write_bytes(current + b"/* an older version of ours */\n")
     (checkout / "llmc" / "tokenizer.h").unlink()  # as if an installation had been interrupted
+    dataloader = checkout / "llmc" / "dataloader.h"
+    dataloader.write_text("/*\nDrop-in for llm.c's llmc/dataloader.h, as earlier versions began.\n*/\n")
     assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
     assert header.read_bytes() == current
+    assert b"A drop-in replacement" in dataloader.read_bytes()
     assert (checkout / "llmc" / "tokenizer.h").exists()
     assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0
     assert contents(checkout) == before

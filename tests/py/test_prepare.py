@@ -109,7 +109,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
         ({"documents": "page"}, "documents must be one of"),
         ({"documents": "special", "special_tokens": ()}, "no end of text"),
         ({"special_tokens": ["</s>"]}, "no end of text"),
-        ({"end_of_text": "</s>"}, "none of the special tokens"),
+        ({"end_of_text": "</s>"}, "not among the special tokens"),
         ({"name": "../corpus"}, "name must be a file-name prefix"),
         ({"shard_tokens": 0}, "shard_tokens must be at least 1"),
         ({"shard_tokens": 1 << 31}, "would exceed 2 GiB"),
