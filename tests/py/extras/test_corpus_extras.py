@@ -172,7 +172,7 @@ def test_languages(tmp_path: Path) -> None:
     assert report.dropped == {"language": 5} and report.to_json()["languages"]["und"] == 1
     report = corpus.clean(str(path), tmp_path / "out.jsonl", languages=["zh", "en"], min_confidence=1)
     assert report.dropped == {"language": 5, "language_confidence": 2}
-    with pytest.raises(pybpe.ArgumentError, match="'xx' is unknown"):
+    with pytest.raises(pybpe.ArgumentError, match="unknown language 'xx'"):
         corpus.clean(str(path), tmp_path / "out.jsonl", languages=["xx"])
 
 
