@@ -114,7 +114,10 @@ def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({"content": ["a"], "n": [1]}), path)
-    for key, message in (("text", "no column 'text'; set text_key to one of content, n"), ("n", "holds int64, expected string")):
+    for key, message in (
+        ("text", "no column 'text'; set text_key to one of content, n"),
+        ("n", "holds int64, expected string"),
+    ):
         with pytest.raises(pybpe.FormatError, match=message):
             pybpe.binarize(tok, path, tmp_path / "out", text_key=key)
     parquet.write_table(pyarrow.table({"text": ["a", None]}), path)
