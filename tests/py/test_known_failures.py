@@ -38,7 +38,7 @@ def test_sentencepiece_cve_2026_1260_a_huge_piece(tok: pybpe.Tokenizer, tmp_path
     huge = b"x" * 1_000_000
     ranks = [base64.b64encode(bytes([i])) + b" %d\n" % i for i in range(256)] + [base64.b64encode(huge) + b" 256\n"]
     (tmp_path / "huge.tiktoken").write_bytes(b"".join(ranks))
-    with pytest.raises(pybpe.LimitError, match=r"token 256 of 1000000 bytes"):  # not made by tokens of lower rank
+    with pytest.raises(pybpe.LimitError, match=r"token 256 has 1000000 bytes"):  # not made by tokens of lower rank
         pybpe.Tokenizer.from_file(tmp_path / "huge.tiktoken", pattern="gpt2")
     tok.save(tmp_path / "tok.json")
     data = json.loads((tmp_path / "tok.json").read_bytes())
