@@ -164,7 +164,7 @@ def test_a_disallowed_special_far_inside(long_text: str) -> None:
     place = len(text[:-13].encode())
     assert at >= 0
     for function in (GPT2.encode, GPT2.encode_to_numpy, GPT2.count, lambda text, **kw: GPT2.encode_batch([text], **kw)):
-        with pytest.raises(pybpe.ArgumentError, match=f"<.endoftext.>' at byte {place},"):
+        with pytest.raises(pybpe.ArgumentError, match=f"<.endoftext.>' at byte {place};"):
             function(text, allowed_special=set(), disallowed_special="all")
     assert GPT2.count(clean, disallowed_special="all", allowed_special=set()) == GPT2.count(clean)
 
