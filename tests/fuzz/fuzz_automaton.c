@@ -2,25 +2,10 @@
 Splitters of automata: any tables are refused or cut as matches found one at a time do, in calls of any size, and both
 halves at a safe cut have the words of the whole.
 */
-#include "fuzz.h"
+#include "fuzz_split.h"
 #include "naive_automaton.h"
 
 enum { MOST_TEXT = 512 };
-
-static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t cap, size_t *all, size_t add) {
-    size_t ends[MOST_TEXT + 64];
-    size_t count = 0;
-    for (size_t pos = 0; pos < n;) {
-        size_t words = pybpe_pretok_split(p, text, n, pos, ends, cap);
-        REQUIRE(words > 0 && words <= cap);
-        for (size_t i = 0; i < words; i++) {
-            REQUIRE(ends[i] > pos && ends[i] <= n);
-            pos = ends[i];
-            all[count++] = pos + add;
-        }
-    }
-    return count;
-}
 
 static void check(const pybpe_pretok *p, const uint16_t *next, const uint8_t *text, size_t n, size_t cap) {
     static size_t want[MOST_TEXT], got[2 * MOST_TEXT];

@@ -2,9 +2,9 @@
 Splitting: every instruction set gives the same words, and so do calls of any size and both halves at a safe cut.
 (tests/py/test_pretok.py and fuzz_python.py compare the words with Python's `regex`.)
 */
-#include "fuzz.h"
+#include "fuzz_split.h"
 
-enum { MOST_TEXT = 1024, PATTERNS = 10, SIMD = 4 };
+enum { MOST_TEXT = SPLIT_MOST_TEXT, PATTERNS = 10, SIMD = 4 };
 
 static pybpe_pretok *splitters[PATTERNS][SIMD];
 
@@ -18,22 +18,6 @@ static void make_splitters(void) {
             REQUIRE(pybpe_pretok_new(&splitters[i][k], pattern, NULL, &err) == PYBPE_OK);
         }
     }
-}
-
-/* All ends of words of text[0..n), asked for `cap` at a time; each plus `add`. */
-static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t cap, size_t *all, size_t add) {
-    size_t ends[MOST_TEXT + 64];
-    size_t count = 0;
-    for (size_t pos = 0; pos < n;) {
-        size_t words = pybpe_pretok_split(p, text, n, pos, ends, cap);
-        REQUIRE(words > 0 && words <= cap);
-        for (size_t i = 0; i < words; i++) {
-            REQUIRE(ends[i] > pos && ends[i] <= n);
-            pos = ends[i];
-            all[count++] = pos + add;
-        }
-    }
-    return count;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
