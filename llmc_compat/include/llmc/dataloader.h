@@ -2,17 +2,19 @@
 A drop-in replacement for llm.c's llmc/dataloader.h that uses the pybpe library: DataLoader for token shards, and
 EvalLoader for multiple-choice files such as HellaSwag's.
 
-It has the same struct fields (except FILE *tokens_file, which is `shard` here, and the type of buffer), functions and
-batches. The differences:
-- Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. Nothing depends
-  on assert.
+It has the same functions and struct fields (except FILE *tokens_file, which is `shard` here, and the type of buffer),
+and returns the same batches. The differences:
+- Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. This does not
+  depend on assert, which NDEBUG turns off.
 - Shards may be larger than 2 GiB, or have uint32 tokens, as for Llama 3.
-- dataloader_resume also restores the permutations by itself. llm.c's version needs a caller that restores them, as
-  load_state in train_gpt2.cu does. With load_state both return the same batches as an uninterrupted run, and both need
-  shards with equal numbers of samples, which load_state asserts.
-- Files are read at offsets, not mapped into memory: truncating a mapped shard would kill the program with SIGBUS.
-- An EvalLoader whose process has no examples left is at its end; llm.c's reads past the end of the file.
-- Everything is static inline, C and C++.
+- dataloader_resume can restore the permutations itself. llm.c's version needs a caller that restores them, as
+  load_state in train_gpt2.cu does. If load_state is the caller, both versions return the same batches as an
+  uninterrupted run, and both need shards with equal numbers of samples, which load_state asserts.
+- Files are read at offsets, not mapped into memory, because truncating a mapped shard would kill the program with
+  SIGBUS.
+- If there are no examples left for a process, its EvalLoader has an empty range. llm.c's version reads past the end of
+  the file.
+- All functions are static inline, so several C or C++ files of a program can include this header.
 
 Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 */
@@ -23,7 +25,7 @@ Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 #include "pybpe.h"
 #include "rand.h"
 
-#include <assert.h> /* sources that include this header expect it */
+#include <assert.h> /* llm.c's sources expect this header to include it */
 #include <glob.h>
 #include <limits.h>
 #include <stddef.h>
@@ -58,16 +60,16 @@ typedef struct {
     size_t local_batch_offset_bytes;
     size_t header_bytes;
     int64_t file_size_bytes;
-    mt19937_state left_rng_;  /* shuffle_rng as this loader left it; if it differs, it was restored from a checkpoint */
-    mt19937_state epoch_rng_; /* shuffle_rng before the permutations within this epoch's shards were drawn, */
-    int epoch_known_;         /* or 0 if that was before the checkpoint */
+    mt19937_state left_rng_;  /* shuffle_rng as this loader left it; if it is different now, the caller restored it */
+    mt19937_state epoch_rng_; /* shuffle_rng before the permutations within this epoch's shards were drawn */
+    int epoch_known_;         /* whether epoch_rng_ is known; it is not after a restore in the middle of an epoch */
 } DataLoader;
 
 static inline const char *dataloader_shard_name_(const DataLoader *loader, size_t shard_index) {
     return loader->glob_result.gl_pathv[shard_index];
 }
 
-/* Tokens of one sample, for all processes. Checked at the start to be at most INT_MAX. */
+/* The number of tokens of one sample, for all processes. dataloader_init has checked that it is at most INT_MAX. */
 static inline size_t dataloader_sample_tokens_(const DataLoader *loader) {
     return (size_t)loader->num_processes * loader->B * loader->T;
 }
@@ -139,7 +141,7 @@ static inline int dataloader_compare_names_(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts by bytes, regardless of the program's locale. */
+/* Finds the shards, and sorts their names by bytes, regardless of the program's locale. */
 static inline void dataloader_find_shards_(DataLoader *loader, const char *filename_pattern) {
     if (glob(filename_pattern, GLOB_NOSORT, NULL, &loader->glob_result) != 0) {
         llmc_fail(filename_pattern, "no shard matches this pattern");
@@ -225,7 +227,7 @@ static inline void dataloader_check_order_(const int *indices, size_t n) {
     }
 }
 
-/* Checks the permutations that the caller has restored, and uses them. */
+/* Checks the permutations that the caller has restored, and continues with them. */
 static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_index) {
     size_t samples = loader->shard_num_samples;
     dataloader_check_order_(loader->shard_indices, loader->glob_result.gl_pathc);
@@ -239,11 +241,11 @@ static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_ind
 }
 
 /* Continues from a position in a shard. With shuffling there are two cases:
-   - The caller has restored shuffle_rng and both permutations, as load_state of train_gpt2.cu does: they are used.
-     intra_shard_indices has shard_num_samples entries.
-   - The caller has restored nothing, or the loader's own state: the position is in the loader's current epoch, which is
-     the first after dataloader_init. The permutations of this epoch's shards are drawn again, up to the shard of the
-     position. */
+   - The caller has restored shuffle_rng and both permutations, as load_state of train_gpt2.cu does. This function uses
+     them; intra_shard_indices must have shard_num_samples entries.
+   - The caller has restored nothing, or the loader's own state. The position is then in the loader's current epoch,
+     which is the first one after dataloader_init. This function draws the permutations of this epoch's shards again, up
+     to the shard of the position. */
 static inline void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t current_sample_idx) {
     if (current_shard_idx >= loader->glob_result.gl_pathc) {
         llmc_fail("dataloader_resume", "there are not so many shards");
@@ -275,13 +277,13 @@ static inline void dataloader_free(DataLoader *loader) {
 }
 
 /* ---------------------------------------------------------------------------------------------------
-EvalLoader. A file is a header of 256 int32 (20240522, 1, number of examples, bytes of the longest one), then the
-examples as uint16:
+EvalLoader. A file has a header of 256 int32 (20240522, 1, the number of examples, the bytes of the longest one) and
+then the examples as uint16:
 
     65535, bytes of the example, its index, label 0-3, 4, n, n context tokens, then 4 times: n, n tokens
 
-In a batch an example takes 4 rows, one for each completion: the context, the completion, and in `mask` a 1 at
-each position whose target is a token of the completion.
+In a batch, an example takes 4 rows, one for each completion. A row contains the context and the completion; `mask` is 1
+at each position whose target is a token of the completion.
 */
 
 #define ASSUMED_NUM_COMPLETIONS 4
@@ -296,7 +298,7 @@ typedef struct {
     size_t B;
     size_t T;
     FILE *eval_file;
-    uint16_t *buffer; /* an example without its first 3 fields; has room for the longest possible example */
+    uint16_t *buffer; /* an example without its first 3 fields; large enough for the longest possible example */
     int num_examples;
     int num_batches;
     int start_example_index; /* the examples of this process: from start, inclusive, */
@@ -420,7 +422,7 @@ static inline void evalloader_init(EvalLoader *loader, const char *filename, siz
     evalloader_reset(loader);
 }
 
-/* Reads a count and that many tokens from buffer[*at..n). Returns the tokens. */
+/* Reads a count, and that many tokens, from buffer[*at..n). Returns a pointer to the tokens. */
 static inline const uint16_t *evalloader_take_(EvalLoader *loader, size_t *at, size_t n, size_t *count) {
     *count = *at < n ? loader->buffer[*at] : 0;
     if (*count < 1 || *count > n - *at - 1) {
@@ -474,7 +476,7 @@ static inline void evalloader_next_batch(EvalLoader *loader) {
     }
 }
 
-/* The mean loss of a row's completion; sets *active if the row has one, otherwise returns 0. */
+/* Returns the mean loss of a row's completion and sets *active, or returns 0 if the row does not have a completion. */
 static inline float evalloader_row_loss_(const EvalLoader *loader, const float *losses, size_t row, int *active) {
     float sum = 0.0f;
     int count = 0;
@@ -488,7 +490,7 @@ static inline float evalloader_row_loss_(const EvalLoader *loader, const float *
     return count > 0 ? sum / (float)count : 0.0f;
 }
 
-/* How many examples of this batch have the lowest mean loss (B, T) at the right completion. */
+/* Returns for how many examples of this batch the right completion has the lowest mean loss. The losses are (B, T). */
 static inline int evalloader_stat_losses(EvalLoader *loader, float *losses) {
     int correct = 0;
     for (int i = 0; i < evalloader_examples_per_batch_(loader); i++) {

@@ -7,8 +7,8 @@ How the drop-in headers handle errors: they print one line on stderr and exit, a
 #include <stdio.h>
 #include <stdlib.h>
 
-/* llm.c's sources expect its headers to define fopenCheck and similar functions. Include them if llm.c can be found: on
-   the include path, or because this file was copied into its folder. */
+/* llm.c's sources expect its headers to define fopenCheck and similar functions. Include these if they can be found: on
+   the include path, or next to this file if it was copied into llm.c. */
 #if __has_include("llmc/utils.h")
 #include "llmc/utils.h"
 #elif __has_include("../llmc/utils.h")
@@ -22,7 +22,7 @@ static inline void llmc_fail(const char *where, const char *message) {
     exit(EXIT_FAILURE);
 }
 
-/* The same for messages of the library, which already name the file. */
+/* Does the same for a message of the library, which already names the file. */
 static inline void llmc_fail_message(const char *message) {
     fflush(stdout);
     fprintf(stderr, "Error: %s\n", message);
@@ -38,8 +38,8 @@ static inline void *llmc_alloc(size_t count, size_t size) {
     return memory;
 }
 
-/* How many batches the DataLoaders have returned. llm.c's trainers load a batch between two samples of text; this is
-   the only way for safe_printf to notice that a new text begins. */
+/* Counts the batches that the DataLoaders have returned. llm.c's trainers load a batch between two samples of text, and
+   safe_printf has no other way to notice that a new text begins. */
 static inline unsigned *llmc_batches_served(void) {
     static unsigned count = 0;
     return &count;

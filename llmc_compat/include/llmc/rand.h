@@ -1,8 +1,10 @@
 /*
-A drop-in replacement for llm.c's llmc/rand.h: mt19937, uniform and normal numbers as PyTorch draws them.
+A drop-in replacement for llm.c's llmc/rand.h: the random generator mt19937, and uniform and normal numbers as PyTorch
+draws them.
 
-Names, states and numbers are the same. The differences: everything is static inline, so that several files of a program
-can include it; no damaged state can make it read outside its array; normal_ accepts fewer than 16 numbers.
+Names, states and numbers are the same as llm.c's. The differences: all functions are static inline, so that several
+files of a program can include this header; no damaged state makes it read outside its array; and normal_ accepts fewer
+than 16 numbers.
 
 Sources: Matsumoto and Nishimura, Mersenne Twister (1998); PyTorch, aten/src/ATen/core/MT19937RNGEngine.h and
 aten/src/ATen/native/cpu/DistributionTemplates.h (the order in which normal_ draws); Box and Muller (1958).
@@ -18,7 +20,7 @@ aten/src/ATen/native/cpu/DistributionTemplates.h (the order in which normal_ dra
 /* llm.c writes this struct into its checkpoints, so its layout is part of a file format. */
 typedef struct {
     unsigned long long seed_;
-    int left_;          /* how many numbers are left until the state is renewed, plus one */
+    int left_;          /* how many numbers are left before the state must be renewed, plus one */
     unsigned int next_; /* index of the next number */
     unsigned int state_[MERSENNE_STATE_N];
     unsigned int MATRIX_A[2];
@@ -70,7 +72,7 @@ static inline unsigned long long randint64(mt19937_state *state) {
     return (high << 32) | randint32(state);
 }
 
-/* From 0 to below 1, from 24 or 53 random bits. */
+/* A number from 0 to just below 1, made from 24 random bits (randfloat32) or 53 (randfloat64). */
 static inline float randfloat32(mt19937_state *state) {
     return (float)(randint32(state) & 0xffffffu) * (1.0f / 16777216.0f);
 }
@@ -90,7 +92,7 @@ static inline float normal_radius_(float u) { return sqrtf(-2 * logf(u + 1e-12f)
 
 static inline float normal_angle_(float u) { return (float)(2.0 * 3.14159265358979323846 * u); }
 
-/* Turns 16 uniform numbers into normal ones in place: number i is paired with number i + 8. */
+/* Turns 16 uniform numbers into normal ones, in place. Number i is paired with number i + 8. */
 static inline void normal_fill_16(float *data, float mean, float std) {
     for (unsigned int i = 0; i < 8; i++) {
         float radius = normal_radius_(1 - data[i]);

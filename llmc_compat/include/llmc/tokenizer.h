@@ -4,14 +4,16 @@ A drop-in replacement for llm.c's llmc/tokenizer.h that uses the pybpe library.
 It has the same struct fields, functions and results. The differences:
 - Any file is safe: if a file is faulty, the program prints one line that says what is wrong, and exits. A missing file
   gives a warning and init_ok 0, as in llm.c.
-- Versions 1 and 2, from llm.c or pybpe. The vocabulary must have all 256 bytes as tokens, as GPT-2's does.
+- It reads versions 1 and 2 of tokenizer.bin, from llm.c or pybpe. The vocabulary must have a token for each of the 256
+  bytes, as GPT-2's does.
 - tokenizer_decode_bytes returns a token with its length, since a token may contain NULs.
-- safe_printf holds back the first bytes of a UTF-8 character until a later piece completes it. llm.c drops them, and
-  with them most Chinese characters. Bytes that are held back are dropped when a new text begins. safe_printf prints no
+- safe_printf keeps the first bytes of a UTF-8 character until a later piece completes it. llm.c drops these bytes, and
+  with them most Chinese characters. If a new text begins first, safe_printf discards what it has kept. It prints no
   control characters; llm.c prints those that are part of a longer token.
 - tokenizer_encode turns a prompt into ids; tokenizer_encode_ordinary does the same for text that you did not write
   yourself. They give the same ids as encode and encode_ordinary in Python.
-- There is an include guard, and everything is static inline, in C and C++.
+- The header has an include guard, and all its functions are static inline, so several C or C++ files of a program can
+  include it.
 
 Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 */
@@ -28,11 +30,11 @@ Link with libpybpe.a, and add the folder of pybpe.h to the include path.
 
 typedef struct {
     uint32_t vocab_size;
-    char **token_table; /* each ends with a NUL that is not part of it */
+    char **token_table; /* each token is followed by a NUL, which is not part of it */
     int init_ok;
-    int eot_token; /* -1 if the file has none */
+    int eot_token; /* -1 if the file does not have one */
     pybpe_vocab *vocab;
-    pybpe_encoder *encoder; /* made when the first prompt is encoded */
+    pybpe_encoder *encoder; /* created when the first prompt is encoded */
     pybpe_cache *cache;
 } Tokenizer;
 
@@ -56,7 +58,7 @@ static inline size_t llmc_character_length(const unsigned char *s, size_t n) {
     return length;
 }
 
-/* Prints the characters of s[0..n), except control characters and bytes that belong to no character. */
+/* Prints the characters of s[0..n), except control characters and bytes that do not belong to a character. */
 static inline void llmc_print_characters(const unsigned char *s, size_t n) {
     for (size_t at = 0; at < n;) {
         size_t length = llmc_character_length(s + at, n - at);
@@ -72,7 +74,7 @@ static inline void llmc_print_characters(const unsigned char *s, size_t n) {
 static inline void safe_printf(const char *piece) {
     static unsigned char kept[8]; /* the beginning of a character that is not complete yet */
     static size_t kept_length = 0;
-    static unsigned batches = 0; /* how many batches had been returned when the last piece came */
+    static unsigned batches = 0; /* how many batches the DataLoaders had returned when the last piece was printed */
     if (piece == NULL || batches != *llmc_batches_served()) {
         kept_length = 0;
         batches = *llmc_batches_served();
@@ -85,8 +87,8 @@ static inline void safe_printf(const char *piece) {
     while (kept_length > 0 && n > 0) {
         kept[kept_length++] = *rest++;
         n--;
-        /* 0 while the character is not complete; more when it is, or when a byte that begins something else breaks it
-           off. */
+        /* How many bytes can be printed now: 0 until the character is complete, or until a byte arrives that cannot be
+           part of it. */
         size_t complete = pybpe_utf8_complete(kept, kept_length);
         llmc_print_characters(kept, complete);
         kept_length -= complete;
@@ -104,7 +106,7 @@ static inline void safe_printf(const char *piece) {
 Decoding
 */
 
-/* Lays out the tokens as C strings, in one block after the table of pointers to them. */
+/* Copies the tokens as C strings into one block of memory, and fills the table of pointers to them. */
 static inline void tokenizer_fill_table_(Tokenizer *tokenizer, const pybpe_strings *tokens) {
     size_t bytes = (size_t)tokens->offsets[tokens->count] + tokens->count;
     char *at = (char *)llmc_alloc(bytes, 1);
@@ -147,7 +149,7 @@ static inline const char *tokenizer_decode(Tokenizer *tokenizer, uint32_t token_
     return tokenizer->token_table[token_id];
 }
 
-/* The same, with the number of bytes, since a token may contain NULs. */
+/* Does the same, and also returns the number of bytes in *length, since a token may contain NULs. */
 static inline const char *tokenizer_decode_bytes(Tokenizer *tokenizer, uint32_t token_id, size_t *length) {
     const char *bytes = tokenizer_decode(tokenizer, token_id);
     *length = 0;
@@ -173,7 +175,7 @@ static inline void tokenizer_free(Tokenizer *tokenizer) {
 Encoding
 */
 
-/* Whether the text would have to be normalized first, which this function cannot do. ASCII never does. */
+/* Returns whether the text must be normalized first, which these functions cannot do. ASCII text never needs it. */
 static inline int tokenizer_needs_normalizer_(const Tokenizer *tokenizer, const char *text) {
     int needs = 0;
     for (; *text != '\0'; text++) {
@@ -227,15 +229,15 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
     return result;
 }
 
-/* Encodes a text that you wrote yourself, such as the control tokens of a chat, into at most max_ids ids. Special
-   tokens in it become their ids. Returns the number of ids. Prints a line on stderr and returns -1 if there are more
-   than max_ids, or if the tokenizer's pattern or normalizer needs Python. */
+/* Encodes a text that you wrote yourself, such as the control tokens of a chat. A special token in the text becomes its
+   id. Writes the ids to ids[0..max_ids) and returns their number. If there are more than max_ids, or if the tokenizer's
+   pattern or normalizer needs Python, prints a line on stderr and returns -1. */
 static inline int tokenizer_encode(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
     return tokenizer_encode_(tokenizer, text, 1, ids, max_ids);
 }
 
-/* The same for text from anywhere else, such as user input. Special tokens in it are ordinary text, so it cannot end
-   its turn in a chat and forge another. */
+/* Does the same for text from anywhere else, such as user input. A special token in this text is encoded as ordinary
+   text, so the text cannot end its turn in a chat and forge another turn. */
 static inline int tokenizer_encode_ordinary(Tokenizer *tokenizer, const char *text, int *ids, size_t max_ids) {
     return tokenizer_encode_(tokenizer, text, 0, ids, max_ids);
 }
