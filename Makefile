@@ -11,6 +11,7 @@
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
+# make install    the C library, its header, and files for pkg-config and CMake, in PREFIX=/usr/local; DESTDIR=folder
 # make install-llmc | uninstall-llmc  install the drop-in headers in a checkout of llm.c, or remove them: LLMC=path
 # make release-check  build the sdist and the wheel; check contents, metadata and stable ABI; install and try the wheel
 # make fuzz-patterns  compare compiled regular expressions with `regex`, on random expressions and texts; pairs=1000000
@@ -41,12 +42,12 @@ SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force
+.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
 .PHONY: fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
-all: build/extension.stamp build/libpybpe.a $(PROGRAMS)
+all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
 
 # ---------------------------------------------------------------------------------------------------
 # Python: a virtual environment with the package installed in place
@@ -95,8 +96,23 @@ amalgamation: build/amalgamation/pybpe.c
 build/amalgamation/pybpe.c: $(SOURCES) $(HEADERS) csrc/amalgamate.py pybpe/_version.py LICENSE
 	$(PYTHON) csrc/amalgamate.py $(@D) $(VERSION)
 
-install-llmc: amalgamation
-	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) build/amalgamation
+# The library for other C programs, with files that let pkg-config and CMake find it.
+PREFIX ?= /usr/local
+PACKAGED := pkgconfig/pybpe.pc cmake/pybpe/pybpe-config.cmake cmake/pybpe/pybpe-config-version.cmake
+install: build/libpybpe.a
+	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,include $(sort $(addprefix lib/,$(dir $(PACKAGED)))))
+	install -m 644 csrc/pybpe.h "$(DESTDIR)$(PREFIX)/include"
+	install -m 644 build/libpybpe.a "$(DESTDIR)$(PREFIX)/lib"
+	for file in $(PACKAGED); do \
+	    sed 's/@VERSION@/$(VERSION)/' "csrc/$${file##*/}.in" > "$(DESTDIR)$(PREFIX)/lib/$$file" || exit 1; \
+	done
+
+# Wheels have these two files as well: see setup.py.
+llmc_compat/include/pybpe.c: build/amalgamation/pybpe.c
+	cp build/amalgamation/pybpe.[ch] $(@D)
+
+install-llmc: llmc_compat/include/pybpe.c
+	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path))
 
 uninstall-llmc:
 	@$(PYTHON) llmc_compat/install.py $(if $(LLMC),"$(LLMC)",$(error say where llm.c is: LLMC=path)) --undo
@@ -303,7 +319,7 @@ include tests/proofs.mk
 include tests/cross.mk
 
 clean:
-	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist out .venv *.egg-info pybpe/_core.c pybpe/_core.*.so llmc_compat/include/pybpe.[ch] .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 -include $(wildcard build/obj/*.d build/tests/*.d build/sanitize/obj/*.d build/sanitize/tests/*.d)

@@ -4,7 +4,7 @@
 
 pybpe.c is all modules one after the other, each header in the place where it is first included. That needs every name
 at file level to be unique in csrc/. Functions that modules share become static, so that a program sees pybpe_* and
-nothing else. Run by `make amalgamation`; uses nothing outside Python's standard library.
+nothing else. `make amalgamation` and setup.py run it; it uses only Python's standard library.
 """
 
 import re
@@ -54,14 +54,18 @@ def amalgamate(version: str) -> dict[str, str]:
     return {"pybpe.c": top + start + modules, PUBLIC: top + (SOURCES / PUBLIC).read_text(encoding="utf-8")}
 
 
+def write(folder: Path, version: str) -> None:
+    """Writes the files to a folder, which is made if needed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in amalgamate(version).items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
 def main() -> int:
     if len(sys.argv) != 3:
         print("usage: amalgamate.py FOLDER VERSION", file=sys.stderr)
         return 2
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in amalgamate(sys.argv[2]).items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write(Path(sys.argv[1]), sys.argv[2])
     return 0
 
 

@@ -1,6 +1,6 @@
 """Installs the drop-in headers, and the library they need, in a checkout of llm.c, or removes them again.
 
-    python llmc_compat/install.py LLMC AMALGAMATION      python llmc_compat/install.py LLMC --undo
+    pybpe llmc install LLMC [--undo]      python llmc_compat/install.py LLMC [--undo]
 
 The installer replaces three headers of llmc/ and keeps the originals next to them as *.h.orig. Everything else is new.
 No other llm.c file is changed: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and
@@ -8,7 +8,8 @@ links one more object file into its programs, that is, into every target that th
 whatever branch is checked out. So `make train_gpt2` builds as before. A second GNUmakefile in dev/test serves llm.c's
 own tests.
 
-`make install-llmc` and `make uninstall-llmc` run it. It uses only Python's standard library.
+`make install-llmc` and `make uninstall-llmc` run it as a program. It uses only Python's standard library, and needs no
+compiled part of pybpe.
 """
 
 import argparse
@@ -16,7 +17,8 @@ import os
 import sys
 from pathlib import Path
 
-HEADERS = Path(__file__).parent / "include" / "llmc"
+LIBRARY = Path(__file__).parent / "include"  # wheels have pybpe.h and pybpe.c here; `make` writes them here
+HEADERS = LIBRARY / "llmc"
 REPLACED = ("tokenizer.h", "dataloader.h", "rand.h")
 ADDED = ("fault.h", "pybpe.h", "pybpe.c")
 
@@ -75,24 +77,33 @@ def write(path: Path, data: bytes) -> None:
     os.replace(temporary, path)
 
 
-def install(llmc: Path, amalgamation: Path) -> None:
-    """Installs or updates the headers. `amalgamation` is the folder with pybpe.c and pybpe.h."""
+def library() -> Path:
+    """The folder with pybpe.h, pybpe.c and llmc/. Raises InstallError in a clone of pybpe where `make` has not run."""
+    for name in ("pybpe.h", "pybpe.c"):
+        if not (LIBRARY / name).is_file():
+            raise InstallError(f"{LIBRARY / name}: this file is missing; to write it, run `make` in the clone of pybpe")
+    return LIBRARY
+
+
+def install(llmc: Path) -> str:
+    """Installs or updates the headers. Returns a sentence that says so."""
+    sources = [(HEADERS if name == "fault.h" else library()) / name for name in ADDED]
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
         if not kept(header).exists() and not begins_with(header, *OUR_HEADER):
             os.rename(header, kept(header))
         write(header, (HEADERS / name).read_bytes())
-    for name in ADDED:
-        source = HEADERS if name == "fault.h" else amalgamation
-        write(llmc / "llmc" / name, (source / name).read_bytes())
+    for source in sources:
+        write(llmc / "llmc" / source.name, source.read_bytes())
     for folder, headers in FOLDERS.items():
         if (llmc / folder / "Makefile").is_file():
             write(llmc / folder / "GNUmakefile", MAKEFILE.replace("LLMC", headers).encode())
+    return f"{llmc}: installed; the originals are llmc/*.h.orig. Build as before: make train_gpt2"
 
 
-def uninstall(llmc: Path) -> None:
-    """Restores the originals and removes what was added. Does nothing if nothing is installed."""
+def uninstall(llmc: Path) -> str:
+    """Restores the originals and removes what was added. Does nothing if nothing is installed. Returns a sentence."""
     check(llmc)
     for name in REPLACED:
         header = llmc / "llmc" / name
@@ -105,23 +116,16 @@ def uninstall(llmc: Path) -> None:
     made = [llmc / folder / name for folder in FOLDERS for name in ("GNUmakefile", OBJECT)]
     for path in (*(llmc / "llmc" / name for name in ADDED), *made):
         path.unlink(missing_ok=True)
+    return f"{llmc}: restored"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Installs pybpe's drop-in headers in a checkout of llm.c.")
     parser.add_argument("llmc", type=Path, help="the folder with train_gpt2.c and llmc/")
-    parser.add_argument("amalgamation", type=Path, nargs="?", help="the folder that `make amalgamation` writes")
     parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
     arguments = parser.parse_args()
     try:
-        if arguments.undo:
-            uninstall(arguments.llmc)
-            print(f"{arguments.llmc}: restored")
-        elif arguments.amalgamation is None:
-            parser.error("AMALGAMATION is missing")
-        else:
-            install(arguments.llmc, arguments.amalgamation)
-            print(f"{arguments.llmc}: installed; the originals are llmc/*.h.orig. Build as before: make train_gpt2")
+        print(uninstall(arguments.llmc) if arguments.undo else install(arguments.llmc))
     except (InstallError, OSError) as error:
         print(f"install-llmc: {error}", file=sys.stderr)
         return 2

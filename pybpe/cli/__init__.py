@@ -47,6 +47,17 @@ class _VersionAction(argparse.Action):
         parser.exit()
 
 
+class _IncludeDirAction(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from llmc_compat.install import InstallError, library
+
+        try:
+            print(library())
+        except InstallError as error:
+            parser.exit(2, f"pybpe: {error}\n")
+        parser.exit()
+
+
 _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_train,
     add_counts,
@@ -107,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
+    parser.add_argument(
+        "--include-dir",
+        action=_IncludeDirAction,
+        nargs=0,
+        help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in _COMMANDS:
         add(commands)

@@ -12,6 +12,7 @@ from .common import add_command, add_common, counted, journal_path, parse_number
 from .llmc_chat import add_chat
 from .llmc_checkpoint import add_checkpoint, add_model_options, depth_number
 from .llmc_eval import add_eval
+from .llmc_install import add_install
 from .token_files import add_document_options, add_split_options
 from .train import add_training_options, fewer_than, training_arguments
 
@@ -31,6 +32,7 @@ def add_llmc(commands: Any) -> None:
     add_checkpoint(inner)
     add_eval(inner)
     add_chat(inner)
+    add_install(inner)
 
 
 def _add_workspace(commands: Any) -> None:

@@ -19,6 +19,9 @@ from pybpe import _core
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc")
 
 
+LIBRARY = {f"llmc_compat/include/pybpe.{suffix}" for suffix in "ch"}  # made by the build
+
+
 def declarations(root: Path) -> str:
     """The header without comments."""
     return re.sub(r"/\*.*?\*/", " ", (root / "csrc/pybpe.h").read_text(encoding="utf-8"), flags=re.S)
@@ -111,11 +114,11 @@ def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     for folder in ("csrc", "pybpe", "llmc_compat", "docs", "tests"):
         files = [path for path in (root / folder).rglob("*") if path.is_file()]
         kept = [path for path in files if "__pycache__" not in path.parts and path.suffix != ".so"]
-        needed |= {path.relative_to(root).as_posix() for path in kept}
+        needed |= {path.relative_to(root).as_posix() for path in kept} - LIBRARY
     assert {"csrc/pybpe.h", "csrc/cffi_build.py", "pybpe/py.typed", "tests/c/check.h"} <= needed
     assert needed - names == set()
     built = re.compile(r"\.(so|o|a|pyc)$|pybpe\._core\.c$|^(build|out)/")
-    assert [name for name in names if built.search(name)] == []
+    assert [name for name in names if name in LIBRARY or built.search(name)] == []
 
 
 def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None:
@@ -132,7 +135,10 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
     assert top == {"pybpe", "llmc_compat", f"pybpe-{pybpe.__version__}.dist-info"}
     assert "pybpe/py.typed" in names and "llmc_compat/py.typed" in names
     assert "pybpe/viz/assets/page.html" in names
-    assert not any(name.endswith((".c", ".pyc")) for name in names)
+    assert {name for name in names if name.endswith((".c", ".h")) and "/llmc/" not in name} == LIBRARY
+    assert not any(name.endswith(".pyc") for name in names)
+    header = (tmp_path / "site/llmc_compat/include/pybpe.h").read_text(encoding="utf-8")
+    assert header.endswith((tmp_path / f"pybpe-{pybpe.__version__}/csrc/pybpe.h").read_text(encoding="utf-8"))
     metadata = tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info"
     assert "pybpe = pybpe.__main__:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
 

@@ -1,7 +1,9 @@
 """`make install-llmc` in a stand-in for a checkout of llm.c: it builds by the same command, and nothing is lost."""
 
+import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,25 @@ def test_an_original_that_was_removed_is_asked_for(root: Path, checkout: Path) -
     assert not (checkout / "llmc" / "rand.h.orig").exists()  # ours must not be kept as the original
     result = make(root, "uninstall-llmc", f"LLMC={checkout}")
     assert result.returncode != 0 and "git checkout llmc/rand.h" in result.stderr
+
+
+def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
+    before = contents(checkout)
+    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    installed = contents(checkout)
+    command = [sys.executable, "-m", "pybpe", "llmc", "install", str(checkout)]
+    subprocess.run([*command, "--undo", "--quiet"], check=True)
+    assert contents(checkout) == before
+    shown = subprocess.check_output([*command, "--json"])
+    assert json.loads(shown) == {"llmc": str(checkout), "installed": True}
+    assert contents(checkout) == installed
+    (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
+    before = contents(checkout)
+    for undo in ([], ["--undo"]):
+        result = subprocess.run([*command, *undo], capture_output=True, text=True)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("pybpe: ") and "dataloader.h: neither" in result.stderr
+        assert result.stderr.count("\n") == 1 and contents(checkout) == before
 
 
 def test_no_llmc_is_one_line(root: Path, tmp_path: Path) -> None:
