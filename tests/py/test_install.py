@@ -1,4 +1,4 @@
-"""The C library as other programs get it: `make install`, pkg-config, CMake, and the two files in the Python package."""
+"""The C library as other programs get it: `make install`, pkg-config, CMake, and two files in the Python package."""
 
 import os
 import shlex
