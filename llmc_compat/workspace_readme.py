@@ -105,13 +105,12 @@ One epoch is {_steps(workspace, batch)} steps. Every shard must hold at least pr
 def _flags(workspace: Workspace) -> str:
     return f"""## Flags
 
-- `-h 0` skips HellaSwag, whose file is made for GPT-2's own vocabulary. To evaluate with `-h 1` and `-b` {COMPLETIONS}
-or
-  more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
+- `-h 0` skips HellaSwag, because llm.c's own file of questions has GPT-2's ids. To evaluate with `-h 1` and `-b`
+  {COMPLETIONS} or more, make `{LLMC_PATH}` in this folder with `pybpe llmc eval`.
 - `-v` sets how often the validation loss is computed, not the vocabulary. The vocabulary comes from the header of
   {workspace.model_name}, and no flag sets it.
 - `-o log -n 1000` saves a checkpoint every 1000 steps and after the last one. The same command with `-y 1` resumes from
   the last checkpoint; with a larger `-x` (the number of steps) it trains longer.
-- `-e` names the model to start from; a descriptor such as `d12` would create one with GPT-2's vocabulary.
+- `-e` names the model to start from; a descriptor such as `d12` would create a model with GPT-2's vocabulary.
 
-`pybpe llmc check . -b B -t T -n PROCESSES` checks whether these files can serve another batch size."""
+`pybpe llmc check . -b B -t T -n PROCESSES` checks whether these files work with another batch size."""
