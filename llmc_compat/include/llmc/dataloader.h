@@ -280,7 +280,8 @@ static inline void dataloader_free(DataLoader *loader) {
 EvalLoader. A file has a header of 256 int32 (20240522, 1, the number of examples, the bytes of the longest one) and
 then the examples as uint16:
 
-    65535, bytes of the example, its index, label 0-3, 4, n, n context tokens, then 4 times: n, n tokens
+        65535, bytes of the example, its index, label 0-3, 4, n, the n tokens of the context,
+    and for each of the 4 completions: n, its n tokens
 
 In a batch, an example takes 4 rows, one for each completion. A row contains the context and the completion; `mask` is 1
 at each position whose target is a token of the completion.
@@ -301,8 +302,8 @@ typedef struct {
     uint16_t *buffer; /* an example without its first 3 fields; large enough for the longest possible example */
     int num_examples;
     int num_batches;
-    int start_example_index; /* the examples of this process: from start, inclusive, */
-    int end_example_index;   /* to end, exclusive */
+    int start_example_index; /* the first example of this process */
+    int end_example_index;   /* one past the last example of this process */
     int current_example_index;
     int *inputs;
     int *targets;

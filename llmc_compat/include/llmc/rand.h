@@ -53,7 +53,7 @@ static inline unsigned int randint32(mt19937_state *state) {
         return 0;
     }
     if (state->MATRIX_A[0] != 0 || state->MATRIX_A[1] != 0x9908b0dfu) {
-        manual_seed(state, 5489); /* not seeded */
+        manual_seed(state, 5489); /* the state was never seeded */
     }
     if (state->left_ <= 1 || state->next_ >= MERSENNE_STATE_N) {
         next_state(state);
