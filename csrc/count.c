@@ -7,7 +7,7 @@ and counts. By then the slots are in the cache, so a word takes the time of a fe
 count_table.c has the table; count_merge.c adds tables.
 */
 #include "count_table.h"
-#include "pretok.h"
+#include "pretok_sequence.h"
 #include "special.h"
 
 enum { BATCH = 256 };
@@ -66,7 +66,8 @@ static int batch_add(pybpe_counter *c, const uint8_t *text, size_t n, size_t pos
 static int segment_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_error *err) {
     size_t ends[BATCH];
     pretok_cut_fn *cut = pretok_cutter(c->pretok);
-    pretok_place place = pretok_place_at(c->pretok, 0, n);
+    sequence_room room;
+    pretok_place place = pretok_place_at(c->pretok, 0, n, &room);
     size_t count;
     size_t pos = 0;
     int code = PYBPE_OK;

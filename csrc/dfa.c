@@ -33,7 +33,9 @@ enum {
     STEP_END = 1,    /* in `steps`: a word ends before the character */
     STEP_SLOW = 2,   /* in `steps`: ask word_resolve */
     STEP_SHIFT = 2,
-    FAR = 256, /* bytes */
+    DIVIDES = 1, /* in `divides`: see dfa_divides */
+    PASSES = 2,  /* in `divides`: see dfa_passes */
+    FAR = 256,   /* bytes */
     INVALID_LIKE = 0xDC80
 };
 
@@ -45,9 +47,10 @@ struct dfa {
     const uint32_t *unsures; /* of each state, its number among those that are not sure, or SURE */
     const uint16_t *next;
     const uint8_t *classes; /* of each code point */
-    const uint8_t *divides; /* class * class_count + class */
+    const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
     uint32_t states, class_count, columns, unsure_count;
     uint8_t invalid; /* the class of bytes that are not UTF-8 */
+    bool bytes;      /* it reads bytes, not characters */
     pybpe_allocator mem;
 };
 
@@ -155,11 +158,25 @@ static bool ends_alike(const dfa *a, uint32_t state, uint32_t column) {
     return row[column] == row[a->columns - 1];
 }
 
-/* Takes away the classes that may not follow `before`, for the state that it leads to. */
+/* Whether a match may end in a state at the end of the text, and with the character of a column the match goes on as one
+   that begins with it does. Its end is sure, so it does not matter that the former match might have ended before. */
+static bool continues_alike(const dfa *a, uint32_t state, uint32_t column) {
+    const uint16_t *row = a->next + (size_t)state * a->columns;
+    uint32_t target = row[column] & ~(unsigned)ACCEPT;
+    return (row[a->columns - 1] & ACCEPT) != 0 && a->unsures[target] == SURE &&
+           target == (a->next[START * a->columns + column] & ~(unsigned)ACCEPT);
+}
+
+static unsigned flags_of(const dfa *a, uint32_t state, uint32_t column) {
+    unsigned divides = ends_alike(a, state, column) ? DIVIDES | PASSES : 0;
+    return divides | (continues_alike(a, state, column) ? PASSES : 0);
+}
+
+/* Takes away the flags of the classes that may not follow `before`, for the state that it leads to. */
 static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t state, uint32_t newline) {
     for (uint32_t after = 0; after < a->class_count; after++) {
-        bool alike = ends_alike(a, state, after) && (after != newline || ends_alike(a, state, a->class_count));
-        divides[before * a->class_count + after] &= alike;
+        unsigned flags = flags_of(a, state, after) & (after != newline ? ~0U : flags_of(a, state, a->class_count));
+        divides[before * a->class_count + after] &= (uint8_t)flags;
     }
 }
 
@@ -189,7 +206,7 @@ static bool newline_is_plain(const dfa *a, uint32_t newline) {
    come before the cut. What comes after it is read from its first character on, as in the whole. */
 static void fill_divides(uint8_t *divides, const dfa *a) {
     const uint32_t newline = a->classes['\n'];
-    memset(divides, covers_all(a), (size_t)a->class_count * a->class_count);
+    memset(divides, covers_all(a) ? DIVIDES | PASSES : 0, (size_t)a->class_count * a->class_count);
     for (uint32_t before = 0; before < a->class_count; before++) {
         for (uint32_t state = START; state < a->states; state++) {
             uint32_t target = a->next[state * a->columns + before] & ~(unsigned)ACCEPT;
@@ -227,6 +244,7 @@ int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pyb
     memcpy(next, t->next, cells * sizeof *next);
     fill_classes(classes, t);
     a->invalid = classes[INVALID_LIKE];
+    a->bytes = t->bytes != 0;
     a->unsure_count = fill_unsures(unsures, a);
     memset(steps, 0, a->columns * sizeof *steps);
     fill_steps(steps, a);
@@ -237,15 +255,23 @@ int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pyb
 
 void dfa_free(dfa *a, const pybpe_allocator *mem) { mem_free(mem, a); }
 
-bool dfa_has_cuts(const dfa *a) { return memchr(a->divides, true, (size_t)a->class_count * a->class_count) != NULL; }
+bool dfa_has_cuts(const dfa *a) {
+    return memchr(a->divides, DIVIDES | PASSES, (size_t)a->class_count * a->class_count) != NULL;
+}
 
 bool dfa_divides(const dfa *a, uint32_t before, uint32_t after) {
-    return a->divides[before * a->class_count + after] != 0;
+    return (a->divides[before * a->class_count + after] & DIVIDES) != 0;
 }
+
+bool dfa_passes(const dfa *a, uint32_t before, uint32_t after) {
+    return (a->divides[before * a->class_count + after] & PASSES) != 0;
+}
+
+bool dfa_reads_bytes(const dfa *a) { return a->bytes; }
 
 uint32_t dfa_class(const dfa *a, const uint8_t *p, size_t left, uint8_t *length, bool *valid) {
     *valid = true;
-    if (p[0] < 0x80) {
+    if (p[0] < 0x80 || a->bytes) {
         *length = 1;
         return a->classes[p[0]];
     }
@@ -475,6 +501,7 @@ static bool last_newline_take(dfa_place *place, size_t **ends) {
 size_t dfa_cut(dfa_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends, size_t cap) {
     enum { ROOM = 4 }; /* an end, two of word_resolve, and the last */
     size_t *out = ends;
+    t = place->dfa->bytes ? NULL : t; /* hard boundaries are between characters */
     const size_t limit = n > 0 && text[n - 1] == '\n' ? n - 1 : n;
     while (place->at < n && cap - (size_t)(out - ends) >= ROOM) {
         size_t most = cap - (size_t)(out - ends) - (ROOM - 1);

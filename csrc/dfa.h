@@ -42,4 +42,10 @@ bool dfa_has_cuts(const dfa *a);
 /* Whether a text can be cut between any two characters of these classes, in this order. */
 bool dfa_divides(const dfa *a, uint32_t before, uint32_t after);
 
+/* Whether such a cut either leaves the words as they are, or divides one word in two and changes nothing else. */
+bool dfa_passes(const dfa *a, uint32_t before, uint32_t after);
+
+/* Whether it reads bytes instead of characters. */
+bool dfa_reads_bytes(const dfa *a);
+
 #endif

@@ -18,7 +18,7 @@ overwrites the excess. Since each byte gives at most one token, there is room fo
 */
 #include "encode.h"
 #include "encode_cache.h"
-#include "pretok.h"
+#include "pretok_sequence.h"
 #include "special.h"
 #include "vocab.h"
 
@@ -466,7 +466,8 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     if (PYBPE_UNLIKELY(work->e->lacks_bytes) && boundaries != NULL && !text_is_known(work, text, n)) {
         return;
     }
-    pretok_place place = pretok_place_at(work->e->pretok, 0, n);
+    sequence_room room;
+    pretok_place place = pretok_place_at(work->e->pretok, 0, n, &room);
     while (work->code == PYBPE_OK && (count = cut(&place, boundaries, text, n, ends, BATCH_WORDS)) > 0) {
         if (boundaries != NULL) {
             words_put(work, text, pos, ends, count, true);

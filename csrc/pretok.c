@@ -5,7 +5,7 @@ The splitters give exactly the words that the regular expression finds. They wor
 (pretok_block.h), with rules for gpt2 (pretok_gpt2.h) and for the others (pretok_cl100k.h), and there is a copy for
 each set of instructions (pretok_kernel.h).
 */
-#include "pretok.h"
+#include "pretok_sequence.h"
 
 #include <stdlib.h>
 
@@ -27,8 +27,9 @@ each set of instructions (pretok_kernel.h).
 
 struct pybpe_pretok {
     const pretok_kernel *kernel;
-    pretok_cut_fn *cut; /* one of the kernel's, or cut_own */
+    pretok_cut_fn *cut; /* one of the kernel's, cut_own or cut_steps */
     dfa *own;
+    pretok_sequence steps; /* count 0: not splitters in sequence */
     hash_seed seed;
     pybpe_allocator mem;
 };
@@ -156,6 +157,42 @@ int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables
     return PYBPE_OK;
 }
 
+static bool reads_bytes(const pybpe_pretok *p) { return p->own != NULL && dfa_reads_bytes(p->own); }
+
+static size_t cut_steps(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
+                        size_t cap) {
+    (void)n; /* the first level knows it */
+    return sequence_cut(place->sequence, place->room, t, text, ends, cap);
+}
+
+int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
+                              const pybpe_allocator *mem, pybpe_error *err) {
+    *out = NULL;
+    if (count < 2 || count > SEQUENCE_MAX) {
+        return error_set(err, PYBPE_ERR_VALUE, count, "%zu splitters in sequence; expected 2 to %d", count,
+                         SEQUENCE_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (steps[i]->steps.count != 0) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "splitter %zu of a sequence is a sequence itself", i);
+        }
+        if (i > 0 && reads_bytes(steps[i - 1]) && !reads_bytes(steps[i])) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "splitter %zu of a sequence reads characters, after one of bytes",
+                             i);
+        }
+    }
+    pybpe_pretok *p = pretok_make(mem, err);
+    if (p == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    p->cut = cut_steps;
+    memcpy(p->steps.steps, steps, count * sizeof(const pybpe_pretok *));
+    p->steps.count = count;
+    p->steps.has_cuts = sequence_finds_cuts(&p->steps);
+    *out = p;
+    return PYBPE_OK;
+}
+
 void pybpe_pretok_free(pybpe_pretok *p) {
     if (p != NULL) {
         pybpe_allocator mem = p->mem;
@@ -164,29 +201,60 @@ void pybpe_pretok_free(pybpe_pretok *p) {
     }
 }
 
-pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n) {
+pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room) {
     if (p->own != NULL) {
         return (pretok_place){.own = dfa_place_at(p->own, pos, n)};
+    }
+    if (p->steps.count != 0) {
+        sequence_start(&p->steps, room, pos, n);
+        return (pretok_place){.sequence = &p->steps, .room = room};
     }
     return (pretok_place){
         .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
 }
 
-void pretok_place_end(pretok_place *place) { dfa_place_end(&place->own); }
+void pretok_place_end(pretok_place *place) {
+    dfa_place_end(&place->own);
+    if (place->sequence != NULL) {
+        sequence_end(place->sequence, place->room);
+    }
+}
 
 hash_seed pretok_seed(const pybpe_pretok *p) { return p->seed; }
 
 const char *pybpe_pretok_simd(const pybpe_pretok *p) { return p->kernel->name; }
 
+/* Leaves out the ends up to `pos`. */
+static size_t ends_after(size_t *ends, size_t count, size_t pos) {
+    size_t first = 0;
+    while (first < count && ends[first] <= pos) {
+        first++;
+    }
+    memmove(ends, ends + first, (count - first) * sizeof *ends);
+    return count - first;
+}
+
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap) {
-    pretok_place place = pretok_place_at(p, pos, n);
-    size_t count = p->cut(&place, NULL, text, n, ends, cap);
+    sequence_room room;
+    const size_t start = p->steps.count == 0 ? pos : 0; /* what a word of a later step depends on may begin anywhere */
+    pretok_place place = pretok_place_at(p, start, n, &room);
+    size_t count;
+    size_t later = 0;
+    while (later == 0 && (count = p->cut(&place, NULL, text, n, ends, cap)) > 0) {
+        later = ends_after(ends, count, pos);
+    }
     pretok_place_end(&place);
-    return count;
+    return later;
 }
 
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p) { return p->cut; }
 
-int pybpe_pretok_has_cuts(const pybpe_pretok *p) { return p->own == NULL || dfa_has_cuts(p->own); }
+int pybpe_pretok_has_cuts(const pybpe_pretok *p) {
+    return p->steps.count != 0 ? p->steps.has_cuts : p->own == NULL || dfa_has_cuts(p->own);
+}
 
 const dfa *pretok_dfa(const pybpe_pretok *p) { return p != NULL ? p->own : NULL; }
+
+const pretok_sequence *pretok_steps(const pybpe_pretok *p) {
+    return p != NULL && p->steps.count != 0 ? &p->steps : NULL;
+}

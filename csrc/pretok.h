@@ -46,6 +46,7 @@ static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t 
 }
 
 /* How far a text has been split (up to `base`), and what the next call needs to know. */
+typedef struct sequence_room sequence_room;
 typedef struct pretok_place {
     size_t base;
     uint64_t ends_none; /* 1 until the first word starts, because that start does not end a word */
@@ -56,10 +57,13 @@ typedef struct pretok_place {
     size_t resume;                 /* no word starts between base and here; one starts here */
     size_t space_end, newline_end; /* the end of a run of whitespace that lookahead has read, and of its last newline */
     dfa_place own;                 /* for a compiled regular expression; nothing else is used then */
+    const struct pretok_sequence *sequence; /* for splitters in sequence, as is `room` */
+    sequence_room *room;
 } pretok_place;
 
-/* At the start of the word at text[pos]. pretok_place_end gives back the memory that the place may take. */
-pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n);
+/* At the start of the word at text[pos]. pretok_place_end gives back the memory that the place may take. `room` is used
+   only by splitters in sequence, and must live as long as the place. */
+pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room);
 void pretok_place_end(pretok_place *place);
 
 /* Splits text[0..n) from `place` on, where the last call with the same text stopped. Writes the ends of words to
@@ -98,8 +102,11 @@ hash_seed pretok_seed(const pybpe_pretok *p);
 
 pretok_cut_fn *pretok_cutter(const pybpe_pretok *p);
 
-/* The automaton of a compiled regular expression; NULL for a named pattern, and for no splitter. */
+/* The automaton of a compiled regular expression; NULL for any other splitter, and for none. */
 const dfa *pretok_dfa(const pybpe_pretok *p);
+
+/* The splitters in sequence; NULL for any other splitter, and for none. */
+const struct pretok_sequence *pretok_steps(const pybpe_pretok *p);
 
 /* pretok_scan.c: one word at a time, for the rare blocks that masks cannot split. */
 

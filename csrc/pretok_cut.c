@@ -17,15 +17,14 @@ So the rule depends only on a and b. b must be well-formed, because the bytes of
 truncates may become any class. a may be invalid: a well-formed b keeps it invalid.
 
 For a compiled regular expression, its automaton tells between which classes a text can be cut (dfa_divides). The classes
-are the automaton's own.
+are the automaton's own. For splitters in sequence, see pretok_sequence.c.
 
 No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text
 far before it. Nor may a special token that is not UTF-8 itself divide a or b, because then they would not be these
 characters.
 */
-#include "pretok.h"
+#include "pretok_sequence.h"
 #include "special.h"
-#include "unicode.h"
 
 enum { CLASSES = UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE };
 
@@ -34,7 +33,7 @@ static inline unsigned class_of(unicode_char c) {
     return (c.class & UNICODE_LETTER) != 0 ? UNICODE_LETTER : c.class & CLASSES;
 }
 
-static inline bool starts_word_named(unicode_char a, unicode_char b, uint8_t b_lead) {
+bool pretok_named_divides(unicode_char a, unicode_char b, uint8_t b_lead) {
     if (!b.valid || (class_of(a) & UNICODE_SPACE) != 0) {
         return false;
     }
@@ -63,19 +62,25 @@ static unicode_char cut_decode(const dfa *own, const uint8_t *text, size_t n, si
     return c;
 }
 
-static bool starts_word(const dfa *own, unicode_char a, unicode_char b, uint8_t b_lead) {
-    if (own == NULL) {
-        return starts_word_named(a, b, b_lead);
-    }
-    return a.length > 0 && b.valid && dfa_divides(own, a.class, b.class);
-}
-
 /* A place between two words, unless a special is there. */
 typedef struct cut_candidate {
     const dfa *own;
+    const pretok_sequence *steps;
     size_t at;
     unicode_char before, after; /* the characters on its sides */
 } cut_candidate;
+
+static bool starts_word(const cut_candidate *c, const uint8_t *text, size_t n) {
+    unicode_char a = c->before;
+    unicode_char b = c->after;
+    if (c->steps != NULL) {
+        return sequence_divides(c->steps, text, n, c->at, a, b);
+    }
+    if (c->own == NULL) {
+        return pretok_named_divides(a, b, text[c->at]);
+    }
+    return a.length > 0 && b.valid && dfa_divides(c->own, a.class, b.class);
+}
 
 /* Moves to the next candidate at `from` or later; returns false if there is none. */
 static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size_t from) {
@@ -83,7 +88,7 @@ static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size
         c->at += c->after.length;
         c->before = c->after;
         c->after = cut_decode(c->own, text, n, c->at);
-        if (c->at >= from && c->at < n && starts_word(c->own, c->before, c->after, text[c->at])) {
+        if (c->at >= from && c->at < n && starts_word(c, text, n)) {
             return true;
         }
     }
@@ -103,7 +108,8 @@ size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint
         return from < n ? 0 : n;
     }
     /* Assume whitespace of length 0 before the first character, so that there is no cut before that character. */
-    cut_candidate c = {.own = pretok_dfa(p), .at = start_before(text, from), .after = {.class = UNICODE_SPACE}};
+    cut_candidate c = {pretok_dfa(p), pretok_steps(p), .at = start_before(text, from),
+                       .after = {.class = UNICODE_SPACE}};
     special_reader reader = {0};
     if (s != NULL) {
         reader = special_reader_start(s, text, n, c.at);

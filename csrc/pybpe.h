@@ -165,6 +165,7 @@ typedef struct pybpe_automaton {
     size_t ranges;
     uint32_t classes, states;
     const uint16_t *next; /* the rows of all states */
+    int bytes;            /* not 0: it reads bytes, not characters; a byte has the class of the code point 0 to 255 */
 } pybpe_automaton;
 
 /* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
@@ -173,9 +174,16 @@ typedef struct pybpe_automaton {
    finding them may take longer. */
 int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
                                pybpe_error *err);
+
+/* Creates a splitter that cuts a text with the first of `count` others (2 to 16), each of the resulting pieces with the
+   second one as a text of its own, and so on. Borrows them: they must live as long as the new one. Returns
+   PYBPE_ERR_VALUE for another count, if one of them is such a splitter itself, or if one reads characters after one that
+   reads bytes. */
+int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
+                              const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
 
-/* Returns 1 if pybpe_text_cut can find cuts, 0 for an automaton that allows none. */
+/* Returns 1 if pybpe_text_cut can find cuts, 0 for a splitter that allows none. */
 int pybpe_pretok_has_cuts(const pybpe_pretok *p);
 
 /* The vector instructions in use: "avx512", "avx2", "neon" or "swar". Static. */
@@ -185,7 +193,8 @@ const char *pybpe_pretok_simd(const pybpe_pretok *p);
    `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
    at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends even if
    text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
-   "other". */
+   "other". A splitter that pybpe_pretok_new_sequence made begins at text[0] in each call: double `cap` from call to
+   call, so that splitting a text takes linear time. */
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
 
 /* Returns how many bytes at the start of text[0..n) are valid UTF-8 (Unicode 15, Table 3-7): n if all are, otherwise

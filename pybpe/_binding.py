@@ -230,19 +230,35 @@ def pattern_regex(pattern: int) -> str:
 
 
 class Pretok:
-    """A splitter for one pattern: a built-in one, or what `from_automaton` makes. Immutable."""
+    """A splitter for one pattern: a built-in one, or what `from_automaton` or `from_sequence` makes. Immutable."""
+
+    _steps: Sequence[Pretok] = ()
 
     def __init__(self, pattern: int) -> None:
         self.c = _make("pybpe_pretok", lib.pybpe_pretok_new, lib.pybpe_pretok_free, pattern, ffi.NULL)
 
     @classmethod
-    def from_automaton(cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int]) -> Pretok:
+    def from_sequence(cls, steps: Sequence[Pretok]) -> Pretok:
+        """The splitter that cuts each word of one step with the next step, as a text of its own."""
+        self = cls.__new__(cls)
+        self._steps = list(steps)  # C borrows them
+        array_c = ffi.new("pybpe_pretok *[]", [step.c for step in steps])
+        self.c = _make(
+            "pybpe_pretok", lib.pybpe_pretok_new_sequence, lib.pybpe_pretok_free, array_c, len(steps), ffi.NULL
+        )
+        return self
+
+    @classmethod
+    def from_automaton(
+        cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int], of_bytes: bool = False
+    ) -> Pretok:
         """The splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h.
 
         Args:
             ranges: (first code point, class).
             classes: how many there are.
             rows: the entries of all states, of type H.
+            of_bytes: whether it reads bytes instead of characters.
         """
         first, class_of = array("I", [start for start, _ in ranges]), bytes(number for _, number in ranges)
         tables = ffi.new("pybpe_automaton *")
@@ -250,6 +266,7 @@ class Pretok:
         tables.class_of = ffi.from_buffer("uint8_t[]", class_of)
         tables.next = ffi.from_buffer("uint16_t[]", rows)
         tables.ranges, tables.classes, tables.states = len(ranges), classes, len(rows) // (classes + 2)
+        tables.bytes = of_bytes
         self = cls.__new__(cls)
         self.c = _make("pybpe_pretok", lib.pybpe_pretok_new_automaton, lib.pybpe_pretok_free, tables, ffi.NULL)
         return self
@@ -267,13 +284,15 @@ class Pretok:
     def split(self, data: Data) -> list[int]:
         """Returns the end offsets of all words of `data`, ascending."""
         view = ffi.from_buffer(data)
-        ends = ffi.new("size_t[]", 4096)
+        room = 4096
         found: list[int] = []
         pos = 0
         while pos < len(view):
-            count = lib.pybpe_pretok_split(self.c, view, len(view), pos, ends, 4096)
+            ends = _new_uncleared("size_t[]", room)
+            count = lib.pybpe_pretok_split(self.c, view, len(view), pos, ends, room)
             found += ffi.unpack(ends, count)
             pos = found[-1]
+            room = min(2 * room, len(view) + 64)  # doubled for a sequence, which begins anew in each call
         return found
 
 

@@ -3,13 +3,22 @@
 The C library cuts with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), and with any other regular expression
 that can be compiled to an automaton (automata). Python's `regex` package runs what cannot be compiled: as exact, and
 about a hundred times slower.
+
+A pattern can be a sequence of steps, as in many of Hugging Face's tokenizers. The first step splits the text, the
+second one splits each piece as a text of its own, and so on:
+
+    \\p{N}{1,3}(?then)gpt2         "pi is 3.14" -> "pi is ", "3", ".", "14" -> "pi", " is", " ", "3", ".", "14"
+
+(?then) is not valid in any regular expression, so no other program takes a sequence for one. (?bytes) at the beginning
+of a step makes it read bytes: each byte as the character with that code point.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from . import _binding, automata
@@ -22,6 +31,10 @@ if TYPE_CHECKING:
     import regex
 
 NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2")
+
+THEN = "(?then)"  # between the steps of a sequence
+OF_BYTES = "(?bytes)"  # before a step that reads bytes
+_MOST_STEPS = 16  # csrc/pretok_sequence.h
 
 # Other spellings of the built-in patterns that were published, mostly in versions of tiktoken. Each gives the same
 # words. The older ones of cl100k have no rule for white space at the end, so they equal llama3's.
@@ -52,7 +65,7 @@ def _built_in() -> dict[str, tuple[str, int | None]]:
 def _automaton(regex: str) -> _binding.Pretok | None:
     """The compiled splitter of a regular expression. Without one: None, and a warning, the first time."""
     try:
-        return automata.compiled(regex)
+        return automata.compiled(regex.removeprefix(OF_BYTES), regex.startswith(OF_BYTES))
     except UnsupportedError as error:
         warn(
             f"the pattern {shown(regex)} does not compile, so Python's regex package runs it, about a hundred times"
@@ -67,7 +80,8 @@ class Pattern:
     Args:
         pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression for the `regex`
             package. A regular expression that is known to spell a built-in pattern becomes that pattern. Text that a
-            regular expression does not match becomes a separate word, so that nothing is lost.
+            regular expression does not match becomes a separate word, so that nothing is lost. Several of these with
+            (?then) between them are the steps of a sequence.
         digits: 1 makes every digit a separate word (built-in patterns only); None keeps the pattern's rule.
 
     Raises:
@@ -81,6 +95,14 @@ class Pattern:
         instance("pattern", pattern, str, "a name or a regular expression")
         if "\0" in pattern or any("\ud800" <= char <= "\udfff" for char in pattern):
             raise ArgumentError("a pattern cannot contain a NUL or a lone surrogate: write it as \\x00 or \\ud800")
+        steps = pattern.split(THEN)
+        if len(steps) > _MOST_STEPS:
+            raise ArgumentError(f"a pattern has at most {_MOST_STEPS} steps, not {len(steps)}")
+        of_bytes = [step.startswith(OF_BYTES) for step in steps]
+        if of_bytes != sorted(of_bytes):
+            raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it: characters are divided by then")
+        self.steps: tuple[Pattern, ...] = tuple(map(Pattern, steps)) if len(steps) > 1 else ()
+        pattern = THEN.join(step.regex for step in self.steps) or pattern
         pattern, own_digits = self._named(pattern)
         digits = digits or own_digits
         number = _binding.pattern_find(pattern)
@@ -88,11 +110,11 @@ class Pattern:
             raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
         if number is None and digits is not None:
             raise ArgumentError("digits=1 needs a built-in pattern: put the rule in the regular expression instead")
-        self.name = pattern if number is not None else None
+        self.name: str | None = pattern if number is not None else None
         self.digits = digits
         self.number = _binding.CUSTOM if number is None else number + (_binding.DIGITS1 if digits else 0)
-        self.regex = pattern if number is None else _binding.pattern_regex(self.number)
-        if number is None:
+        self.regex: str = pattern if number is None else _binding.pattern_regex(self.number)
+        if number is None and not self.steps:
             self._compiled  # noqa: B018  refuses a bad regular expression now, not at first use
 
     @classmethod
@@ -153,6 +175,9 @@ class Pattern:
     @cached_property
     def pretok(self) -> _binding.Pretok | None:
         """The C splitter. None if there is none: `word_ends` runs the regular expression in Python then."""
+        if self.steps:
+            parts = [part for step in self.steps if (part := step.pretok) is not None]
+            return _binding.Pretok.from_sequence(parts) if len(parts) == len(self.steps) else None
         return _automaton(self.regex) if self.is_custom else _binding.Pretok(self.number)
 
     @cached_property
@@ -160,7 +185,7 @@ class Pattern:
         import regex
 
         try:
-            compiled = regex.compile(self.regex)
+            compiled = regex.compile(self.regex.removeprefix(OF_BYTES))
         except (regex.error, ValueError, RecursionError) as error:  # incompatible flags; deep nesting
             raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
         if compiled.flags & regex.REVERSE:
@@ -174,16 +199,26 @@ class Pattern:
         """
         if self.pretok is not None:
             return self.pretok.split(data)
-        return self.searched_ends(data)
+        return self._ends_of_steps(data, Pattern.word_ends) if self.steps else self.searched_ends(data)
 
     def searched_ends(self, data: bytes) -> list[int]:
         """The same, found by the `regex` package, whatever the pattern."""
-        text = data.decode("utf-8", "surrogateescape")
+        if self.steps:
+            return self._ends_of_steps(data, Pattern.searched_ends)
+        encoding = "latin-1" if self.regex.startswith(OF_BYTES) else "utf-8"
+        text = data.decode(encoding, "surrogateescape")
         ends = []
         end = 0
         for word in self._words(text):
-            end += len(word.encode("utf-8", "surrogateescape"))
+            end += len(word.encode(encoding, "surrogateescape"))
             ends.append(end)
+        return ends
+
+    def _ends_of_steps(self, data: bytes, find: Callable[[Pattern, bytes], list[int]]) -> list[int]:
+        ends = [len(data)]
+        for step in self.steps:
+            pieces = pairwise([0, *ends])
+            ends = [start + end for start, stop in pieces for end in find(step, data[start:stop])]
         return ends
 
     def _words(self, text: str) -> Iterator[str]:

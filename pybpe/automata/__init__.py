@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from .. import _binding
 from ..dialects.parse import REGEX, parse
-from ..dialects.tree import can_be_empty
+from ..dialects.tree import Alt, Node, Repeat, alt, can_be_empty, run_of, union, without
 from ..errors import UnsupportedError
 from .alphabet import Alphabet
 from .dfa import states_of
@@ -25,8 +25,11 @@ __all__ = ["compiled"]
 
 
 @lru_cache(maxsize=16)
-def compiled(pattern: str) -> _binding.Pretok:
-    """The splitter with exactly the words that `regex` finds.
+def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
+    """Returns the splitter with exactly the words that `regex` finds.
+
+    Args:
+        of_bytes: the splitter reads each byte as the character with that code point.
 
     Raises:
         UnsupportedError: the pattern has something that does not compile; the message says what.
@@ -34,8 +37,17 @@ def compiled(pattern: str) -> _binding.Pretok:
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match nothing")
+    tree = _with_gaps(tree)
     alphabet = Alphabet(char_sets(tree))
     builder = Builder(alphabet)
     first = builder.build(tree)
     rows = states_of(builder.threads, first, alphabet.columns)
-    return _binding.Pretok.from_automaton(alphabet.ranges, alphabet.size, rows)
+    return _binding.Pretok.from_automaton(alphabet.ranges, alphabet.size, rows, of_bytes)
+
+
+def _with_gaps(tree: Node) -> Node:
+    """Returns a tree that also matches the text between matches, if that is any run of characters that no match begins
+    with. The words are the same, and the automaton is faster: it never has to look for the next match."""
+    parts = tree.parts if isinstance(tree, Alt) else (tree,)
+    sets = [run.members for part in parts if (run := run_of(part)) is not None]
+    return alt([tree, Repeat(without(union(sets)), 1, None)]) if len(sets) == len(parts) else tree

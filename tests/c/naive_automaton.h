@@ -30,7 +30,7 @@ static inline pybpe_automaton naive_automaton(uint16_t *next, uint32_t states) {
         }
         next[i] = (uint16_t)(state == 0 ? 0 : state == 1 ? target : target | accept);
     }
-    return (pybpe_automaton){naive_first, naive_class_of, sizeof naive_class_of, NAIVE_CLASSES, states, next};
+    return (pybpe_automaton){naive_first, naive_class_of, sizeof naive_class_of, NAIVE_CLASSES, states, next, 0};
 }
 
 /* The length of the character at p: texts of these tests have none that is overlong, or a surrogate, but any bytes. */

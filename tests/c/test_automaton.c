@@ -198,14 +198,14 @@ static void test_wrong_tables(void) {
     static const uint32_t firsts[][3] = {{1, 5, 9}, {0, 5, 5}, {0, 7, 6}, {0, 5, 0x110000}};
     static const uint8_t classes[] = {0, 1, NAIVE_CLASSES};
     for (size_t i = 0; i < 4; i++) {
-        check_refused(&(pybpe_automaton){firsts[i], naive_class_of, 3, NAIVE_CLASSES, 5, next});
+        check_refused(&(pybpe_automaton){firsts[i], naive_class_of, 3, NAIVE_CLASSES, 5, next, 0});
     }
-    check_refused(&(pybpe_automaton){naive_first, classes, 3, NAIVE_CLASSES, 5, next});
-    check_refused(&(pybpe_automaton){naive_first, classes, 0, NAIVE_CLASSES, 5, next});
-    check_refused(&(pybpe_automaton){naive_first, classes, 1, 0, 5, next});
-    check_refused(&(pybpe_automaton){naive_first, classes, 1, 251, 5, next});
-    check_refused(&(pybpe_automaton){naive_first, classes, 1, NAIVE_CLASSES, 1, next});
-    check_refused(&(pybpe_automaton){naive_first, classes, 1, NAIVE_CLASSES, 4097, next});
+    check_refused(&(pybpe_automaton){naive_first, classes, 3, NAIVE_CLASSES, 5, next, 0});
+    check_refused(&(pybpe_automaton){naive_first, classes, 0, NAIVE_CLASSES, 5, next, 0});
+    check_refused(&(pybpe_automaton){naive_first, classes, 1, 0, 5, next, 0});
+    check_refused(&(pybpe_automaton){naive_first, classes, 1, 251, 5, next, 0});
+    check_refused(&(pybpe_automaton){naive_first, classes, 1, NAIVE_CLASSES, 1, next, 0});
+    check_refused(&(pybpe_automaton){naive_first, classes, 1, NAIVE_CLASSES, 4097, next, 0});
 }
 
 int main(void) {

@@ -1,0 +1,186 @@
+/*
+Splitters in sequence: random ones against pieces split one after the other; safe cuts; sequences that are refused; no
+memory.
+*/
+#include "check.h"
+#include "naive_automaton.h"
+#include "random_state.h"
+#include "small_vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CAP = 64, TEXT = 200, SEQUENCES = 800, STEPS_MAX = 4, CELLS = NAIVE_STATES_MAX * NAIVE_COLUMNS };
+
+/* A few automata in sequence. */
+typedef struct chain {
+    uint16_t next[STEPS_MAX][CELLS];
+    pybpe_pretok *steps[STEPS_MAX];
+    pybpe_pretok *all;
+    size_t count;
+} chain;
+
+/* The last states of a run of one class, or of all others: what most first steps are. */
+static uint32_t run_automaton(uint16_t *next) {
+    const unsigned class = random_below(NAIVE_CLASSES);
+    const unsigned most = random_below(3); /* 0: no limit */
+    memset(next, 0, CELLS * sizeof *next);
+    for (unsigned i = 0; i < NAIVE_CLASSES; i++) {
+        next[NAIVE_COLUMNS + i] = i == class ? 2 : 4;
+        for (unsigned state = 2; state <= 3; state++) {
+            next[state * NAIVE_COLUMNS + i] = NAIVE_ACCEPT | (i == class && most == 0 ? 2 : 0);
+        }
+        next[4 * NAIVE_COLUMNS + i] = NAIVE_ACCEPT | (i == class ? 0 : 4);
+    }
+    next[2 * NAIVE_COLUMNS + class] = NAIVE_ACCEPT | (most == 0 ? 2 : most == 1 ? 0 : 3);
+    for (unsigned state = 1; state <= 4; state++) {
+        next[state * NAIVE_COLUMNS + NAIVE_CLASSES] = next[state * NAIVE_COLUMNS + 2]; /* a newline */
+        next[state * NAIVE_COLUMNS + NAIVE_CLASSES + 1] = state == 1 ? 0 : NAIVE_ACCEPT;
+    }
+    return 5;
+}
+
+static uint32_t random_automaton(uint16_t *next) {
+    uint32_t states = 2 + random_below(NAIVE_STATES_MAX - 1);
+    for (uint32_t k = 0; k < states * NAIVE_COLUMNS; k++) {
+        uint32_t target = random_below(8) < 6 ? 0 : random_below(states);
+        next[k] = (uint16_t)(target | NAIVE_ACCEPT);
+    }
+    for (uint32_t i = 0; i < NAIVE_CLASSES + 1; i++) {
+        next[NAIVE_COLUMNS + i] = (uint16_t)(2 + random_below(states));
+    }
+    return states;
+}
+
+static void chain_make(chain *c) {
+    c->count = 2 + random_below(STEPS_MAX - 1);
+    for (size_t i = 0; i < c->count; i++) {
+        uint32_t states =
+            i + 1 < c->count && random_below(2) == 0 ? run_automaton(c->next[i]) : random_automaton(c->next[i]);
+        pybpe_automaton a = naive_automaton(c->next[i], states);
+        CHECK_EQ(pybpe_pretok_new_automaton(&c->steps[i], &a, NULL, NULL), PYBPE_OK);
+    }
+    CHECK_EQ(pybpe_pretok_new_sequence(&c->all, (const pybpe_pretok *const *)c->steps, c->count, NULL, NULL), PYBPE_OK);
+}
+
+static void chain_free(chain *c) {
+    pybpe_pretok_free(c->all);
+    for (size_t i = 0; i < c->count; i++) {
+        pybpe_pretok_free(c->steps[i]);
+    }
+}
+
+static size_t naive_chain(const chain *c, const uint8_t *text, size_t n, size_t *ends) {
+    static size_t pieces[TEXT];
+    size_t count = n > 0;
+    ends[0] = n;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t before = count;
+        memcpy(pieces, ends, before * sizeof *ends);
+        count = 0;
+        for (size_t k = 0; k < before; k++) {
+            size_t start = k > 0 ? pieces[k - 1] : 0;
+            count += naive_split(c->next[i], text + start, pieces[k] - start, ends + count, start);
+        }
+    }
+    return count;
+}
+
+static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t *ends) {
+    size_t count = 0;
+    for (size_t pos = 0; pos < n; pos = ends[count - 1]) {
+        size_t found = pybpe_pretok_split(p, text, n, pos, ends + count, CAP);
+        CHECK(found > 0 && found <= CAP);
+        if (found == 0 || found > CAP) {
+            return 0;
+        }
+        count += found;
+    }
+    return count;
+}
+
+static size_t random_text(uint8_t *text) {
+    static const char *const pieces[] = {
+        "a", "aaaa", "b", "bb", "\n", "!", "\xE4\xBD\xA0", "\xC3\xA9", "!!", "\xFF", "\xE4\xBD\xA0\xE4\xBD\xA0"};
+    const uint32_t kinds = 2 + random_below(10);
+    const size_t most = random_below(TEXT - 8);
+    size_t n = 0;
+    while (n < most) {
+        const char *piece = pieces[random_below(kinds)];
+        memcpy(text + n, piece, strlen(piece));
+        n += strlen(piece);
+    }
+    return n;
+}
+
+static void test_random_sequences(void) {
+    static uint8_t text[TEXT];
+    static size_t want[TEXT], got[TEXT + CAP];
+    size_t cuts = 0;
+    for (int i = 0; i < SEQUENCES; i++) {
+        chain c;
+        chain_make(&c);
+        for (int k = 0; k < 10; k++) {
+            size_t n = random_text(text);
+            size_t count = naive_chain(&c, text, n, want);
+            CHECK_EQ(split(c.all, text, n, got), count);
+            CHECK(memcmp(got, want, count * sizeof *want) == 0);
+            size_t cut = n > 1 ? pybpe_text_cut(c.all, NULL, text, n, 1 + random_below((uint32_t)n - 1)) : n;
+            if (cut < n) {
+                cuts++;
+                CHECK(pybpe_pretok_has_cuts(c.all) || text[cut] >= 0x80 || text[cut - 1] >= 0x80);
+                size_t first = split(c.all, text, cut, got);
+                size_t second = split(c.all, text + cut, n - cut, got + first);
+                for (size_t j = 0; j < second; j++) {
+                    got[first + j] += cut;
+                }
+                CHECK_EQ(first + second, count);
+                CHECK(memcmp(got, want, count * sizeof *want) == 0);
+            }
+        }
+        chain_free(&c);
+    }
+    CHECK(cuts > 500);
+}
+
+static void test_what_is_refused(void) {
+    pybpe_pretok *named = NULL;
+    pybpe_pretok *bytes = NULL;
+    pybpe_pretok *both = NULL;
+    pybpe_pretok *out = NULL;
+    uint16_t next[CELLS];
+    pybpe_automaton a = naive_automaton(next, run_automaton(next));
+    a.bytes = 1;
+    CHECK_EQ(pybpe_pretok_new(&named, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_pretok_new_automaton(&bytes, &a, NULL, NULL), PYBPE_OK);
+    const pybpe_pretok *many[17];
+    for (size_t i = 0; i < 17; i++) {
+        many[i] = named;
+    }
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 0, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 1, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 17, NULL, NULL), PYBPE_ERR_VALUE);
+    many[0] = bytes;
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 2, NULL, NULL), PYBPE_ERR_VALUE);
+    many[0] = named;
+    many[1] = bytes;
+    CHECK_EQ(pybpe_pretok_new_sequence(&both, many, 2, NULL, NULL), PYBPE_OK);
+    many[1] = both;
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 2, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK(out == NULL);
+    failing_memory memory = {.left = 0};
+    const pybpe_allocator mem = {failing_resize, &memory};
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 1 + 1, &mem, NULL), PYBPE_ERR_VALUE);
+    many[1] = bytes;
+    CHECK_EQ(pybpe_pretok_new_sequence(&out, many, 2, &mem, NULL), PYBPE_ERR_MEMORY);
+    CHECK(out == NULL);
+    pybpe_pretok_free(both);
+    pybpe_pretok_free(bytes);
+    pybpe_pretok_free(named);
+}
+
+int main(void) {
+    test_random_sequences();
+    test_what_is_refused();
+    return check_report("sequence");
+}

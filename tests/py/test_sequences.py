@@ -1,0 +1,208 @@
+"""Patterns in several steps: each step splits the pieces of the step before it, as texts of their own."""
+
+import random
+import unicodedata
+import warnings
+from itertools import pairwise
+
+import pytest
+import regex
+from texts import chinese, english, mixed, random_bytes
+
+import pybpe
+from pybpe import _binding
+from pybpe.pattern import THEN, Pattern
+
+DEEPSEEK_V3 = THEN.join(
+    [
+        r"\p{N}{1,3}",
+        "[一-龥\u3040-ゟ゠-ヿ]+",
+        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{\|}\~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ]
+)
+SMOLLM = r"\p{N}(?then)gpt2"
+DEEPSEEK_CODER = THEN.join([r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"])
+FALCON = THEN.join([r"[\p{P}$+<=>^`|\x7e]+", "gpt2", r"(?bytes)[0-9\xb2\xb3\xb9\xbc-\xbe]+", "(?bytes)[0-9][0-9][0-9]"])
+SEQUENCES = [SMOLLM, DEEPSEEK_V3, DEEPSEEK_CODER, FALCON]
+
+STEPS = [
+    *("gpt2", "cl100k", "o200k", "llama3", "qwen2", r"\p{N}", r"\p{N}{1,3}", r"\p{N}+", r"\s?\p{L}+", r"\s?\p{P}+"),
+    *(r"\s+$", "[一-龥]+", r"[\r\n]", "a*b|a", "[ab]", "(?:aba)", r"\s+(?!\S)|\s", r"\w+|\W", "b+|a{1,2}", "[^a]+"),
+    *("(?bytes)[0-9\xb2]+", "(?bytes)[0-9][0-9][0-9]", "(?bytes)[\x80-\xff]", r"(?bytes)\s+", r"(?bytes)a|$b|\x0a"),
+]
+PIECES = [
+    *(
+        "a",
+        "b",
+        "aba",
+        "ab ",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "\t",
+        "1",
+        "12",
+        "1234",
+        "'s",
+        "'LL",
+        ".",
+        "!?",
+        "一",
+        "龥丁",
+        "é",
+    ),
+    *(
+        "²",
+        "½",
+        "ò",
+        "\u0301",
+        "\u00a0",
+        "\u3000",
+        "Ab",
+        "\x00",
+        "ア・イ",
+        "゠",
+        "👩\u200d👧",
+        "٣",
+        "\U00011de0",
+        "¤",
+        "x",
+    ),
+]
+
+
+def steps_of(pattern: str) -> list[str]:
+    parts = [part.removeprefix("(?bytes)") for part in pattern.split(THEN)]
+    return [Pattern(part).regex if part in ("gpt2", "cl100k", "o200k", "llama3", "qwen2") else part for part in parts]
+
+
+def oracle(pattern: str, data: bytes) -> list[bytes]:
+    """The words, found by one `regex` split after the other."""
+    pieces = [data]
+    for step, expression in zip(pattern.split(THEN), steps_of(pattern), strict=True):
+        encoding = "latin-1" if step.startswith("(?bytes)") else "utf-8"
+        found = []
+        for piece in pieces:
+            text, at = piece.decode(encoding, "surrogateescape"), 0
+            for match in regex.finditer(expression, text):
+                found += [text[at : match.start()], match[0]]
+                at = match.end()
+            found.append(text[at:])
+        pieces = [word.encode(encoding, "surrogateescape") for word in found if word]
+    return pieces
+
+
+def words_of(pattern: Pattern, data: bytes) -> list[bytes]:
+    return [data[a:b] for a, b in pairwise([0, *pattern.word_ends(data)])]
+
+
+def hostile(rng: random.Random, most: int) -> bytes:
+    pieces = rng.sample(PIECES, rng.randint(2, len(PIECES)))
+    data = "".join(rng.choices(pieces, k=rng.randint(0, most))).encode()
+    if rng.random() < 0.2:
+        at = rng.randint(0, len(data))
+        data = data[:at] + rng.randbytes(3) + data[at + 1 :]
+    return data
+
+
+def check(pattern: str, texts: list[bytes]) -> int:
+    """Returns how many safe cuts there were."""
+    ours, cuts = Pattern(pattern), 0
+    assert ours.pretok is not None and len(ours.steps) == pattern.count(THEN) + 1
+    for data in texts:
+        expected = oracle(pattern, data)
+        assert words_of(ours, data) == expected, (pattern, data[:100])
+        assert expected == [data[a:b] for a, b in pairwise([0, *ours.searched_ends(data)])]
+        at = 0
+        step = 1 + len(data) // 50
+        while data and (at := _binding.text_cut(ours.pretok, None, data, at + step)) < len(data):
+            cuts += 1
+            assert words_of(ours, data[:at]) + words_of(ours, data[at:]) == expected, (pattern, data, at)
+    return cuts
+
+
+def test_random_sequences() -> None:
+    rng = random.Random(1)
+    cuts = 0
+    for _ in range(400):
+        steps = rng.choices(STEPS, k=rng.choice([2, 2, 3, 3, 4, 7]))
+        pattern = THEN.join(sorted(steps, key=lambda step: step.startswith("(?bytes)")))
+        cuts += check(pattern, [hostile(rng, 30) for _ in range(20)])
+    assert cuts > 1000
+
+
+@pytest.mark.parametrize("pattern", SEQUENCES)
+def test_sequences_of_models(pattern: str) -> None:
+    rng = random.Random(2)
+    texts = [hostile(rng, 60) for _ in range(400)]
+    check(pattern, texts)
+    for text in (english()[:30_000], chinese()[:5000], mixed()[:20_000]):
+        check(pattern, [text.encode()])
+    check(pattern, [random_bytes(5000, seed=3)])
+
+
+def test_a_single_step_of_bytes() -> None:
+    rng = random.Random(4)
+    for step in ("(?bytes)[0-9\xb2]+", r"(?bytes)\s+", "(?bytes)[\x80-\xff]", "(?bytes)a|\xc3"):
+        data = hostile(rng, 60)
+        assert words_of(Pattern(step), data) == oracle(step, data)
+
+
+@pytest.mark.parametrize("pattern", SEQUENCES)
+@pytest.mark.parametrize("normalizer", [None, "NFC"])
+def test_training_and_ids_do_not_depend_on_pieces(pattern: str, normalizer: str | None) -> None:
+    """Counting and encoding by the splitter, and by words that `regex` finds."""
+    text = english()[:40_000] + mixed()[:20_000]
+    tok = pybpe.train(iter([text]), vocab_size=900, pattern=pattern, normalizer=normalizer, special_tokens=["<|x|>"])
+    rng = random.Random(5)
+    for data in ["", "1", "a1 <|x|>12  <|x|>", *[hostile(rng, 50).decode("utf-8", "replace") for _ in range(100)]]:
+        expected = []
+        for i, section in enumerate(data.split("<|x|>")):
+            expected += [tok.special_tokens["<|x|>"]] if i else []
+            form = unicodedata.normalize("NFC", section) if normalizer else section
+            for word in oracle(pattern, form.encode()):
+                expected += tok.encode_ordinary(word) if len(oracle(pattern, word)) == 1 else [-1]
+        if -1 not in expected:
+            assert tok.encode(data) == expected
+        assert list(tok.encode_iterable([data])) == tok.encode(data)
+        assert tok.count(data) == len(tok.encode(data))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"[a](?then)[(?then)]", "not a valid regular expression"),
+        (r"[(?then)]", "not a valid regular expression"),
+        (r"(?then)a", "no pattern ''"),
+        (r"(?bytes)a(?then)gpt2", "cannot follow"),
+        (THEN.join(["gpt2"] * 17), "at most 16 steps"),
+        (r"[a](?then)gpt3", "no pattern 'gpt3'"),
+    ],
+)
+def test_what_is_not_a_sequence(pattern: str, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message.replace("(", r"\(")):
+        Pattern(pattern)
+    with pytest.raises(pybpe.ArgumentError, match="built-in"):
+        Pattern(SMOLLM, digits=1)
+
+
+def test_a_step_that_does_not_compile() -> None:
+    pattern = r"\p{N}{1,3}(?then)(?<=a)b|[^b]+(?then)gpt2"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours = Pattern(pattern)
+        assert ours.pretok is None
+    assert len(caught) == 1
+    rng = random.Random(6)
+    for _ in range(100):
+        data = hostile(rng, 40)
+        assert words_of(ours, data) == oracle(pattern, data)
+
+
+def test_a_long_text_takes_linear_time() -> None:
+    """Each word of the first step is long, or has one byte; the second step looks far ahead in vain."""
+    for text in (b"a" * 200_000, b"a1" * 500_000, b"1" * 1_000_000, b" " * 1_000_000, b"aaaa1" * 200_000):
+        ends = Pattern(r"\p{N}(?then)a*b|a|[^a](?then)gpt2").word_ends(text)
+        assert ends[-1] == len(text)
