@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         next[i] = (uint16_t)((byte & 0x7F) | (byte & 0x80) << 8);
     }
     /* As it is, the table may be refused. */
-    const pybpe_automaton given = {naive_first, naive_class_of, sizeof naive_class_of, NAIVE_CLASSES, states, next};
+    const pybpe_automaton given = {naive_first, naive_class_of, sizeof naive_class_of, NAIVE_CLASSES, states, next, 0};
     pybpe_pretok *p = NULL;
     pybpe_error err;
     int code = pybpe_pretok_new_automaton(&p, &given, NULL, &err);
