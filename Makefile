@@ -13,6 +13,7 @@
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
 # make install    the C library, its header, and files for pkg-config and CMake, in PREFIX=/usr/local; DESTDIR=folder
 # make install-llmc | uninstall-llmc  install the drop-in headers in a checkout of llm.c, or remove them: LLMC=path
+# make docs       the documentation as a site, in build/site, with an API reference and search
 # make release-check  build the sdist and the wheel; check contents, metadata and stable ABI; install and try the wheel
 # make fuzz-patterns  compare compiled regular expressions with `regex`, on random expressions and texts; pairs=1000000
 # make parity     compare with tiktoken and Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
@@ -43,7 +44,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] test
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
-.PHONY: fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
+.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -249,6 +250,18 @@ parity: build/extension.stamp .venv/parity-stamp
 	$(VENV)/python -m pip install --quiet --no-deps -r $<
 	touch $@
 
+# The site. Its tokenizers are trained while it is built: on Python's own help texts, and on the tutorial's novel.
+docs: build/extension.stamp .venv/docs-stamp .venv/texts/stamp
+	NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet
+	@echo "open build/site/index.html"
+
+DOCS_PACKAGES = import importlib.metadata as m; \
+    print(*(line.partition(";")[0] for line in m.requires("pybpe") if line.endswith("extra == \"docs\"")), sep="\n")
+.venv/docs-stamp: .venv/stamp
+	$(VENV)/python -c '$(DOCS_PACKAGES)' > .venv/docs.txt
+	$(VENV)/python -m pip install --quiet -r .venv/docs.txt
+	touch $@
+
 demo: all
 	$(VENV)/python -m llmc_compat.demo $(if $(CORPUS),--corpus "$(CORPUS)") \
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
@@ -271,6 +284,7 @@ release-check: $(RELEASE)/stamp
 	else echo "check-manifest: skipped, since this is not a Git checkout"; fi
 	$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
 	$(RELEASE)/bin/twine check --strict $(RELEASE)/dist/*
+	$(RELEASE)/bin/python tests/index_page.py $(RELEASE)/dist/*
 	$(RELEASE)/bin/abi3audit --strict --summary $(RELEASE)/dist/*.whl
 	@for python in $(or $(PYTHONS),$(PYTHON)); do \
 	    $$python -m venv --clear $(RELEASE)/user && \

@@ -1,5 +1,6 @@
-"""What pyproject.toml cannot say: the cffi extension, the wheel's stable-ABI tag, and the C library in the wheel."""
+"""What pyproject.toml cannot say: the extension, the stable-ABI tag, the C library, the page of a package index."""
 
+import re
 import runpy
 import sysconfig
 from pathlib import Path
@@ -19,8 +20,22 @@ class BuildWithLibrary(build_py):
         runpy.run_path("csrc/amalgamate.py")["write"](folder, self.distribution.get_version())
 
 
-setup(
-    cmdclass={"build_py": BuildWithLibrary},
-    cffi_modules=["csrc/cffi_build.py:ffi"],
-    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp310"}},
-)
+def index_page(readme: str) -> str:
+    """Returns the README for a package index, which has no other file of the repository: a link to a file becomes the
+    file's name. Links to web addresses and to headings of the README stay."""
+
+    def named(match: re.Match[str]) -> str:
+        text, path = match[1], match[2].partition("#")[0]
+        return f"`{path}`" if text in (path, f"`{path}`") else f"{text} (`{path}`)"
+
+    return re.sub(r"\[([^\]]+)\]\((?![a-z]+:|#)([^)\s]+)\)", named, readme)
+
+
+if __name__ == "__main__":
+    setup(
+        long_description=index_page(Path("README.md").read_text(encoding="utf-8")),
+        long_description_content_type="text/markdown",
+        cmdclass={"build_py": BuildWithLibrary},
+        cffi_modules=["csrc/cffi_build.py:ffi"],
+        options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp310"}},
+    )

@@ -55,7 +55,7 @@ class Spool:
     """The folder of an output file.
 
     Args:
-        out: the output file.
+        folder: where the results of finished work are kept.
         identity: the run's identity; results of a run with another identity are dropped.
         resume: False drops the results of any run.
     """

@@ -11,7 +11,7 @@ import pytest
 from pybpe import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = sorted((ROOT / "csrc").glob("*.[ch]"))
 FILES = [
     path.relative_to(ROOT).as_posix()
