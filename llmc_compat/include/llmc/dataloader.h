@@ -280,7 +280,7 @@ static inline void dataloader_free(DataLoader *loader) {
 EvalLoader. A file has a header of 256 int32 (20240522, 1, the number of examples, the bytes of the longest one) and
 then the examples as uint16:
 
-        65535, bytes of the example, its index, label 0-3, 4, n, the n tokens of the context,
+    65535, bytes of the example, its index, label 0-3, 4, n, the n tokens of the context,
     and for each of the 4 completions: n, its n tokens
 
 In a batch, an example takes 4 rows, one for each completion. A row contains the context and the completion; `mask` is 1
