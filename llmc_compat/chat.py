@@ -41,14 +41,13 @@ from pybpe import Tokenizer, _binding
 from pybpe.arguments import whole_number
 from pybpe.dataset.manifest import ShardRecord, check_name
 from pybpe.dataset.shards import SplitWriter
-from pybpe.dataset.splits import SPLIT_NAMES, checked_splits, hash_split
-from pybpe.errors import ArgumentError, FormatError, file_errors
-from pybpe.folders import make_folder, remove_others, sync_folder
+from pybpe.errors import ArgumentError, FormatError, file_errors, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
-from pybpe.locking import only_writer
 from pybpe.model import END_OF_TEXT
-from pybpe.pretokenize import open_input
-from pybpe.warning import warn
+from pybpe.reading.splits import SPLIT_NAMES, checked_splits, hash_split
+from pybpe.reading.streams import open_input
+from pybpe.support.locking import only_writer
+from pybpe.support.output_files import make_folder, remove_others, sync_folder
 
 from .records import Record, read_records
 

@@ -21,8 +21,8 @@ from .checks import eval_files, models, shards, states, tokenizers
 from .checks.files import Files, Found, find_files
 from .checks.finding import Finding, Run
 from .checks.manifests import Described, known_splits, manifest_faults, read_manifests
-from .checks.masks import mask_faults
 from .checks.places import folder_faults, place_faults, split_faults, working_folders
+from .checks.shards import mask_faults
 from .checks.together import end_faults, id_faults, name_faults, row_faults, vocabulary_faults
 
 Facts = TypeVar("Facts")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import _binding
 from pybpe.errors import ArgumentError, FormatError
-from pybpe.pretokenize import open_input, read_items
+from pybpe.reading.streams import open_input, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
 from .gpt2_config import GPT2Config

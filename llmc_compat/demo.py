@@ -22,8 +22,9 @@ from pathlib import Path
 import pybpe
 from pybpe._binding import Output
 from pybpe.control_tokens import CONTROL_TOKENS, END_OF_TEXT
-from pybpe.folders import make_folder
-from pybpe.inputs import has_records, input_files, open_text
+from pybpe.reading.files import input_files, open_text
+from pybpe.reading.records import has_records
+from pybpe.support.output_files import make_folder
 
 
 def standard_library_text() -> str:

@@ -22,9 +22,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.errors import ArgumentError, FormatError, LimitError
-from pybpe.pretokenize import open_input
-from pybpe.warning import warn
+from pybpe.errors import ArgumentError, FormatError, LimitError, warn
+from pybpe.reading.streams import open_input
 
 from .records import Record, read_records
 

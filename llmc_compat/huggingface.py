@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError
-from pybpe.folders import make_folder
 from pybpe.model import CONTROL_TOKENS
-from pybpe.pretokenize import open_input
+from pybpe.reading.streams import open_input
+from pybpe.support.output_files import make_folder
 
 from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
 from .checkpoint import Checkpoint, check_dtype, to_file_type, write_blocks

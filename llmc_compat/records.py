@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.inputs import line_cut, open_text
-from pybpe.pretokenize import stream_pieces
+from pybpe.reading.files import open_text
+from pybpe.reading.pieces import line_cut, stream_pieces
 
 
 class Record(NamedTuple):

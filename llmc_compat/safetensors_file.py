@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.pretokenize import open_input, read_items
+from pybpe.reading.streams import open_input, read_items
 
 from .bfloat16 import from_bfloat16
 

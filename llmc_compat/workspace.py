@@ -1,32 +1,22 @@
-"""Turns a corpus into a workspace: a folder in which unmodified llm.c starts training.
-
-llm.c's CPU trainer has its paths compiled in, so everything is placed where it looks, relative to the folder:
-
-    gpt2_124M.bin                                   the model (fp32; gpt2_124M_bf16.bin for bf16)
-    gpt2_tokenizer.bin                              the tokenizer
-    dev/data/tinyshakespeare/tiny_shakespeare_*.bin links to the first shards, which the CPU trainer reads
-    data/                                           all shards, tokenizer.json, manifest.json
-    README.md                                       the commands, computed for this data
-"""
+"""Turns a corpus into a workspace: see workspace_layout.py."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset.kinds import NAME_IT
-from pybpe.dataset.splits import checked_splits
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
-from pybpe.folders import make_folder, remove_file, remove_others, sync_folder
-from pybpe.inputs import corpus_files
-from pybpe.locking import only_writer
 from pybpe.model import CONTROL_TOKENS
 from pybpe.model import end_of_text as find_end_of_text
-from pybpe.pretokenize import Inputs
+from pybpe.reading.documents import NAME_IT
+from pybpe.reading.files import corpus_files
+from pybpe.reading.paths import Inputs
+from pybpe.reading.splits import checked_splits
+from pybpe.support.locking import only_writer
+from pybpe.support.output_files import make_folder, remove_file, remove_others, sync_folder
 
 from .batch import CPU_BATCH
 from .check import check
@@ -34,37 +24,10 @@ from .checkpoint import check_dtype
 from .checks.names import CPU_DATA, TOKENIZER_NAME
 from .gpt2_config import GPT2Config
 from .initialization import write_random_checkpoint
+from .workspace_layout import NAME, Workspace
 from .workspace_readme import readme
 
-NAME = "corpus"  # the shards' name prefix
 MAX_VOCAB_SIZE = 65536
-MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """What `make_workspace` made.
-
-    Attributes:
-        folder: the workspace.
-        tokenizer, manifest, config: its parts.
-        dtype: the model's type.
-    """
-
-    folder: str
-    tokenizer: pybpe.Tokenizer
-    manifest: pybpe.Manifest
-    config: GPT2Config
-    dtype: str
-
-    @property
-    def model_name(self) -> str:
-        """The checkpoint's file."""
-        return MODEL_NAMES[self.dtype]
-
-    def shards(self, split: str) -> str:
-        """The pattern by which llm.c finds the shards of a split."""
-        return f"data/{NAME}_{split}_*.bin"
 
 
 def make_workspace(

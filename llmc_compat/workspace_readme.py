@@ -9,7 +9,7 @@ from .batch import CPU_BATCH, Batch
 from .evals import COMPLETIONS, LLMC_PATH
 
 if TYPE_CHECKING:
-    from .workspace import Workspace
+    from .workspace_layout import Workspace
 
 _T_STEP = 64  # CUDA needs multiples of 4; its kernels favor larger ones
 _DEFAULT_B = 4  # train_gpt2.cu's

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import teaching as teaching
     from . import viz as viz
-    from .counts import Counts, count_words
     from .dataset import Manifest, binarize, encode_files, prepare
-    from .decode_stream import DecodeStream
+    from .decoding import DecodeStream
     from .encodings import get_encoding
     from .errors import (
         ArgumentError,
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from .padding import padded_vocab_size
     from .template import Template
     from .tokenizer import Tokenizer
-    from .trainer import train, train_bpe
+    from .training.counts import Counts, count_words
+    from .training.train import train, train_bpe
 
 __all__ = [
     "ArgumentError",
@@ -72,8 +72,8 @@ __all__ = [
 # Where each name comes from. A module is loaded when it is first used, so encoding does not wait for the trainer.
 _HOMES = {
     "ArgumentError": "errors",
-    "Counts": "counts",
-    "DecodeStream": "decode_stream",
+    "Counts": "training.counts",
+    "DecodeStream": "decoding",
     "Error": "errors",
     "FileError": "errors",
     "FormatError": "errors",
@@ -87,13 +87,13 @@ _HOMES = {
     "UnsupportedError": "errors",
     "WorkerError": "errors",
     "binarize": "dataset",
-    "count_words": "counts",
+    "count_words": "training.counts",
     "encode_files": "dataset",
     "get_encoding": "encodings",
     "padded_vocab_size": "padding",
     "prepare": "dataset",
-    "train": "trainer",
-    "train_bpe": "trainer",
+    "train": "training.train",
+    "train_bpe": "training.train",
 }
 
 
@@ -108,7 +108,7 @@ if not TYPE_CHECKING:  # a type checker would accept every misspelled name
             return getattr(import_module("." + _HOMES[name], __name__), name)
         if name in _MODULES or name in _HOMES.values():
             return import_module("." + name, __name__)
-        from .familiar import unknown_attribute
+        from .other_libraries import unknown_attribute
 
         raise unknown_attribute(f"module {__name__!r}", name)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from typing import TYPE_CHECKING, Union
 
 from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 def shown(value: object) -> str:
@@ -51,3 +55,31 @@ def instance(name: str, value: object, kind: type | tuple[type, ...], expected: 
     """Raises ArgumentError unless the value is an instance of `kind`; `expected` says in words what it should be."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{name} must be {expected}, not {type(value).__name__}: {shown(value)}")
+
+
+Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or any other object with readable bytes
+
+
+def utf8(text: Text) -> bytes:
+    """Returns the bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken.
+
+    Bytes are not copied. Neither are other objects with the buffer protocol (bytearray, memoryview, mmap, a uint8
+    array): for these the result is a memoryview, which works wherever bytes do.
+    """
+    if isinstance(text, str):
+        try:
+            return str.encode(text, "utf-8")  # a subclass of str may override encode, and __len__ below
+        except UnicodeEncodeError:
+            return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+    if type(text) is bytes:
+        return text
+    try:
+        view = memoryview(text)
+    except (TypeError, ValueError):  # no buffer, or a numpy array of times
+        raise ArgumentError(f"expected text as str or bytes, not {type(text).__name__}") from None
+    if view.format not in ("B", "b", "c") or view.ndim != 1 or not view.c_contiguous:
+        raise ArgumentError(
+            f"expected text as str or bytes; this {type(text).__name__} has items of format {view.format!r}, shape"
+            f" {view.shape} and strides {view.strides}, not contiguous bytes"
+        )
+    return view.cast("B")  # type: ignore[return-value]

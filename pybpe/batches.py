@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _binding
-from .arguments import instance
+from .arguments import Text, instance, utf8
 from .errors import ArgumentError
-from .pretokenize import Text, utf8
 
 if TYPE_CHECKING:
     import numpy

@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding
+from .arguments import Text, utf8
 from .batches import Item, TextGroup, joined, packed, text_groups, work_items
 from .errors import ArgumentError
 from .model import Model
 from .normalize import normalize
-from .parallel import Result, map_ordered, run_interruptibly, worker_count
-from .pretokenize import BLOCK_BYTES, Text, cutter, data_pieces, text_pieces, utf8
+from .reading.pieces import BLOCK_BYTES, cutter, data_pieces, text_pieces
+from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
 
 if TYPE_CHECKING:
     import numpy

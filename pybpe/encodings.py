@@ -20,12 +20,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import byte_level
 from .arguments import instance, shown
 from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, Error, MissingExtraError
-from .formats import byte_level, tiktoken
+from .formats import tiktoken
 from .pattern import Pattern
-from .pretokenize import open_input
+from .reading.streams import open_input
 from .tokenizer import Tokenizer
 
 

@@ -7,7 +7,9 @@ Each derives from `Error` and from the built-in exception it resembles, so both 
 from __future__ import annotations
 
 import errno
+import functools
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -130,3 +132,18 @@ def file_errors(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], probl
         raise
     except OSError as error:
         raise file_error(error.errno or 0, f"{os.fsdecode(path)}: {problem}: {error.strerror or error}") from None
+
+
+class PybpeWarning(UserWarning):
+    """The class of all warnings of this package, for `warnings.filterwarnings`."""
+
+
+def warn(message: str) -> None:
+    """Issues a warning that shows the first place outside the package: the caller's."""
+    import sys
+
+    ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, PybpeWarning, stacklevel=level)

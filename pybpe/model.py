@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from . import _binding
+from . import _binding, byte_level
+from ._binding.vocab_parts import VocabPart, merges_of, tokens_of
 from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from .control_tokens import END_OF_TEXT as END_OF_TEXT
 from .errors import ArgumentError, UnsupportedError
-from .formats import byte_level
 from .pattern import Pattern
 from .template import Template
-from .vocab_parts import VocabPart, merges_of, tokens_of
 
 # Other names of the end-of-document token: Llama 3.
 _OTHER_ENDS = ("<|end_of_text|>",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import _binding
 from ._binding import NORMALIZERS, Data
 from .errors import ArgumentError
-from .parallel import run_interruptibly
+from .support.parallel import run_interruptibly
 
 _LONG = 1 << 22  # bytes; shorter texts take milliseconds
 

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 from . import _binding, automata
 from .arguments import instance, shown
-from .errors import ArgumentError, UnsupportedError
-from .parallel import end_if_unwanted
-from .warning import warn
+from .errors import ArgumentError, UnsupportedError, warn
+from .support.parallel import end_if_unwanted
 
 if TYPE_CHECKING:
     import regex

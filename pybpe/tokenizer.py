@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
 from . import remap as remaps
-from .arguments import instance, is_unicode, whole_number
+from .arguments import Text, instance, is_unicode, utf8, whole_number
 from .batches import text_list
-from .decode_stream import DecodeStream
+from .decoding import CHUNK, DecodeStream, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError
-from .familiar import Answering, unknown_attribute
 from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
 from .formats.spelling import token_names
-from .ids import CHUNK, first_unknown, id_chunks
 from .model import Model, check_specials, refuse_aliases, special_ids_of
-from .parallel import map_ordered, worker_count
-from .parts import model_of_parts
+from .model_of_parts import model_of_parts
+from .other_libraries import Answering, unknown_attribute
 from .pattern import Pattern
-from .pretokenize import Inputs, Text, utf8
+from .reading.paths import Inputs
+from .support.parallel import map_ordered, worker_count
 from .template import Template
 
 if TYPE_CHECKING:
@@ -720,7 +719,7 @@ class Tokenizer(metaclass=Answering):
         Raises:
             ArgumentError: a special token already exists, or one of inputs and vocab_size is given without the other.
         """
-        from .trainer import train
+        from .training.train import train
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
             raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or neither")
@@ -749,9 +748,9 @@ class Tokenizer(metaclass=Answering):
 
     def _repr_html_(self) -> str:
         """Returns what a notebook shows."""
-        from .viz.notebook import table
+        from .html_table import table
 
-        return table(self)
+        return table(self._model)
 
     def __repr__(self) -> str:
         return (

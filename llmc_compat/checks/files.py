@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from llmc_compat import chat, checkpoint, evals
 from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.errors import ArgumentError, FileError
-from pybpe.pretokenize import open_input
+from pybpe.reading.streams import open_input
 
 from . import shards, tokenizers
 from .finding import WARNING, Finding

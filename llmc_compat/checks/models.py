@@ -16,7 +16,7 @@ from llmc_compat.batch import Batch
 from llmc_compat.checkpoint import HEADER_BYTES, ITEM_BYTES, VERSIONS, from_file_type
 from llmc_compat.gpt2_config import GPT2Config
 from pybpe.errors import FormatError
-from pybpe.pretokenize import open_input, read_items
+from pybpe.reading.streams import open_input, read_items
 
 from .finding import WARNING, Finding, Run
 from .names import MODEL_TYPES

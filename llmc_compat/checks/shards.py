@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from llmc_compat import chat
 from pybpe import _binding
+from pybpe.errors import Error
 
 from .finding import Finding, Run
 
@@ -87,3 +89,22 @@ def _constant_fault(path: str, facts: ShardFacts) -> Iterator[Finding]:
     if facts.tokens > 1 and facts.lowest == facts.highest:
         fault = f"all {facts.tokens} tokens are the id {facts.lowest}"
         yield Finding(path, fault, "trains on nothing else, which is nonsense", REMEDY)
+
+
+_EFFECT = "does not read it, but programs that do fail"
+_REMEDY = "write both again with pybpe llmc chat"
+
+
+def mask_faults(masks: Iterable[str], shards: Mapping[str, ShardFacts]) -> Iterator[Finding]:
+    """Yields loss masks that cannot be read, or that do not match the shard next to them."""
+    by_mask = {os.path.realpath(chat.mask_path(path)): facts for path, facts in shards.items()}
+    for path in masks:
+        try:
+            count = len(chat.read_mask(path))
+        except Error as error:
+            yield Finding(path, str(error).removeprefix(f"{path}: "), _EFFECT, _REMEDY)
+            continue
+        shard = by_mask.get(os.path.realpath(path))
+        if shard is not None and shard.tokens != count:
+            fault = f"has {count} values, but its shard has {shard.tokens} tokens"
+            yield Finding(path, fault, _EFFECT, _REMEDY)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from llmc_compat.checkpoint import HEADER_BYTES
 from pybpe.errors import FormatError
-from pybpe.pretokenize import open_input
+from pybpe.reading.streams import open_input
 
 from .finding import Finding, Run
 from .models import ModelFacts, weight_count

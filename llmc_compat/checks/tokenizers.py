@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pybpe import Tokenizer
 from pybpe.errors import Error, FormatError
 from pybpe.model import END_OF_TEXT
-from pybpe.pretokenize import open_input
+from pybpe.reading.streams import open_input
 
 from .finding import WARNING, Finding
 

@@ -16,6 +16,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
+from llmc_compat.cli import add_llmc
+
 from .._version import __version__
 from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
 from .binarize import add_binarize, add_prepare
@@ -23,10 +25,8 @@ from .coding import add_count, add_decode, add_encode
 from .corpus import add_corpus
 from .counts import add_counts
 from .dataset import add_stats, add_verify
-from .flags import in_flags
-from .guesses import unknown_arguments, unknown_command
 from .inspect import add_inspect
-from .llmc import add_llmc
+from .messages import in_flags, unknown_arguments, unknown_command
 from .streams import discard_output, open_streams
 from .train import add_train
 from .viz import add_viz

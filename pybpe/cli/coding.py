@@ -88,7 +88,7 @@ def _run_encode(args: argparse.Namespace) -> None:
 
 def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
     """Yields the ids of the input, one list per piece, in order."""
-    from ..parallel import map_ordered
+    from ..support.parallel import map_ordered
 
     encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
     yield from map_ordered(encode, _pieces(tokenizer, args), args.workers)
@@ -112,8 +112,8 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
 
 def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
-    from ..pretokenize import cutter, stream_pieces
-    from ..text_encoding import Doubts
+    from ..reading.pieces import cutter, stream_pieces
+    from ..reading.text_encoding import Doubts
 
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
@@ -126,8 +126,8 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
 
 def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     """Writes a numpy file, or only the ids, little-endian."""
-    from ..formats import npy
-    from ..parallel import map_ordered
+    from ..formats.id_files import npy_header
+    from ..support.parallel import map_ordered
 
     encoder = tokenizer.encoder
     specials = None if args.ordinary else encoder.specials
@@ -136,7 +136,7 @@ def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
     with Sink(args.output) as sink:
         if args.output.endswith(".npy"):
-            sink.write(npy.header(sum(map(len, arrays)), id_bytes))
+            sink.write(npy_header(sum(map(len, arrays)), id_bytes))
         for array in arrays:
             if sys.byteorder == "big":
                 array.byteswap()
@@ -195,7 +195,7 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     """Yields the ids of a file in blocks, in order. `id_bytes` is the size of an id in a file of plain ids."""
-    from ..formats import npy
+    from ..formats.id_files import NPY_MAGIC
 
     block = 1 << 20
     with open_ids(path) as stream:
@@ -206,7 +206,7 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
             shard = Shard(path)
             for at in range(0, len(shard), block):
                 yield shard.read(at, min(block, len(shard) - at))
-        elif start.startswith(npy.MAGIC) and path != "-":
+        elif start.startswith(NPY_MAGIC) and path != "-":
             import numpy
 
             try:
@@ -226,10 +226,10 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
 def _raw_ids(start: bytes, stream: BinaryIO, path: str, id_bytes: int, block: int) -> Iterator[numpy.ndarray[Any, Any]]:
     import numpy
 
-    from ..formats import bare_ids
+    from ..formats.id_files import LOOK_BYTES, problem_of_ids
 
-    start += stream.read(bare_ids.LOOK_BYTES - len(start))
-    problem = bare_ids.problem(start)
+    start += stream.read(LOOK_BYTES - len(start))
+    problem = problem_of_ids(start)
     if id_bytes == 2 and problem is not None:
         raise FormatError(f"{path}: {problem}; a .bin file for this vocabulary holds uint16 ids and nothing else", 0)
     data, offset = start, 0
@@ -277,7 +277,7 @@ def add_count(commands: Any) -> None:
 
 
 def _run_count(args: argparse.Namespace) -> None:
-    from ..parallel import map_ordered
+    from ..support.parallel import map_ordered
 
     tokenizer = load(args.tokenizer)
     allowed: Any = () if args.ordinary else "all"

@@ -64,7 +64,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 def journal_path(args: argparse.Namespace) -> str:
     """Returns the path of the journal of a run that writes to the folder --output. While it exists, the command
     resumes."""
-    from ..locking import FOLDER
+    from ..support.locking import FOLDER
 
     return os.path.join(args.output, FOLDER, "journal.json")
 
@@ -103,7 +103,7 @@ def load(path: str) -> Tokenizer:
 
 def open_source(path: str, encoding: str | None = None) -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input."""
-    from ..inputs import open_text
+    from ..reading.files import open_text
 
     _tell_terminal(path)
     return open_text(path, encoding)
@@ -111,7 +111,7 @@ def open_source(path: str, encoding: str | None = None) -> BinaryIO:
 
 def open_ids(path: str) -> BinaryIO:
     """Opens a file of ids for reading, and decompresses it if needed. - is standard input."""
-    from ..input_file import InputFile
+    from ..reading.input_file import InputFile
 
     _tell_terminal(path)
     return InputFile.look(path)[0].open()
@@ -177,7 +177,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
 
 def check_writable(path: str) -> None:
     """Raises an error now, not after an hour of work, if a file cannot be written. Makes its folder."""
-    from ..folders import make_folder
+    from ..support.output_files import make_folder
 
     if path == "-":
         return

@@ -179,7 +179,7 @@ def _scorer(text: str) -> tuple[str, Any, float]:
 
 
 def _state(args: argparse.Namespace) -> str:
-    from ..folders import unfinished_folder
+    from ..support.output_files import unfinished_folder
 
     return unfinished_folder(args.output)
 

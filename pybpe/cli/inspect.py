@@ -9,8 +9,8 @@ from .common import add_command, add_common, load, report
 from .vocabulary import corpus_usage
 
 if TYPE_CHECKING:
+    from ..analysis.usage import Usage
     from ..tokenizer import Tokenizer
-    from ..usage import Usage
 
 Entries = list[tuple[int, bytes]]
 

@@ -20,10 +20,10 @@ from .common import (
     report,
     save_tokenizer,
 )
-from .inputs import add_cutting_options, add_input_options, count, input_arguments
+from .counts import add_cutting_options, add_input_options, count, input_arguments
 
 if TYPE_CHECKING:
-    from ..counts import Counts
+    from ..training.counts import Counts
 
 
 def add_train(commands: Any) -> None:
@@ -140,15 +140,15 @@ def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] =
 
 
 def _run_train(args: argparse.Namespace) -> None:
-    from .. import curve
-    from ..trainer import train
+    from ..analysis import compression_curve
+    from ..training.train import train
 
     check_tokenizer_output(args.output)
     check_not_input(args.output, args.files)
     size = _vocab_size(args)
     if args.plot is not None:
         check_writable(args.plot)
-        curve.check_plot(args.plot)
+        compression_curve.check_plot(args.plot)
     counts = _counts(args)
     reading = input_arguments(args)
     if counts is not None and not args.counts:  # these counts are already of the sample
@@ -167,11 +167,11 @@ def _run_train(args: argparse.Namespace) -> None:
     line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
     line += fewer_than(size, tokenizer.n_vocab)
     if args.sizes is not None and counts is not None:
-        points = curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
+        points = compression_curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)
         facts["sizes"] = [point._asdict() for point in points]
-        line += "\n" + curve.table(points)
+        line += "\n" + compression_curve.table(points)
         if args.plot is not None:
-            curve.plot(points, args.plot)
+            compression_curve.plot(points, args.plot)
     report(args, facts, line)
 
 
@@ -195,7 +195,7 @@ def _vocab_size(args: argparse.Namespace) -> int:
 
 def _counts(args: argparse.Namespace) -> Counts | None:
     """Returns the counts that were given, or that the curve needs besides the tokenizer; None if `train` must count."""
-    from ..counts import Counts
+    from ..training.counts import Counts
 
     if bool(args.counts) == bool(args.files):
         raise ArgumentError("name files to train on, or --counts")

@@ -81,7 +81,7 @@ def _load_all(paths: list[str]) -> dict[str, Tokenizer]:
 
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
     """Returns the text as far as the page shows it, the name of its source, and its total number of bytes."""
-    from ..input_file import InputFile
+    from ..reading.input_file import InputFile
     from ..viz import SAMPLE
 
     if argument is None:

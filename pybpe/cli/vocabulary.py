@@ -105,7 +105,7 @@ def add_diff(commands: Any) -> None:
 
 
 def _run_diff(args: argparse.Namespace) -> int:
-    from ..comparison import compare, compare_on
+    from ..analysis.comparison import compare, compare_on
 
     a, b = load(args.a), load(args.b)
     facts = compare(a, b)
@@ -198,9 +198,9 @@ def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer, note: str = 
 
 
 def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
-    """Returns the pybpe.usage.Usage of a tokenizer on `args.files`."""
-    from ..counts import count_words
-    from ..usage import measure
+    """Returns the pybpe.analysis.usage.Usage of a tokenizer on `args.files`."""
+    from ..analysis.usage import measure
+    from ..training.counts import count_words
 
     counts = count_words(
         list(args.files),

@@ -12,20 +12,20 @@ from functools import partial
 from .. import _binding
 from .._version import __version__
 from ..arguments import instance
-from ..dataset import planning
-from ..dataset.kinds import Kinds
-from ..dataset.staging import Staged, stage
 from ..errors import ArgumentError
-from ..folders import output_file, unfinished_folder
-from ..input_file import InputFile, known_total
-from ..locking import only_writer
 from ..model import END_OF_TEXT
 from ..normalize import check_normalizer
-from ..parallel import worker_count
-from ..pretokenize import Inputs, path_list
-from ..progress import Progress
-from ..remote import map_by_executor
-from ..text_encoding import Doubts
+from ..reading import planning
+from ..reading.documents import Kinds
+from ..reading.input_file import InputFile, known_total
+from ..reading.paths import Inputs, path_list
+from ..reading.staging import Staged, stage
+from ..reading.text_encoding import Doubts
+from ..support.locking import only_writer
+from ..support.output_files import output_file, unfinished_folder
+from ..support.parallel import worker_count
+from ..support.progress import Progress
+from ..support.remote import map_by_executor
 from .decisions import Decisions
 from .duplicates import check_memory_limit
 from .filters import Filters

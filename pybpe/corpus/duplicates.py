@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from ..arguments import whole_number
+from ..arguments import Text, utf8, whole_number
 from ..errors import file_error
-from ..pretokenize import Text, utf8
 
 if TYPE_CHECKING:
     import numpy

@@ -15,8 +15,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import utf8
 from ..errors import ArgumentError, MissingExtraError
-from ..pretokenize import utf8
 from .units import Units, check_texts, scramble
 
 if TYPE_CHECKING:

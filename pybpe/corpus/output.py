@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError
-from ..unpacking import zstd_module
+from ..reading.unpacking import zstd_module
 
 
 def check_name(path: _binding.PathLike) -> str:

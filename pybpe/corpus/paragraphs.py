@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from ..pretokenize import utf8
+from ..arguments import utf8
 from .duplicates import digest
 
 LEAST_BYTES = 30  # shorter ones, such as "Yes." in a dialogue, may repeat

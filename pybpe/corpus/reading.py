@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..dataset.kinds import RECORDS, Kinds
-from ..dataset.planning import Cutting, Plan, Task
-from ..dataset.reading import Block, blocks
-from ..input_file import InputFile
-from ..inputs import record_lines
-from ..pretokenize import utf8
-from ..text_encoding import doubt_of
+from ..arguments import utf8
+from ..reading.blocks import Block, blocks
+from ..reading.documents import RECORDS, Kinds
+from ..reading.input_file import InputFile
+from ..reading.planning import Cutting, Plan, Task
+from ..reading.records import record_lines
+from ..reading.text_encoding import doubt_of
 from .raw_json import raw_fields
 
 BATCH_CHARACTERS = 1 << 17  # arrays of this many characters fit in a CPU cache

@@ -15,8 +15,8 @@ from typing import Any
 
 from .. import _binding
 from ..errors import FormatError, file_error
-from ..folders import make_folder
-from ..pretokenize import open_input
+from ..reading.streams import open_input
+from ..support.output_files import make_folder
 
 
 def pack(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..pretokenize import utf8
+from ..arguments import utf8
 
 SAMPLES = 8  # per kind
 _EXCERPT = 300  # characters

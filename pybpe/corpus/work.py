@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..arguments import shown
-from ..dataset.kinds import Kinds
-from ..dataset.planning import Task
+from ..arguments import shown, utf8
 from ..errors import ArgumentError
 from ..normalize import normalize_text
-from ..pretokenize import utf8
+from ..reading.documents import Kinds
+from ..reading.planning import Task
 from .duplicates import digest, normalized
 from .filters import Filters
 from .language import detect_language

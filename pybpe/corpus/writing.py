@@ -6,8 +6,8 @@ import json
 import os
 from typing import Any
 
-from ..folders import give_name, output_file
-from ..pretokenize import utf8
+from ..arguments import utf8
+from ..support.output_files import give_name, output_file
 from .decisions import EXACT, Decisions
 from .duplicates import DIGEST_BYTES
 from .output import LineWriter

@@ -8,13 +8,13 @@ from concurrent.futures import Executor
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError
-from ..folders import give_name, output_file, unfinished_folder
-from ..locking import FOLDER, only_writer
-from ..pretokenize import Inputs, path_list
+from ..reading.paths import Inputs, path_list
+from ..reading.staging import stage
+from ..support.locking import FOLDER, only_writer
+from ..support.output_files import give_name, output_file, unfinished_folder
 from ..tokenizer import Tokenizer
 from .binarization import check_settings, run
 from .eot import KEEP
-from .staging import stage
 
 
 def encode_files(

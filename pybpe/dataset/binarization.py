@@ -14,25 +14,24 @@ from .. import _binding
 from .._version import __version__
 from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, LimitError
-from ..input_file import known_total
-from ..locking import FOLDER, only_writer
-from ..pretokenize import Inputs, path_list
-from ..text_encoding import check_encoding
+from ..reading import planning
+from ..reading.documents import NAME_IT, Kinds, check_mark
+from ..reading.input_file import known_total
+from ..reading.parquet import pyarrow_parquet
+from ..reading.paths import Inputs, path_list
+from ..reading.planning import Cutting
+from ..reading.splits import SPLIT_BY, checked_splits
+from ..reading.staging import Staged, stage
+from ..reading.text_encoding import check_encoding
+from ..reading.unpacking import without_ending
+from ..support.locking import FOLDER, only_writer
 from ..tokenizer import Tokenizer
-from ..unpacking import without_ending
-from . import planning
 from .conversion import Conversion
-from .encoding import TaskEncoder
+from .encoding import TaskEncoder, text_length
 from .eot import EOT_MODES, KEEP
-from .kinds import NAME_IT, Kinds, check_mark
 from .manifest import Manifest, check_name
-from .parquet_input import pyarrow_parquet
-from .planning import Cutting
 from .shares import check_shares
 from .split_writer import Layout
-from .splits import SPLIT_BY, checked_splits
-from .staging import Staged, stage
-from .token_lengths import text_length
 from .writers import FORMATS, Format, megatron
 from .writers.base import id_bytes
 

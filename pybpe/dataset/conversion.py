@@ -11,20 +11,19 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
-from ..folders import remove_file, write_through
-from ..progress import Progress
-from ..text_encoding import Doubts
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, warn
+from ..reading.planning import Plan
+from ..reading.splits import SPLIT_NAMES
+from ..reading.text_encoding import Doubts
+from ..support.output_files import remove_file, write_through
+from ..support.progress import Progress
 from ..tokenizer import Tokenizer
-from ..warning import warn
 from .encoding import TaskEncoder
 from .journal import Journal
 from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
-from .planning import Plan
 from .running import Result, run_by_executor, run_local
 from .split_writer import Layout, SplitState, SplitWriter, file_names
-from .splits import SPLIT_NAMES
-from .writers import raw
+from .writers import flat
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -207,7 +206,7 @@ class Conversion:
             for record in (record for split in records.values() for record in split):
                 found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
         if form.name == "raw":
-            found.append(record_file(self._write(raw.META_NAME, raw.meta(tok))))
+            found.append(record_file(self._write(flat.META_NAME, flat.meta(tok))))
         return found
 
     def _write(self, name: str, data: bytes) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
+from ..arguments import Text
 from ..encoding import AllowedSpecial
 from ..model import END_OF_TEXT
-from ..pretokenize import Text, cutter
+from ..reading.blocks import Block, blocks
+from ..reading.documents import RECORDS, Kinds
+from ..reading.pieces import cutter
+from ..reading.planning import Task
+from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
-from .kinds import RECORDS, Kinds
-from .planning import Task
-from .reading import Block, blocks
-from .splits import hash_split
-from .token_lengths import text_length
+
+if TYPE_CHECKING:
+    import numpy
 
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
@@ -146,3 +149,21 @@ def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tupl
     for document, cluster in pairs:
         by_split[hash_split(cluster, splits)].append(document)
     yield from ((split, group) for split, group in enumerate(by_split) if group)
+
+
+def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:
+    """Returns the number of bytes of each id: int64, shape (n_vocab,). <|endoftext|> is not text and counts as 0."""
+    import numpy
+
+    lengths = numpy.fromiter(map(len, tok.model.tokens), dtype=numpy.int64, count=tok.n_vocab)
+    if tok.eot_token is not None:
+        lengths[tok.eot_token] = 0
+    return lengths
+
+
+def text_length(tok: Tokenizer, ids: array[int] | memoryview) -> int:
+    """Returns the bytes of text that ids of type H or I represent; <|endoftext|> counts as 0."""
+    length = len(tok.decode_bytes(ids))
+    if tok.eot_token is not None:
+        length -= _binding.count_id(ids, tok.eot_token) * len(tok.token_bytes(tok.eot_token))
+    return length

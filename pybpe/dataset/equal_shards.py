@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, chain
 
 from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
-from ..folders import give_name
-from ..pretokenize import open_input
-from .facts import Facts
+from ..reading.streams import open_input
+from ..support.output_files import give_name
+from .manifest import Facts
 from .spool import SegmentLog, Spool
 
 _BLOCK = 1 << 20

@@ -9,8 +9,8 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import BinaryIO
 
 from ..errors import file_errors
-from ..inputs import Limited
-from ..pretokenize import open_input
+from ..reading.pieces import Limited
+from ..reading.streams import open_input
 
 _BLOCK = 1 << 18  # fits in a CPU cache
 

@@ -25,13 +25,12 @@ from typing import Any
 
 from .. import _binding
 from ..errors import FileError, FormatError, file_errors
-from ..folders import make_folder
-from ..locking import FOLDER, LOCK
+from ..support.locking import FOLDER, LOCK, STAGED
+from ..support.output_files import make_folder
 from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
 NAME = "journal.json"
-STAGED = "input-"  # the prefix of files made before the journal: copied inputs, a tokenizer
 
 
 class Journal:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
@@ -174,3 +174,24 @@ def record_shard(path: str, tokens: int) -> ShardRecord:
 def record_file(path: str) -> FileRecord:
     """Returns the record of a finished file."""
     return FileRecord(os.path.basename(path), os.path.getsize(path), file_sha256(path))
+
+
+@dataclass
+class Facts:
+    """Facts about the tokens of a shard, or of a future shard."""
+
+    tokens: int = 0
+    documents: int = 0
+    text_bytes: int = 0
+    sources: list[list[Any]] = field(default_factory=list)
+
+    def add(self, tokens: int, documents: int, text_bytes: int, source: tuple[str, int, int]) -> None:
+        """Adds tokens of one source, which becomes the last of `sources`."""
+        self.tokens += tokens
+        self.documents += documents
+        self.text_bytes += text_bytes
+        path, start, end = source
+        if self.sources and self.sources[-1][0] == path and self.sources[-1][2] == start:
+            self.sources[-1][2] = end
+        elif not self.sources or self.sources[-1] != [path, start, end]:
+            self.sources.append([path, start, end])

@@ -14,23 +14,22 @@ from functools import partial
 
 from .. import _binding
 from .._version import __version__
-from ..counting import CountSettings
-from ..folders import make_folder
-from ..locking import FOLDER, only_writer
 from ..model import CONTROL_TOKENS, check_end_of_text, check_specials
 from ..model import end_of_text as find_end_of_text
 from ..pattern import Pattern
-from ..pretokenize import Inputs, path_list
+from ..reading.documents import Kinds, check_mark
+from ..reading.paths import Inputs, path_list
+from ..reading.planning import Cutting, Plan
+from ..reading.splits import checked_splits
+from ..reading.staging import stage
+from ..support.locking import FOLDER, STAGED, only_writer
+from ..support.output_files import make_folder
 from ..tokenizer import Tokenizer
-from ..trainer import train
+from ..training.train import train
+from ..training.word_counter import CountSettings
 from .binarization import check_settings, name_of, run
-from .journal import STAGED
-from .kinds import Kinds, check_mark
 from .manifest import Manifest, check_name
-from .planning import Cutting, Plan
 from .shares import check_shares
-from .splits import checked_splits
-from .staging import stage
 from .train_words import TrainWords, count_train_split
 
 

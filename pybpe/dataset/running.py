@@ -9,14 +9,14 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from ..arguments import whole_number
-from ..parallel import map_ordered
-from ..pretokenize import BLOCK_BYTES
-from ..remote import map_by_executor
-from ..text_encoding import Doubts
+from ..reading.blocks import Block
+from ..reading.documents import RECORDS
+from ..reading.pieces import BLOCK_BYTES
+from ..reading.planning import Task, anchored
+from ..reading.text_encoding import Doubts
+from ..support.parallel import map_ordered
+from ..support.remote import map_by_executor
 from .encoding import Segment, TaskEncoder
-from .kinds import RECORDS
-from .planning import Task, anchored
-from .reading import Block
 
 _LEAST_SIZE = 1 << 10  # the minimum that a block counts: it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given

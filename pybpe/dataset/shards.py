@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import file_errors
-from ..folders import give_name
+from ..support.output_files import give_name
 from .equal_shards import check_least, check_most, cut_shards, shard_sizes
 from .manifest import ShardRecord, record_shard
 from .writers import FORMATS

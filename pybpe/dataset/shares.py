@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import LimitError
-from ..warning import warn
+from ..errors import LimitError, warn
+from ..reading.blocks import blocks
+from ..reading.documents import Kinds
+from ..reading.planning import Plan
+from ..reading.splits import SPLIT_NAMES
 from .encoding import divide
-from .kinds import Kinds
-from .planning import Plan
-from .reading import blocks
-from .splits import SPLIT_NAMES
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested

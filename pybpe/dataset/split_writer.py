@@ -19,9 +19,8 @@ from typing import Any
 from .encoding import Segment
 from .eot import EotPlacer
 from .equal_shards import check_least, check_most, cut_shards, shard_facts, shard_sizes
-from .facts import Facts
 from .hashing import Hasher, file_sha256
-from .manifest import ShardRecord
+from .manifest import Facts, ShardRecord
 from .spool import LoggedSegment, SegmentLog, Spool, tokens_path
 from .writers import Finished, Format
 from .writers.base import id_bytes

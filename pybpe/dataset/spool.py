@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ..errors import FormatError, file_errors
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 
 if TYPE_CHECKING:
     import numpy

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
-from ..formats import bare_ids, npy
-from ..inputs import input_files
-from ..pretokenize import open_input, path_list
+from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids
+from ..reading.files import input_files
+from ..reading.paths import path_list
+from ..reading.streams import open_input
 from .manifest import FILE_NAME
 
 if TYPE_CHECKING:
@@ -187,20 +188,20 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
         raise ArgumentError(f"{name}: neither a file nor a folder; only a file can be memory-mapped")
     with open_input(path) as stream:
-        start = stream.read(bare_ids.LOOK_BYTES)
+        start = stream.read(LOOK_BYTES)
         size = os.fstat(stream.fileno()).st_size
-    if start.startswith(npy.MAGIC):
+    if start.startswith(NPY_MAGIC):
         _check_npy_header(name, start[:_NPY_START], size)
         return _open_npy(name)
     if name.endswith(".npy"):
-        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {npy.MAGIC!r}: not a .npy file", 0)
+        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {NPY_MAGIC!r}: not a .npy file", 0)
     if start[:4] in _SHARD_MAGICS:
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
     if start[:4] in _OTHER_MAGICS:
         raise FormatError(f"{name}: {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name only token files", 0)
     dtype = dtype or _manifest_dtype(name)
-    if dtype is None and (problem := bare_ids.problem(start)) is not None:
+    if dtype is None and (problem := problem_of_ids(start)) is not None:
         raise FormatError(f"{name}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
     id_bytes = 4 if dtype == "uint32" else 2
     if size % id_bytes:
@@ -245,7 +246,7 @@ def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
         array = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
     except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(npy.MAGIC)) from None
+        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(NPY_MAGIC)) from None
     return _checked(array, path)
 
 

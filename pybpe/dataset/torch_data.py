@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import shown
 from ..errors import ArgumentError, FileMissingError, MissingExtraError
-from ..inputs import has_records, input_files, open_text
+from ..reading.files import input_files, open_text
+from ..reading.records import has_records
 from ..tokenizer import Tokenizer
 from .packing import PackedSequences
 from .sampling import ResumableSampler

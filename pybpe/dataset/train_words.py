@@ -10,15 +10,15 @@ from itertools import chain
 
 from .. import _binding
 from ..arguments import whole_number
-from ..counting import CountSettings, WordCounter
-from ..counts import Counts
-from ..input_file import InputFile, known_total
-from ..pretokenize import cutter
-from ..remote import map_by_executor
+from ..reading.blocks import blocks
+from ..reading.documents import RECORDS, Kinds
+from ..reading.input_file import InputFile, known_total
+from ..reading.pieces import cutter
+from ..reading.planning import Plan, Task, anchored
+from ..support.remote import map_by_executor
+from ..training.counts import Counts
+from ..training.word_counter import CountSettings, WordCounter
 from .encoding import divide
-from .kinds import RECORDS, Kinds
-from .planning import Plan, Task, anchored
-from .reading import blocks
 from .running import PENDING
 
 

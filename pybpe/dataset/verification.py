@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, Error
-from ..locking import FOLDER
+from ..reading.splits import SPLIT_NAMES
+from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
+from .encoding import token_lengths
 from .hashing import file_sha256
 from .journal import NAME as JOURNAL_NAME
 from .manifest import FileRecord, Manifest, ShardRecord
-from .splits import SPLIT_NAMES
-from .token_lengths import token_lengths
 from .writers import FORMATS
 
 if TYPE_CHECKING:

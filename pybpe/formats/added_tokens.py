@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from .. import byte_level
 from ..arguments import is_unicode
 from ..errors import FormatError
 from ..model import Model
-from . import byte_level
 from .json_parts import JsonObject, part
 
 # The key of an entry for a text that shares the id of another one. Hugging Face has no such tokens, and refuses the

@@ -37,7 +37,7 @@ from typing import Any, BinaryIO
 
 from .. import _binding
 from ..errors import FormatError, LimitError
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 
 MAGIC = b"pybpecnt"
 VERSION = 1

@@ -6,8 +6,8 @@ import os
 
 from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
-from ..folders import make_folder
 from ..model import Model, refuse_aliases
+from ..support.output_files import make_folder
 from . import patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")

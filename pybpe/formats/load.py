@@ -10,7 +10,7 @@ from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
 from ..pattern import Pattern
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 from . import pretrained, tiktoken, tokenizer_json
 
 _BIN_MAGIC = (20240328).to_bytes(4, "little")

@@ -16,10 +16,9 @@ from __future__ import annotations
 import re
 
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
-from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..errors import ArgumentError, FormatError, UnsupportedError, warn
 from ..model import Model, refuse_aliases
 from ..pattern import Pattern
-from ..warning import warn
 from .json_parts import JsonObject
 
 _PRIVATE = "PythonRegex"

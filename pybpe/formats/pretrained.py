@@ -15,12 +15,11 @@ from typing import Any
 
 from .. import _binding
 from ..arguments import instance, is_unicode
-from ..errors import ArgumentError, Error, FileMissingError, FormatError, UnsupportedError
-from ..folders import make_folder, remove_file, remove_others
+from ..errors import ArgumentError, Error, FileMissingError, FormatError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from ..pretokenize import open_input
-from ..warning import warn
+from ..reading.streams import open_input
+from ..support.output_files import make_folder, remove_file, remove_others
 from . import patterns, tokenizer_json, vocab_merges
 from .chat_templates import default_template
 

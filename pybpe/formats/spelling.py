@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from .. import byte_level
 from ..errors import FormatError, UnsupportedError
 from ..model import Model, id_problem
-from . import byte_level
 
 # The beginning of the first line of a merges.txt. Hugging Face drops every line, and every merge in string form, that
 # begins with it.

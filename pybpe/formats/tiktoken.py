@@ -25,7 +25,7 @@ from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 from . import patterns
 
 _NO_RANK = 1 << 32  # greater than every rank

@@ -17,13 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import is_unicode
-from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError
+from .._binding.vocab_parts import merges_of, tokens_of
+from ..arguments import is_unicode, utf8
+from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from ..pretokenize import utf8
-from ..vocab_parts import merges_of, tokens_of
-from ..warning import warn
 from . import added_tokens, patterns, pipeline
 from .json_parts import JsonObject, part
 from .spelling import NO_MERGE, read_parts, token_names

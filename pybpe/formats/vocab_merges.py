@@ -14,7 +14,7 @@ from .. import _binding
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, special_ids_of
 from ..pattern import Pattern
-from ..pretokenize import open_input
+from ..reading.streams import open_input
 from .spelling import NO_MERGE, read_parts, token_names
 
 

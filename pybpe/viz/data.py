@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from .. import _binding
-from ..arguments import whole_number
+from ..arguments import Text, utf8, whole_number
 from ..errors import ArgumentError
 from ..model import Model
 from ..pattern import Pattern
-from ..pretokenize import Text, utf8
 from ..tokenizer import Tokenizer
 from . import js_regex
-from .packing import Packer
 
 MAX_TOKENIZERS = 4  # as many as fit side by side
 
@@ -141,3 +140,29 @@ def packed_classes() -> str:
         packer.number(sum(1 for _ in run))
         packer.number(kind & ~newline)
     return packer.base64()
+
+
+class Packer:
+    """Collects numbers and bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def number(self, value: int) -> None:
+        """Appends an unsigned number, seven bits per byte, lowest bits first."""
+        while value >= 128:
+            self._bytes.append(value & 127 | 128)
+            value >>= 7
+        self._bytes.append(value)
+
+    def signed(self, value: int) -> None:
+        """Appends a signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ..."""
+        self.number(2 * value if value >= 0 else -2 * value - 1)
+
+    def take(self, data: bytes) -> None:
+        """Appends bytes unchanged; the reader must know how many there are."""
+        self._bytes += data
+
+    def base64(self) -> str:
+        """Returns everything as ASCII text."""
+        return base64.b64encode(self._bytes).decode("ascii")

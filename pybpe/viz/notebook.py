@@ -1,18 +1,11 @@
-"""What notebooks show: a tokenizer as a small table, and the page from page.py in a frame."""
+"""The page from page.py in the frame of a notebook."""
 
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
 
-from ..arguments import whole_number
-from ..pretokenize import Text
+from ..arguments import Text, whole_number
 from .page import MAX_BYTES, Tokenizers, make_page
-
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
-
-_SHOWN = 12  # special tokens, and longest tokens, in a table
 
 
 class Page:
@@ -49,25 +42,3 @@ def show(text: Text, tokenizers: Tokenizers, *, max_bytes: int = MAX_BYTES, heig
     """
     height = whole_number("height", height, 1)
     return Page(make_page(text, tokenizers, max_bytes=max_bytes), height)
-
-
-def table(tokenizer: Tokenizer) -> str:
-    """Returns the properties of a tokenizer as an HTML table."""
-    longest = sorted(tokenizer.vocab.values(), key=len, reverse=True)[:_SHOWN]
-    specials = [f"{text} = {i}" for text, i in list(tokenizer.special_tokens.items())[:_SHOWN]]
-    if len(tokenizer.special_tokens) > _SHOWN:
-        specials.append(f"and {len(tokenizer.special_tokens) - _SHOWN} more")
-    pattern = tokenizer.pattern
-    rows = {
-        "tokens": f"{tokenizer.n_vocab:,}",
-        "merges": f"{len(tokenizer.model.merges):,}",
-        "pattern": (pattern.name or pattern.regex) + (", single digits" if pattern.digits else ""),
-        "normalizer": tokenizer.normalizer or "none",
-        "special tokens": ", ".join(specials) or "none",
-        "longest tokens": ", ".join(repr(token.decode("utf-8", "replace")[:40]) for token in longest),
-    }
-    cells = "".join(
-        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{html.escape(value)}</td></tr>'
-        for name, value in rows.items()
-    )
-    return f"<table><caption>pybpe.Tokenizer</caption>{cells}</table>"

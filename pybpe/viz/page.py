@@ -13,9 +13,8 @@ from importlib import resources
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import instance, shown
+from ..arguments import Text, instance, shown, utf8
 from ..errors import ArgumentError
-from ..pretokenize import Text, utf8
 from ..tokenizer import Tokenizer
 from .data import page_data
 

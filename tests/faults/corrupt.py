@@ -32,9 +32,9 @@ from operations import CONFIG, OPERATIONS, make_inputs
 import pybpe
 from llmc_compat import chat, checkpoint, evals, safetensors_file
 from llmc_compat.shards import DataLoader, read_shard, write_shard
-from pybpe.checkpointing import Checkpoint
 from pybpe.dataset.manifest import Manifest
 from pybpe.dataset.token_files import open_tokens
+from pybpe.training.checkpoint import Checkpoint
 
 SETTINGS = {"vocab_size": 300}
 EXTREMES = (0, 1, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)

@@ -18,8 +18,10 @@ import pybpe  # noqa: E402
 from llmc_compat import chat, evals, huggingface, initialization, resize, workspace  # noqa: E402
 from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
-from pybpe import checkpointing, viz  # noqa: E402
-from pybpe.dataset import conversion, planning  # noqa: E402
+from pybpe import viz  # noqa: E402
+from pybpe.dataset import conversion  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
+from pybpe.training import checkpoint as checkpointing  # noqa: E402
 
 checkpointing.SECONDS = 0.0  # a block of merges after every step
 conversion.CHECKPOINT_SECONDS = 0.0
@@ -86,7 +88,7 @@ _PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endo
 
 def _train(inputs: Path, out: Path) -> None:
     """With a checkpoint; the tokenizer is saved at the end, as the command line does it."""
-    from pybpe import trainer
+    from pybpe.training import train as trainer
 
     trainer._STEP_BUDGET = 1 << 11
     tok = pybpe.train(

@@ -35,7 +35,7 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
-from pybpe import counts
+from pybpe.training import counts
 
 counts.RANGE_BYTES = 5000
 HANG = 90  # seconds: then the stacks are shown, and the process ends

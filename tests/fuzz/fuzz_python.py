@@ -25,9 +25,9 @@ with atheris.instrument_imports(include=["pybpe", "llmc_compat"]):
 
     import pybpe
     from llmc_compat import check
+    from pybpe.arguments import utf8
     from pybpe.formats import tokenizer_json
     from pybpe.pattern import Pattern
-    from pybpe.pretokenize import utf8
 
 import regex
 

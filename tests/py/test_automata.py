@@ -16,10 +16,9 @@ from texts import english
 import pybpe
 from pybpe import _binding, automata
 from pybpe import pattern as pattern_module
-from pybpe.errors import UnsupportedError
+from pybpe.errors import PybpeWarning, UnsupportedError
 from pybpe.pattern import NAMES, Pattern
-from pybpe.pretokenize import cutter, data_pieces
-from pybpe.warning import PybpeWarning
+from pybpe.reading.pieces import cutter, data_pieces
 
 PAIRS = int(os.environ.get("PYBPE_AUTOMATA_PAIRS", "12000"))
 SEED = int(os.environ.get("PYBPE_AUTOMATA_SEED", "15"))

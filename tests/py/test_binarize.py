@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from texts import chinese, english
 
 import pybpe
-from pybpe import pretokenize
-from pybpe.dataset import planning, reading, splits
 from pybpe.dataset.encoding import divide
 from pybpe.dataset.eot import EotPlacer
-from pybpe.dataset.kinds import Kinds
-from pybpe.dataset.splits import hash_split
-from pybpe.input_file import InputFile
+from pybpe.reading import blocks, planning, splits
+from pybpe.reading.documents import Kinds
+from pybpe.reading.input_file import InputFile
+from pybpe.reading.pieces import stream_pieces
+from pybpe.reading.splits import hash_split
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_documents_are_found_whatever_the_blocks(
         file.flush()
         patch.setattr(splits, "BLOCK_BYTES", block)
         patch.setattr(planning, "TASK_BYTES", task)
-        patch.setattr(reading, "stream_pieces", partial(pretokenize.stream_pieces, block_bytes=block))
+        patch.setattr(blocks, "stream_pieces", partial(stream_pieces, block_bytes=block))
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
@@ -209,7 +209,7 @@ def test_documents_are_found_whatever_the_blocks(
         found: list[list[bytes]] = [[], []]
         long_one = b""
         for unit in plan.tasks():
-            for piece in reading.blocks(unit, kinds, lambda data, start: len(data)):
+            for piece in blocks.blocks(unit, kinds, lambda data, start: len(data)):
                 if piece.divided:
                     for split, documents in divide(piece, kinds, (8, 1)):
                         found[split] += documents

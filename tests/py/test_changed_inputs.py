@@ -13,10 +13,11 @@ from corpora import EOT, small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe import inputs, pretokenize
-from pybpe.dataset import planning, reading
 from pybpe.errors import FileChangedError
-from pybpe.input_file import InputFile
+from pybpe.reading import blocks as reading
+from pybpe.reading import pieces as pieces_module
+from pybpe.reading import planning, ranges
+from pybpe.reading.input_file import InputFile
 
 TEXT = english()[:200_000]
 
@@ -54,7 +55,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change: Callable[[], None]) -> None:
     """Changes the input when some pieces of it have been read."""
-    read = pretokenize.stream_pieces
+    read = pieces_module.stream_pieces
 
     def pieces_of(*args: object, **kw: object) -> Iterator[memoryview]:
         for number, piece in enumerate(read(*args, **{**kw, "block_bytes": 8000})):
@@ -68,7 +69,7 @@ def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pieces", [0, 4])
 def test_counting(corpus: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], pieces: int) -> None:
-    change_after(monkeypatch, inputs, pieces, lambda: change(corpus))
+    change_after(monkeypatch, ranges, pieces, lambda: change(corpus))
     if change is replace:  # the open file is the old one, read to its end: only a second reader could notice
         assert pybpe.count_words(corpus, workers=2)
         return

@@ -22,7 +22,7 @@ from pybpe.cli import main
 from pybpe.corpus import Filters, clean
 from pybpe.corpus.duplicates import LEAST_MEMORY, Repeats, digest, normalized
 from pybpe.corpus.paragraphs import without_paragraphs
-from pybpe.dataset import planning
+from pybpe.reading import planning
 
 
 def read(path: Path) -> list[dict[str, object]]:
@@ -427,7 +427,8 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("one\n\ntwo\n")
     out = tmp_path / "o.jsonl"
     holds = (
-        "import sys; from pybpe.locking import only_writer\nwith only_writer(sys.argv[1]): print(flush=True); input()"
+        "import sys; from pybpe.support.locking import only_writer\n"
+        "with only_writer(sys.argv[1]): print(flush=True); input()"
     )
     command = [sys.executable, "-c", holds, str(tmp_path / ".o.jsonl.unfinished")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -8,8 +8,9 @@ import regex
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe import _binding, counting
+from pybpe import _binding
 from pybpe.pattern import NAMES, Pattern
+from pybpe.training import word_counter as counting
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 TEXTS = {

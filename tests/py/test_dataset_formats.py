@@ -10,8 +10,8 @@ import pytest
 from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of
 
 import pybpe
-from pybpe.dataset import planning
 from pybpe.dataset.writers import FORMATS
+from pybpe.reading import planning
 
 
 @pytest.fixture(scope="module")

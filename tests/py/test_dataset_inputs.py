@@ -19,11 +19,10 @@ from texts import chinese, english
 
 import pybpe
 from llmc_compat.shards import read_shard
-from pybpe import pretokenize
-from pybpe.dataset import planning, reading
 from pybpe.dataset.encoding import Segment, TaskEncoder
-from pybpe.dataset.splits import hash_split
-from pybpe.warning import PybpeWarning
+from pybpe.errors import PybpeWarning
+from pybpe.reading import blocks, pieces, planning
+from pybpe.reading.splits import hash_split
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +107,12 @@ def test_long_documents_are_not_held_as_a_whole(
     tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
     small_tasks(monkeypatch)
-    monkeypatch.setattr(reading, "stream_pieces", partial(pretokenize.stream_pieces, block_bytes=5000))
-    monkeypatch.setattr(pretokenize, "_CUT_WINDOW", 500)
+    monkeypatch.setattr(blocks, "stream_pieces", partial(pieces.stream_pieces, block_bytes=5000))
+    monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
     held = []
     segments = TaskEncoder.segments
 
-    def spy(self: TaskEncoder, block: reading.Block) -> list[Segment]:
+    def spy(self: TaskEncoder, block: blocks.Block) -> list[Segment]:
         held.append(len(block.data))
         return segments(self, block)
 

@@ -20,10 +20,11 @@ from texts import english
 
 import pybpe
 from pybpe import _binding
-from pybpe.dataset import conversion, planning, spool
+from pybpe.dataset import conversion, spool
 from pybpe.dataset.verification import verify
-from pybpe.locking import FOLDER
-from pybpe.warning import PybpeWarning
+from pybpe.errors import PybpeWarning
+from pybpe.reading import planning
+from pybpe.support.locking import FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +343,7 @@ def test_errors_of_workers_come_through(tok: pybpe.Tokenizer, corpus: list[Path]
 
 HOLD = """
 import sys
-from pybpe.locking import only_writer
+from pybpe.support.locking import only_writer
 
 with only_writer(sys.argv[1]):
     print("holds", flush=True)

@@ -11,7 +11,7 @@ import pytest
 from corpora import EOT, documents, small_tokenizer
 
 import pybpe
-from pybpe.locking import FOLDER
+from pybpe.support.locking import FOLDER
 
 # Where coverage is measured: an interrupt within coverage's own lock would leave it locked for ever.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}

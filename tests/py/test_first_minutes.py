@@ -12,7 +12,7 @@ import pytest
 from texts import english
 
 import pybpe
-from pybpe.cli.flags import in_flags
+from pybpe.cli.messages import in_flags
 
 # Modules that make a start slow, or that a command that only prints its help does not need.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "llmc_compat", "logging"}
@@ -79,7 +79,7 @@ def test_help_loads_only_what_it_needs() -> None:
         "pybpe.cli",
         "pybpe.control_tokens",
         "pybpe.errors",
-        "pybpe.familiar",
+        "pybpe.other_libraries",
     }
 
 

@@ -20,9 +20,9 @@ import pybpe
 from pybpe import encodings
 from pybpe.cli import main
 from pybpe.dataset import PackedSequences
-from pybpe.inputs import corpus_files, input_files, open_text
+from pybpe.errors import PybpeWarning
 from pybpe.model import CONTROL_TOKENS
-from pybpe.warning import PybpeWarning
+from pybpe.reading.files import corpus_files, input_files, open_text
 
 TEXT = english()[:20_000].encode()
 

@@ -25,9 +25,9 @@ from texts import english
 import pybpe
 from pybpe import _binding
 from pybpe.cli import main
-from pybpe.inputs import corpus_files, open_text
-from pybpe.text_encoding import doubt_of
-from pybpe.warning import PybpeWarning
+from pybpe.errors import PybpeWarning
+from pybpe.reading.files import corpus_files, open_text
+from pybpe.reading.text_encoding import doubt_of
 
 TEXT = english()[:30_000]
 # Texts of which the encoding is guessed: sentences of everyday language.
@@ -436,7 +436,7 @@ def test_batches_of_texts_are_texts() -> None:
 
 
 def test_encode_files_gives_the_ids_of_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pybpe.dataset.planning.TASK_BYTES", 5000)
+    monkeypatch.setattr("pybpe.reading.planning.TASK_BYTES", 5000)
     tok = small_tokenizer()
     text = "<|endoftext|>" + TEXT.replace(". ", "<|endoftext|>") + "<|endoftext|><|endoftext|>\n<|pad|>x"
     path = tmp_path / "x.txt"

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import pybpe
-from pybpe import familiar
+from pybpe import other_libraries
 
 PROGRAM = """
 from pathlib import Path
@@ -122,7 +122,7 @@ def test_every_hint_names_what_is_there() -> None:
     """Names that other libraries have are not names here, and each hint begins with something that is."""
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     known = {**vars(pybpe.Tokenizer), **dict.fromkeys(dir(pybpe)), **dict.fromkeys(dir(tok))}
-    for owner, names in ((pybpe, familiar._OF_PACKAGE), (tok, familiar._OF_TOKENIZER)):
+    for owner, names in ((pybpe, other_libraries._OF_PACKAGE), (tok, other_libraries._OF_TOKENIZER)):
         for name, hint in names.items():
             assert not hasattr(owner, name), name
             called = re.findall(r"(?<![\w'<|.])(?:pybpe\.|Tokenizer\.)?(\w+)\(", hint)

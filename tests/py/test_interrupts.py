@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import pybpe
-from pybpe import parallel
+from pybpe.support import parallel
 
 THREADS = """
 import threading

@@ -12,7 +12,8 @@ from test_added_tokens import BYTE_LEVEL, added
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 import pybpe
-from pybpe.formats import byte_level, tokenizer_json
+from pybpe import byte_level
+from pybpe.formats import tokenizer_json
 
 CORPUS = ["hello world, hello hell: low é 中文 中", "the lower the hello", "wérld"] * 3
 

@@ -46,7 +46,7 @@ from llmc_compat.checks.finding import Finding
 from llmc_compat.shards import read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
-from pybpe.pretokenize import open_input
+from pybpe.reading.streams import open_input
 
 
 @pytest.fixture(scope="module")

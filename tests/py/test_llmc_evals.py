@@ -17,8 +17,7 @@ from texts import chinese, english
 import pybpe
 from llmc_compat import evals
 from llmc_compat.evals import EvalFacts, Example
-from pybpe.errors import ArgumentError, FormatError, LimitError
-from pybpe.warning import PybpeWarning
+from pybpe.errors import ArgumentError, FormatError, LimitError, PybpeWarning
 
 ROOF = {
     "context": "A man is sitting on a roof. he",

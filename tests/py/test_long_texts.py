@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
+from pybpe import decoding
 from pybpe import encoding as encoding_module
-from pybpe import ids as ids_module
-from pybpe import pretokenize
 from pybpe import tokenizer as tokenizer_module
-from pybpe.pretokenize import BLOCK_BYTES, text_pieces
+from pybpe.arguments import utf8
+from pybpe.reading import pieces as pieces_module
+from pybpe.reading.pieces import BLOCK_BYTES, text_pieces
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
@@ -140,19 +141,19 @@ def test_batches_of_short_and_long_texts(custom: pybpe.Tokenizer, long_text: str
 def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int) -> None:
     """Each piece begins at a cut, none is lost, and the halves of surrogate pairs stay together."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pretokenize._StrReader, "_PART", part)
+        patch.setattr(pieces_module._StrReader, "_PART", part)
         pieces = [bytes(piece) for piece in text_pieces(text, GPT2._encoder._cut, block)]
-    assert b"".join(pieces) == pretokenize.utf8(text)
+    assert b"".join(pieces) == utf8(text)
     assert [i for piece in pieces for i in GPT2.encode(piece)] == GPT2.encode(text)
 
 
 @given(data=st.binary(max_size=300) | st.text("ab .\n中", max_size=300).map(str.encode), step=st.integers(2, 40))
 def test_cuts_are_found_in_steps(data: bytes, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        whole = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._encoder._cut, 8)]
-        patch.setattr(pretokenize, "_CUT_STEP", step)
-        patch.setattr(pretokenize, "_CUT_WINDOW", 1)
-        stepwise = [bytes(piece) for piece in pretokenize.data_pieces(data, GPT2._encoder._cut, 8)]
+        whole = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder._cut, 8)]
+        patch.setattr(pieces_module, "_CUT_STEP", step)
+        patch.setattr(pieces_module, "_CUT_WINDOW", 1)
+        stepwise = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder._cut, 8)]
     assert b"".join(whole) == b"".join(stepwise) == data
     assert [i for piece in stepwise for i in GPT2.encode(piece)] == GPT2.encode(data)
 
@@ -212,7 +213,7 @@ def test_encode_iterable_does_not_look_for_a_cut_again_and_again(monkeypatch: py
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ids_module, tokenizer_module):
+    for module in (decoding, tokenizer_module):
         monkeypatch.setattr(module, "CHUNK", 16)
 
 

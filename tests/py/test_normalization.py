@@ -13,7 +13,7 @@ from reference.normalization import normalized
 
 import pybpe
 from pybpe.pattern import Pattern
-from pybpe.pretokenize import cutter
+from pybpe.reading.pieces import cutter
 
 COMPOSED = "Caf\u00e9 au lait, d\u00e9j\u00e0 vu \u00fcber ﬁne ｆｕｌｌ <|endoftext|> na\u00efve "
 SPECIALS = ["<|endoftext|>"]

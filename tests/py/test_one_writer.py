@@ -13,8 +13,8 @@ from corpora import EOT, documents, small_tokenizer
 import pybpe
 from llmc_compat import chat
 from llmc_compat.workspace import make_workspace
-from pybpe.locking import FOLDER, LOCK, only_holder, only_writer
 from pybpe.model import CONTROL_TOKENS
+from pybpe.support.locking import FOLDER, LOCK, only_holder, only_writer
 
 HOLD = """
 import sys

@@ -17,9 +17,9 @@ from engines import BYTES
 from test_dialects import REAL, hostile_texts
 
 import pybpe
+from pybpe.errors import PybpeWarning
 from pybpe.formats import tokenizer_json
 from pybpe.pattern import _SPELLINGS, NAMES, Pattern
-from pybpe.warning import PybpeWarning
 
 TEXT = "Hello中文 world's  क्षेत्र می‌خواهم. a²\n\nab\n" * 3
 

@@ -12,13 +12,14 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.dataset import conversion, encoding, planning, preparation, reading, shares
+from pybpe.dataset import conversion, encoding, preparation, shares
 from pybpe.dataset.encoding import TaskEncoder
-from pybpe.dataset.splits import hash_split
 from pybpe.dataset.train_words import count_train_split
-from pybpe.errors import Error
+from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
-from pybpe.warning import PybpeWarning
+from pybpe.reading import blocks as reading
+from pybpe.reading import planning
+from pybpe.reading.splits import hash_split
 
 
 @pytest.fixture

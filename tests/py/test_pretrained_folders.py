@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pybpe
-from pybpe.warning import PybpeWarning
+from pybpe.errors import PybpeWarning
 
 END = "<|endoftext|>"
 

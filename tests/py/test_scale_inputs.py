@@ -11,10 +11,10 @@ import pytest
 from texts import chinese, english, mixed
 
 import pybpe
-from pybpe.counting import CountSettings, WordCounter
-from pybpe.input_file import InputFile
-from pybpe.inputs import Range
 from pybpe.pattern import Pattern
+from pybpe.reading.input_file import InputFile
+from pybpe.reading.ranges import Range
+from pybpe.training.word_counter import CountSettings, WordCounter
 
 TEXT = english()[:60_000] + chinese()[:5000] + mixed()[:5000]
 RECORDS = [TEXT[i : i + 700] for i in range(0, len(TEXT), 700)]
@@ -47,7 +47,7 @@ def test_folders_and_globs_are_sorted_and_recursive(tmp_path: Path) -> None:
     for name, text in {"b.txt": "bb", "a/z.txt": "zz", "a/.hidden": "hidden", ".git/x.txt": "git"}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    from pybpe.inputs import input_files
+    from pybpe.reading.files import input_files
 
     assert input_files(tmp_path) == [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
     assert input_files([str(tmp_path / "*.txt")]) == [str(tmp_path / "b.txt")]

@@ -108,8 +108,8 @@ def test_any_number_of_workers_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_pieces_do_not_change_the_counts(tmp_path: Path) -> None:
-    from pybpe.counting import CountSettings, WordCounter
-    from pybpe.pretokenize import cutter, stream_pieces
+    from pybpe.reading.pieces import cutter, stream_pieces
+    from pybpe.training.word_counter import CountSettings, WordCounter
 
     text = (english()[:100_000] + chinese() + mixed() + "<|a b|>" * 50 + " " * 500 + "x" * 5000 + "\n").encode()
     path = tmp_path / "corpus.txt"

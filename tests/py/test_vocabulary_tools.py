@@ -12,11 +12,11 @@ from gpt2 import gpt2_files
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
+from pybpe.analysis.comparison import compare, compare_on
+from pybpe.analysis.usage import measure, script_of
 from pybpe.cli import main
-from pybpe.comparison import compare, compare_on
 from pybpe.model import Model
 from pybpe.pattern import Pattern
-from pybpe.usage import measure, script_of
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 

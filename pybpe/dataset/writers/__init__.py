@@ -1,10 +1,11 @@
 """The formats of token files, by name."""
 
-from . import llmc, megatron, npy, parquet, raw, webdataset
 from .base import Finished, Format
+from .flat import LLMC, NPY, RAW
+from .megatron import FORMAT as MEGATRON
+from .parquet import FORMAT as PARQUET
+from .webdataset import FORMAT as WEBDATASET
 
-FORMATS: dict[str, Format] = {
-    module.FORMAT.name: module.FORMAT for module in (llmc, raw, npy, megatron, parquet, webdataset)
-}
+FORMATS: dict[str, Format] = {form.name: form for form in (LLMC, RAW, NPY, MEGATRON, PARQUET, WEBDATASET)}
 
 __all__ = ["FORMATS", "Finished", "Format"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
-from ...folders import give_name, remove_file
+from ...support.output_files import give_name, remove_file
 from ..manifest import FILE_NAME
 from ..spool import read_starts, tokens_path
 

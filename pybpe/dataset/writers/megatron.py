@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._binding import Output
 from ...errors import LimitError
-from ...folders import give_name
+from ...support.output_files import give_name
 from .base import Finished, Format, id_bytes, read_flat
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...reading.parquet import pyarrow_parquet
 from ..manifest import HIDDEN_NAME
-from ..parquet_input import pyarrow_parquet
 from .base import Finished, Format
 from .rows import Rows, packed_rows
 

@@ -4,7 +4,7 @@
 // Text is held as Python's "surrogateescape" does: each byte that is not part of valid UTF-8 is one lone surrogate,
 // U+DC80 to U+DCFF. So any bytes become text and the same bytes again.
 
-/** Reads numbers and bytes that Python packed (pybpe/viz/packing.py). */
+/** Reads numbers and bytes that Python packed (pybpe/viz/data.py). */
 class Packed {
   constructor(base64) {
     this.bytes = atob(base64);

@@ -21,8 +21,8 @@ import pybpe  # noqa: E402
 from pybpe import corpus  # noqa: E402
 from pybpe.cli import main  # noqa: E402
 from pybpe.corpus.minhash import PERMUTATIONS, Banding, jaccard, signatures  # noqa: E402
-from pybpe.dataset import planning  # noqa: E402
-from pybpe.dataset.splits import hash_split  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
+from pybpe.reading.splits import hash_split  # noqa: E402
 
 
 def edited(text: str, edits: int, rng: random.Random) -> str:

@@ -13,7 +13,7 @@ distributed = pytest.importorskip("distributed")
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe import counts  # noqa: E402
+from pybpe.training import counts  # noqa: E402
 
 SPECIALS = ["<|endoftext|>"]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from corpora import documents
 
-from pybpe import cli, curve
+from pybpe import cli
+from pybpe.analysis import compression_curve as curve
 
 pytest.importorskip("matplotlib")
 
@@ -23,7 +24,10 @@ def test_train_plots_its_sizes(tmp_path: Path, ending: str, start: bytes) -> Non
 
 
 def test_two_scales(tmp_path: Path) -> None:
-    points = [curve.CurvePoint(8000, 3.5, 2 * 8000 * 768), curve.CurvePoint(16000, 4.0, 2 * 16000 * 768)]
+    points = [
+        curve.CurvePoint(8000, 3.5, 2 * 8000 * 768),
+        curve.CurvePoint(16000, 4.0, 2 * 16000 * 768),
+    ]
     curve.plot(points, str(tmp_path / "x.svg"))
     text = (tmp_path / "x.svg").read_text()
     assert all(f"<!-- {label} -->" in text for label in ("8,000", "16,000", "bytes per token", "vocabulary"))

@@ -17,9 +17,9 @@ distributed = pytest.importorskip("distributed")
 from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe import remote  # noqa: E402
-from pybpe.dataset import planning  # noqa: E402
-from pybpe.warning import PybpeWarning  # noqa: E402
+from pybpe.errors import PybpeWarning  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
+from pybpe.support import remote  # noqa: E402
 
 SCHEDULER = """
 import asyncio, sys
@@ -120,7 +120,7 @@ def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus
         ("remote.unicodedata = type('U', (), {'unidata_version': '3.2'})", "Python's Unicode 3.2"),
         ("del remote._arrive", "a worker cannot run the tasks of pybpe"),
     ):
-        with cluster(f"from pybpe import remote; {change}") as (executor, worker, _):
+        with cluster(f"from pybpe.support import remote; {change}") as (executor, worker, _):
             for call in CALLS[: 4 if "version__" in change else 1]:
                 with pytest.raises(pybpe.WorkerError, match=message) as error:
                     call(corpus, executor, tmp_path)
@@ -130,7 +130,10 @@ def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus
 def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
     """A worker that sees another copy of a file, and one that sees none."""
     shorter = "import os; stat = os.fstat; os.fstat = lambda h: os.stat_result([*stat(h)[:6], 7, *stat(h)[7:]])"
-    missing = "import pybpe.input_file as i; i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
+    missing = (
+        "from pybpe.reading import input_file as i;"
+        " i.InputFile.location = property(lambda file: '/nowhere/' + file.path)"
+    )
     for first, kind, message in (
         (shorter, pybpe.FileError, "now has 7 bytes"),
         (missing, FileNotFoundError, "nowhere.*cannot be opened"),
@@ -144,7 +147,7 @@ def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 def test_the_death_of_the_scheduler_ends_the_run(corpus: Path, tmp_path: Path, call: Any) -> None:
-    slow = "import time, pybpe.remote; pybpe.remote._arrive = lambda *_: time.sleep(600)"
+    slow = "import time, pybpe.support.remote; pybpe.support.remote._arrive = lambda *_: time.sleep(600)"
     with process(SCHEDULER) as (scheduler, address), process(WORKER, address, slow):
         with distributed.Client(address, set_as_default=False) as client:
             killer = threading.Timer(2, scheduler.kill)

@@ -17,7 +17,7 @@ from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
-from pybpe.dataset import planning  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
 
 
 @pytest.fixture

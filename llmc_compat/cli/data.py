@@ -1,0 +1,104 @@
+"""The commands `pybpe llmc chat` and `pybpe llmc eval`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pybpe.cli.common import (
+    TOKENIZER_HELP,
+    add_command,
+    add_common,
+    check_not_input,
+    check_writable,
+    load,
+    open_source,
+    parse_numbers,
+    report,
+)
+from pybpe.cli.token_files import add_least_tokens, add_split_options
+
+
+def add_chat(commands: Any) -> None:
+    """Adds the command to `pybpe llmc`."""
+    parser = add_command(
+        commands,
+        "chat",
+        "turn conversations into shards and loss masks",
+        'Encodes JSON lines {"messages": [{"role": ..., "content": ..., "thought": ...}, ...]}. The roles are system,\n'
+        "user and assistant, and the assistant may have a thought. Each conversation becomes\n\n"
+        "  <|endoftext|> and for each message <|im_start|> <|ROLE|> [<|thought|> ... <|/thought|>] ... <|im_end|>\n\n"
+        "without spaces. Texts cannot forge these tokens. Next to each shard is its loss mask, *.mask, which is 1\n"
+        "where the assistant speaks. chat_template.jinja is the same format for Hugging Face.",
+        "pybpe llmc chat -t tok.json conversations.jsonl -o chat\n"
+        "pybpe llmc chat -t tok.json a.jsonl b.jsonl.gz -o chat --splits 95,5 --name tutor",
+    )
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
+    parser.add_argument("--name", default="chat", metavar="NAME", help="name of the shards (default: chat)")
+    add_split_options(parser, by=False)
+    add_least_tokens(parser, 257)
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_chat)
+
+
+def _run_chat(args: argparse.Namespace) -> None:
+    from llmc_compat.chat import write_chat
+
+    data = write_chat(
+        load(args.tokenizer),
+        [open_source("-") if file == "-" else file for file in args.files],
+        args.output,
+        name=args.name,
+        splits=parse_numbers("--splits", args.splits),
+        shard_tokens=args.shard_tokens,
+        min_shard_tokens=args.min_shard_tokens,
+    )
+    facts = {
+        "output": args.output,
+        "conversations": data.conversations,
+        "tokens": data.tokens,
+        "trained_tokens": data.trained_tokens,
+    }
+    lines = [
+        f"{split}: {data.tokens[split]} tokens, {data.trained_tokens[split]} of them trained on"
+        for split in data.tokens
+    ]
+    report(args, facts, "\n".join([f"{args.output}: {data.conversations} conversations", *lines]))
+
+
+def add_eval(commands: Any) -> None:
+    """Adds the command to `pybpe llmc`."""
+    parser = add_command(
+        commands,
+        "eval",
+        "make an eval file of multiple-choice questions",
+        'Encodes JSON lines {"context": ..., "completions": [4 texts], "label": 0-3}, or those of HellaSwag (ctx,\n'
+        "endings, label). With -h 1, llm.c evaluates dev/data/hellaswag/hellaswag_val.bin in its working folder.",
+        "pybpe llmc eval -t tok.json hellaswag_val.jsonl -o work/dev/data/hellaswag/hellaswag_val.bin\n"
+        "pybpe llmc eval -t tok.json questions.jsonl.gz -o questions.bin\n"
+        "pybpe llmc eval -t tok.json chinese.jsonl -o questions.bin --separator ''",
+    )
+    parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file")
+    parser.add_argument(
+        "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
+    )
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_eval)
+
+
+def _run_eval(args: argparse.Namespace) -> None:
+    from llmc_compat.evals import encode_examples, write_eval
+
+    check_writable(args.output)
+    check_not_input(args.output, [args.file])
+    source = open_source("-") if args.file == "-" else args.file
+    facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
+    report(
+        args,
+        {"output": args.output, "examples": facts.examples, "min_T": facts.min_T, "min_B": 4},
+        f"{args.output}: {facts.examples} examples; llm.c needs -b 4 or more and -t {facts.min_T} or more",
+    )

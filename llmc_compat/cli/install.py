@@ -1,0 +1,37 @@
+"""The command `pybpe llmc install`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pybpe.cli.common import add_command, add_common, report
+from pybpe.errors import ArgumentError
+
+
+def add_install(commands: Any) -> None:
+    """Adds the command to `pybpe llmc`."""
+    parser = add_command(
+        commands,
+        "install",
+        "install the drop-in headers in a checkout of llm.c",
+        "Replaces llmc/tokenizer.h, dataloader.h and rand.h with pybpe's, which read the same files, check them, and\n"
+        "encode prompts. Keeps the originals as *.h.orig, and adds the C library and a GNUmakefile that links it. No\n"
+        "other file changes, and llm.c builds by the same commands as before. --undo restores everything.",
+        "pybpe llmc install path/to/llm.c\npybpe llmc install path/to/llm.c --undo",
+    )
+    parser.add_argument("llmc", type=Path, metavar="LLMC", help="the folder with train_gpt2.c and llmc/")
+    parser.add_argument("--undo", action="store_true", help="restore llm.c's own files")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from llmc_compat.install import InstallError, install, uninstall
+
+    try:
+        done = uninstall(args.llmc) if args.undo else install(args.llmc)
+    except InstallError as error:
+        raise ArgumentError(str(error)) from None
+    report(args, {"llmc": str(args.llmc), "installed": not args.undo}, done)

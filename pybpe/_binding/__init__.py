@@ -1,0 +1,76 @@
+"""The C library as Python objects. Only this package calls it: see core.py."""
+
+from .core import NO_ID, Data, version
+from .encoder import Encoder
+from .files import Output, PathLike, output_bytes, path_bytes, path_text, write_file
+from .shards import (
+    MARKS,
+    SHARD_FORMATS,
+    SHARD_HEADER_BYTES,
+    SHARD_MAX_BYTES,
+    Loader,
+    Shard,
+    ShardWriter,
+    count_id,
+    place_marks,
+)
+from .text import (
+    CUSTOM,
+    DIGITS1,
+    NORMALIZERS,
+    Pretok,
+    Specials,
+    normalize,
+    normalizer_unicode_version,
+    pattern_find,
+    pattern_regex,
+    text_cut,
+    unicode_classes,
+    unicode_version,
+    utf8_valid,
+)
+from .training import TIE_BREAKS, Counter, Trainer, Words
+from .vocabulary import IdBuffer, Vocab, new_bytes, tokenizer_json_spans
+
+__all__ = [
+    "CUSTOM",
+    "Counter",
+    "DIGITS1",
+    "Data",
+    "Encoder",
+    "IdBuffer",
+    "Loader",
+    "MARKS",
+    "NORMALIZERS",
+    "NO_ID",
+    "Output",
+    "PathLike",
+    "Pretok",
+    "SHARD_FORMATS",
+    "SHARD_HEADER_BYTES",
+    "SHARD_MAX_BYTES",
+    "Shard",
+    "ShardWriter",
+    "Specials",
+    "TIE_BREAKS",
+    "Trainer",
+    "Vocab",
+    "Words",
+    "count_id",
+    "new_bytes",
+    "normalize",
+    "normalizer_unicode_version",
+    "output_bytes",
+    "path_bytes",
+    "path_text",
+    "pattern_find",
+    "pattern_regex",
+    "place_marks",
+    "text_cut",
+    "tokenizer_json_spans",
+    "unicode_classes",
+    "unicode_version",
+    "utf8_valid",
+    "version",
+    "write_file",
+]

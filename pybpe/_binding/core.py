@@ -1,0 +1,88 @@
+"""The compiled module, and what every call of it needs: errors, handles and strings.
+
+Only this package imports the compiled module. Each of its classes owns one C handle of csrc/pybpe.h, and keeps alive
+what that handle borrows. The package validates what C cannot (types, NULs in paths), and turns every error code into an
+exception of errors.py. It adds no behavior: for what a call does, read the header.
+
+cffi releases the GIL around every call, so threads run them in parallel.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NoReturn, Union
+
+from .. import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+try:
+    from .._core import ffi as ffi
+    from .._core import lib as lib
+except ModuleNotFoundError as error:
+    if error.name != "pybpe._core":
+        raise
+    raise errors.not_compiled(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) from None
+
+Data = Union[bytes, bytearray, memoryview, "Buffer"]
+NO_ID: int = lib.PYBPE_NO_ID
+
+# ffi.new clears memory, which wastes time for buffers that C fills.
+new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
+
+
+def version() -> str:
+    """Returns the version of the C library."""
+    return str(ffi.string(lib.pybpe_version()).decode())
+
+
+def raise_error(err: Any) -> NoReturn:
+    message = ffi.string(err.msg).decode("utf-8", "replace")
+    code = err.code
+    if code == lib.PYBPE_ERR_IO:
+        raise errors.file_error(err.sys_errno, message)
+    if code == lib.PYBPE_ERR_FORMAT:
+        raise errors.FormatError(message, err.offset)
+    if code == lib.PYBPE_ERR_LIMIT:
+        raise errors.LimitError(message)
+    if code == lib.PYBPE_ERR_MEMORY:
+        raise errors.OutOfMemoryError(message)
+    raise errors.ArgumentError(message)
+
+
+def call(function: Any, *args: Any) -> None:
+    """Calls a fallible C function, whose last parameter is the error to fill."""
+    err = ffi.new("pybpe_error *")
+    if function(*args, err) < 0:
+        raise_error(err)
+
+
+def make_handle(handle: str, function: Any, free: Any, *args: Any) -> Any:
+    """Calls a C function that makes a handle, and frees the handle with its owner."""
+    out = ffi.new(handle + " **")
+    call(function, out, *args)
+    return ffi.gc(out[0], free)
+
+
+class Strings:
+    """A `pybpe_strings` with the memory it points to."""
+
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        # A subclass of bytes may report a wrong length.
+        self._offsets = array("Q", accumulate(map(bytes.__len__, strings), initial=0))
+        self._bytes = b"".join(strings)
+        self.c = ffi.new("pybpe_strings *")
+        self.c.bytes = ffi.from_buffer("uint8_t[]", self._bytes)
+        self.c.offsets = ffi.from_buffer("uint64_t[]", self._offsets)
+        self.c.count = len(strings)
+
+
+def strings_list(c: Any) -> list[bytes]:
+    """Returns a `pybpe_strings` as a Python list."""
+    offsets = ffi.unpack(c.offsets, c.count + 1)
+    blob = bytes(ffi.buffer(c.bytes, offsets[-1])) if offsets[-1] else b""
+    return [blob[a:b] for a, b in zip(offsets, offsets[1:])]

@@ -1,0 +1,169 @@
+"""Encoding."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
+from .text import Pretok, Specials
+from .vocabulary import Vocab
+
+if TYPE_CHECKING:
+    import numpy
+
+_encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # global names make short calls faster
+_UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait that long
+
+
+class _Scratch:
+    """What one thread needs to encode: a word cache, and buffers that calls reuse."""
+
+    START = 1 << 12  # ids; short texts fit without a new buffer
+    BLOCK = (
+        1 << 23
+    )  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
+
+    def __init__(self, encoder: Any) -> None:
+        self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
+        self.err = ffi.new("pybpe_error *")
+        self.count = ffi.new("size_t *")
+        self.ids = new_uncleared("uint32_t[]", self.START)
+        self._block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
+
+    def room(self, size: int) -> Any:
+        """Returns memory for `size` bytes of ids, which the caller copies. It is reused, because fresh memory for as
+        many ids as there could be costs more than the copy."""
+        if size > self.BLOCK:
+            return new_uncleared("uint32_t[]", size // 4 + 1)
+        if self._block is None:
+            self._block = new_uncleared("uint32_t[]", self.BLOCK // 4)
+        return self._block
+
+
+class Encoder:
+    """An encoder for one vocabulary. Threads share it: each call borrows a scratch from a free list, whose pop and
+    append are atomic, so no lock is held while encoding."""
+
+    def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
+        """`pretok` cuts the texts, if the vocabulary's pattern is none of the built-in ones."""
+        self._keep = (vocab, pretok)
+        pretok_c = pretok.c if pretok is not None else ffi.NULL
+        self.c = make_handle(
+            "pybpe_encoder", lib.pybpe_encoder_new_pretok, lib.pybpe_encoder_free, vocab.c, pretok_c, ffi.NULL
+        )
+        self._free: list[_Scratch] = []
+
+    def _lease(self) -> _Scratch:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return _Scratch(self.c)
+
+    def _encode(
+        self, scratch: _Scratch, data: Data, specials: Specials | None, ids: Any, id_bytes: int, cap: int
+    ) -> int:
+        if _encode(
+            self.c,
+            scratch.cache,
+            ffi.NULL if specials is None else specials.c,
+            data if type(data) is bytes else ffi.from_buffer(data),  # cffi takes bytes as they are, which is faster
+            len(data),
+            ids,
+            id_bytes,
+            cap,
+            scratch.count,
+            scratch.err,
+        ):
+            raise_error(scratch.err)
+        return scratch.count[0]  # type: ignore[no-any-return]
+
+    def encode(self, data: Data, specials: Specials | None) -> list[int]:
+        """Returns the ids of one piece of text."""
+        scratch = self._lease()
+        cap = len(data)
+        if cap <= _Scratch.START:  # written out, because short calls spend most of their time in Python
+            ids, c_count = scratch.ids, scratch.count
+            if _encode(
+                self.c, scratch.cache, specials.c if specials is not None else _NULL,
+                data if type(data) is bytes else ffi.from_buffer(data), cap, ids, 4, cap, c_count, scratch.err,
+            ):  # fmt: skip
+                raise_error(scratch.err)
+            found: list[int] = _unpack(ids, c_count[0])
+            self._free.append(scratch)
+            return found
+        ids = new_uncleared("uint32_t[]", cap)
+        count = self._encode(scratch, data, specials, ids, 4, cap)
+        found = ffi.unpack(ids, min(count, _UNPACK_STEP))
+        self._free.append(scratch)
+        while len(found) < count:
+            found += ffi.unpack(ids + len(found), min(count - len(found), _UNPACK_STEP))
+        return found
+
+    def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
+        """Encodes into an array of uint16 or uint32 that has room for len(data) ids. Returns how many there are."""
+        scratch = self._lease()
+        target = ffi.from_buffer(ids, require_writable=True)
+        count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
+        self._free.append(scratch)
+        return count
+
+    def encode_batch(
+        self,
+        data: bytes,
+        offsets: numpy.ndarray[Any, Any],
+        specials: Specials | None,
+        dtype: numpy.dtype[Any],
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """Encodes many short texts; text i is data[offsets[i] : offsets[i + 1]], and `offsets` are uint64. Returns all
+        ids in one array, and where each text ends in it (int64)."""
+        import numpy
+
+        strings = ffi.new("pybpe_strings *")
+        c_data, c_offsets = ffi.from_buffer("uint8_t[]", data), ffi.from_buffer("uint64_t[]", offsets)
+        strings.bytes, strings.offsets, strings.count = c_data, c_offsets, len(offsets) - 1
+        scratch = self._lease()
+        size = len(data) * dtype.itemsize
+        room = scratch.room(size)
+        ends = numpy.empty(len(offsets) - 1, dtype=numpy.int64)
+        if lib.pybpe_encode_batch(
+            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, strings, room, dtype.itemsize,
+            len(data), ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
+        ):  # fmt: skip
+            raise_error(scratch.err)
+        count = int(ends[-1]) if len(ends) else 0
+        ids = numpy.frombuffer(ffi.buffer(room, size), dtype=dtype)[:count].copy()
+        self._free.append(scratch)
+        return ids, ends
+
+    def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
+        """Returns the ids of one piece of text as an array of type H (uint16) or I (uint32)."""
+        scratch = self._lease()
+        ids = array(typecode)
+        room = scratch.room(len(data) * ids.itemsize)
+        count = self._encode(scratch, data, specials, room, ids.itemsize, len(data))
+        ids.frombytes(ffi.buffer(room, count * ids.itemsize))
+        self._free.append(scratch)
+        return ids
+
+    def count(self, data: Data, specials: Specials | None) -> int:
+        """Returns how many ids a piece of text has."""
+        scratch = self._lease()
+        count = self._encode(scratch, data, specials, ffi.NULL, 4, 0)
+        self._free.append(scratch)
+        return count
+
+    def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
+        """Returns the ids of text that the caller has cut into words ending at `ends`."""
+        scratch = self._lease()
+        view = ffi.from_buffer(data)
+        ids = new_uncleared("uint32_t[]", len(view) or 1)
+        c_ends = ffi.new("size_t[]", ends)
+        if lib.pybpe_encode_words(
+            self.c, scratch.cache, view, c_ends, len(ends), ids, 4, len(view), scratch.count, scratch.err
+        ):
+            raise_error(scratch.err)
+        found: list[int] = ffi.unpack(ids, scratch.count[0])
+        self._free.append(scratch)
+        return found

@@ -1,0 +1,80 @@
+"""Paths as C takes them, and output files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from typing import Union
+
+from .. import errors
+from ..arguments import shown
+from .core import Data, call, ffi, lib
+
+PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+
+def path_bytes(path: PathLike) -> bytes:
+    """Returns a path as C takes it. Raises ArgumentError if it is not a path, or has a NUL, which would end it in C."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
+    try:
+        encoded = os.fsencode(path)
+    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns no path; surrogates that stand for no byte
+        raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
+    if b"\0" in encoded:
+        raise errors.ArgumentError(f"a path cannot contain a NUL: {shown(path)}")
+    return encoded
+
+
+def path_text(path: PathLike) -> str:
+    """Returns a path as a str, with the checks of `path_bytes`."""
+    return os.fsdecode(path_bytes(path))
+
+
+def output_bytes(path: PathLike) -> bytes:
+    """Returns the path of a file to be written as C takes it, and makes its folder if needed."""
+    encoded = path_bytes(path)
+    folder = os.path.dirname(encoded)
+    if folder and not os.path.isdir(folder):
+        with errors.file_errors(encoded, "its folder cannot be made"):
+            os.makedirs(folder, exist_ok=True)
+    return encoded
+
+
+class Output:
+    """A file that appears complete, at `commit`, or not at all. Its folder is made if needed. It is a context manager
+    that commits unless the block raises."""
+
+    def __init__(self, path: PathLike) -> None:
+        out = ffi.new("pybpe_output **")
+        call(lib.pybpe_output_open, out, output_bytes(path), ffi.NULL)
+        self._c = out[0]
+
+    def write(self, data: Data) -> None:
+        """Appends bytes."""
+        view = ffi.from_buffer(data)
+        call(lib.pybpe_output_write, self._c, view, len(view))
+
+    def commit(self) -> None:
+        """Gives the file its name."""
+        handle, self._c = self._c, ffi.NULL
+        call(lib.pybpe_output_commit, handle)
+
+    def discard(self) -> None:
+        """Removes the unfinished file."""
+        handle, self._c = self._c, ffi.NULL
+        lib.pybpe_output_discard(handle)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def write_file(path: PathLike, data: Data) -> None:
+    """Writes a whole file atomically: a reader finds the old file or the new one, never part of one."""
+    with Output(path) as output:
+        output.write(data)

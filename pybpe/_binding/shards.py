@@ -1,0 +1,167 @@
+"""Streams of ids: marks between documents, shards, and llm.c's DataLoader."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from .core import call, ffi, lib, make_handle, new_uncleared
+from .files import PathLike, output_bytes, path_bytes
+from .vocabulary import IdBuffer
+
+if TYPE_CHECKING:
+    import numpy
+
+SHARD_HEADER_BYTES: int = lib.PYBPE_SHARD_HEADER_BYTES
+SHARD_MAX_BYTES: int = lib.PYBPE_SHARD_MAX_BYTES
+MARKS: dict[str, int] = {
+    "none": lib.PYBPE_MARKS_NONE,
+    "prepend": lib.PYBPE_MARKS_PREPEND,
+    "append": lib.PYBPE_MARKS_APPEND,
+}
+
+
+def count_id(ids: array[int] | memoryview, number: int) -> int:
+    """Returns how many of the ids equal `number`."""
+    buffer = IdBuffer(ids)
+    return int(lib.pybpe_ids_count(buffer.c, buffer.id_bytes, buffer.count, number))
+
+
+def place_marks(
+    ids: array[int], mark: int, count: int, mode: str, is_open: bool
+) -> tuple[memoryview, array[int], bool]:
+    """Places one mark, or none, around each document in a piece of a stream: see pybpe_marks_place. The piece has
+    `count` marks.
+
+    Returns:
+        The ids; where documents begin in them, of type Q; and whether a document is open at the end.
+    """
+    buffer = IdBuffer(ids)
+    out = new_uncleared("uint8_t[]", (buffer.count + 1) * buffer.id_bytes)
+    starts = array("Q", bytes(8 * (count + 1)))
+    c_open, documents = ffi.new("int *", is_open), ffi.new("size_t *")
+    length = lib.pybpe_marks_place(
+        buffer.c, buffer.id_bytes, buffer.count, mark, MARKS[mode], c_open, out, ffi.from_buffer("uint64_t[]", starts),
+        documents,
+    )  # fmt: skip
+    del starts[documents[0] :]
+    placed: Any = memoryview(ffi.buffer(out, length * buffer.id_bytes)).cast("B")
+    return placed.cast(ids.typecode), starts, bool(c_open[0])
+
+
+SHARD_FORMATS: dict[tuple[str, int], int] = {
+    ("llmc", 2): lib.PYBPE_SHARD_UINT16,
+    ("llmc", 4): lib.PYBPE_SHARD_UINT32,
+    ("raw", 2): lib.PYBPE_SHARD_RAW_UINT16,
+    ("raw", 4): lib.PYBPE_SHARD_RAW_UINT32,
+}
+
+
+class Shard:
+    """A token shard with a header, for reading."""
+
+    def __init__(self, path: PathLike) -> None:
+        self.c = make_handle("pybpe_shard", lib.pybpe_shard_open, lib.pybpe_shard_free, path_bytes(path), ffi.NULL)
+
+    def __len__(self) -> int:
+        return int(lib.pybpe_shard_count(self.c))
+
+    @property
+    def id_bytes(self) -> int:
+        """2 for uint16, 4 for uint32."""
+        return int(lib.pybpe_shard_id_bytes(self.c))
+
+    def read(self, start: int, count: int) -> numpy.ndarray[Any, Any]:
+        """Returns tokens `start` to `start + count` (exclusive) as uint32, shape (count,)."""
+        import numpy
+
+        ids = numpy.empty(count, dtype=numpy.uint32)
+        if count:
+            call(lib.pybpe_shard_read, self.c, start, count, ffi.from_buffer("uint32_t[]", ids))
+        return ids
+
+
+class ShardWriter:
+    """A token shard being written. It appears, complete, at `finish`."""
+
+    def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
+        out = ffi.new("pybpe_shard_writer **")
+        number = SHARD_FORMATS[format, id_bytes]
+        call(lib.pybpe_shard_writer_new, out, output_bytes(path), number, ffi.NULL)
+        self._c = out[0]
+
+    def write(self, ids: numpy.ndarray[Any, Any]) -> None:
+        """Appends a contiguous array of uint16 or uint32."""
+        if len(ids):
+            call(lib.pybpe_shard_writer_write, self._c, ffi.from_buffer(ids), ids.itemsize, len(ids))
+
+    def finish(self) -> None:
+        """Completes the file."""
+        handle, self._c = self._c, ffi.NULL
+        call(lib.pybpe_shard_writer_finish, handle)
+
+    def discard(self) -> None:
+        """Removes the unfinished file. Does nothing after `finish`."""
+        handle, self._c = self._c, ffi.NULL
+        lib.pybpe_shard_writer_discard(handle)
+
+
+class Loader:
+    """llm.c's DataLoader: batches of shape (B, T) from the shards that match a glob pattern. Threads take turns."""
+
+    def __init__(self, pattern: PathLike, B: int, T: int, rank: int, world: int, shuffle: bool) -> None:
+        self._shape = (B, T)
+        self._turn = threading.RLock()  # a signal handler may take a batch too
+        self.c = make_handle(
+            "pybpe_loader",
+            lib.pybpe_loader_new,
+            lib.pybpe_loader_free,
+            path_bytes(pattern),
+            B,
+            T,
+            rank,
+            world,
+            int(shuffle),
+            ffi.NULL,
+        )
+
+    def next(self) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """Returns inputs and targets, int32, each of shape (B, T)."""
+        import numpy
+
+        inputs = numpy.empty(self._shape, dtype=numpy.int32)
+        targets = numpy.empty(self._shape, dtype=numpy.int32)
+        with self._turn:
+            call(
+                lib.pybpe_loader_next,
+                self.c,
+                ffi.from_buffer("int32_t[]", inputs),
+                ffi.from_buffer("int32_t[]", targets),
+            )
+        return inputs, targets
+
+    def reset(self) -> None:
+        """Returns to the start."""
+        with self._turn:
+            call(lib.pybpe_loader_reset, self.c)
+
+    def seek(self, batches: int) -> None:
+        """Moves to the state after `batches` calls of `next` on a new loader."""
+        with self._turn:
+            call(lib.pybpe_loader_seek, self.c, batches)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens all shards hold."""
+        return int(lib.pybpe_loader_tokens(self.c))
+
+    @property
+    def batches(self) -> int:
+        """How many batches each process gets per epoch."""
+        return int(lib.pybpe_loader_batches(self.c))
+
+    @property
+    def shards(self) -> int:
+        """How many shards match."""
+        return int(lib.pybpe_loader_shards(self.c))

@@ -1,0 +1,163 @@
+"""Counting words, and merging."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from .. import errors
+from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
+from .text import Pretok, Specials
+
+TIE_BREAKS: dict[str, int] = {
+    "lexicographic": lib.PYBPE_TIE_LEXICOGRAPHIC,
+    "huggingface": lib.PYBPE_TIE_HUGGINGFACE,
+}
+
+
+class Words:
+    """Distinct words with their counts, in C memory. Counters export them and trainers take them."""
+
+    def __init__(self, strings: Any, counts: Any, keep: tuple[object, ...]) -> None:
+        self.strings = strings
+        self.counts = counts
+        self._keep = keep
+
+    @classmethod
+    def from_dict(cls, counts: dict[bytes, int]) -> Words:
+        """Makes them from a dictionary. Raises ArgumentError for a count that is negative or exceeds 64 bits."""
+        strings = Strings(list(counts))
+        try:
+            numbers = array("Q", counts.values())
+        except (OverflowError, TypeError) as error:
+            raise errors.ArgumentError(f"a word count must be an integer from 0 to 2^64 - 1: {error}") from None
+        return cls(strings.c, ffi.from_buffer("uint64_t[]", numbers), (strings, numbers))
+
+    @classmethod
+    def from_parts(cls, blob: bytes, lengths: array[int], counts: array[int]) -> Words:
+        """Makes them from words laid end to end; `lengths` and `counts` are arrays of type Q."""
+        offsets = array("Q", accumulate(lengths, initial=0))
+        strings = ffi.new("pybpe_strings *")
+        strings.bytes = ffi.from_buffer("uint8_t[]", blob)
+        strings.offsets = ffi.from_buffer("uint64_t[]", offsets)
+        strings.count = len(lengths)
+        return cls(strings, ffi.from_buffer("uint64_t[]", counts), (blob, offsets, counts))
+
+    def to_parts(self) -> tuple[bytes, array[int], array[int]]:
+        """Returns the arguments of `from_parts`."""
+        offsets = ffi.unpack(self.strings.offsets, len(self) + 1)
+        blob = bytes(ffi.buffer(self.strings.bytes, offsets[-1])) if offsets[-1] else b""
+        counts = array("Q", ffi.unpack(self.counts, len(self)) if len(self) else ())
+        return blob, array("Q", (b - a for a, b in zip(offsets, offsets[1:]))), counts
+
+    def __len__(self) -> int:
+        return int(self.strings.count)
+
+    def to_dict(self) -> dict[bytes, int]:
+        """Returns a dictionary word -> count."""
+        return dict(zip(strings_list(self.strings), ffi.unpack(self.counts, len(self)) if len(self) else ()))
+
+
+class Counter:
+    """A table word -> count. Only one thread may use it at a time."""
+
+    def __init__(self, pretok: Pretok | None, specials: Specials | None) -> None:
+        self._keep = (pretok, specials)
+        self.c = make_handle(
+            "pybpe_counter",
+            lib.pybpe_counter_new,
+            lib.pybpe_counter_free,
+            pretok.c if pretok is not None else ffi.NULL,
+            specials.c if specials is not None else ffi.NULL,
+            ffi.NULL,
+        )
+
+    def add(self, data: Data) -> None:
+        """Counts the words of one piece of text."""
+        view = ffi.from_buffer(data)
+        call(lib.pybpe_counter_add, self.c, view, len(view))
+
+    def add_words(self, words: Words) -> None:
+        """Adds words that were counted elsewhere."""
+        call(lib.pybpe_counter_add_words, self.c, words.strings, words.counts)
+
+    def add_word_list(self, words: Sequence[bytes]) -> None:
+        """Adds one occurrence of each word in a list."""
+        strings = Strings(words)  # a name, since it must outlive the call
+        call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
+
+    def reserve(self, words: int) -> None:
+        """Makes room for this many distinct words in all."""
+        call(lib.pybpe_counter_reserve, self.c, words)
+
+    def absorb(self, other: Counter) -> None:
+        """Moves all counts of another table to this one."""
+        call(lib.pybpe_counter_absorb, self.c, other.c)
+
+    @property
+    def stats(self) -> Any:
+        """words, bytes, total and memory: see pybpe_counter_stats."""
+        return lib.pybpe_counter_get_stats(self.c)
+
+    def export(self) -> Words:
+        """Returns a copy of the table."""
+        stats = self.stats
+        blob = new_uncleared("uint8_t[]", stats.bytes or 1)
+        offsets = new_uncleared("uint64_t[]", stats.words + 1)
+        counts = new_uncleared("uint64_t[]", stats.words or 1)
+        lib.pybpe_counter_export(self.c, blob, offsets, counts)
+        strings = ffi.new("pybpe_strings *")
+        strings.bytes, strings.offsets, strings.count = blob, offsets, stats.words
+        return Words(strings, counts, (blob, offsets))
+
+
+class Trainer:
+    """The merge loop. Tokens 0-255 are the bytes; later numbers follow the order in which tokens are made."""
+
+    def __init__(
+        self,
+        words: Words,
+        *,
+        vocab_size: int,
+        max_token_length: int,
+        min_frequency: int,
+        tie_break: str,
+        base_merges: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        config = ffi.new("pybpe_train_config *")
+        config.vocab_size = vocab_size
+        config.max_token_length = max_token_length
+        config.min_frequency = min_frequency
+        config.tie_break = TIE_BREAKS[tie_break]
+        self._base = ffi.new("uint32_t[]", [i for pair in base_merges for i in pair])
+        config.base_merges = self._base
+        config.base_merges_count = len(base_merges)
+        self.c = make_handle(
+            "pybpe_trainer",
+            lib.pybpe_trainer_new,
+            lib.pybpe_trainer_free,
+            words.strings,
+            words.counts,
+            config,
+            ffi.NULL,
+        )
+
+    def step(self, budget: int) -> bool:
+        """Processes about `budget` occurrences. Returns True when training is done."""
+        done = ffi.new("int *")
+        call(lib.pybpe_trainer_step, self.c, budget, done)
+        return bool(done[0])
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are so far, including the 256 bytes."""
+        return int(lib.pybpe_trainer_tokens(self.c))
+
+    def merges(self) -> list[tuple[int, int, int]]:
+        """Returns the merges in order, as (left, right, merged) ids."""
+        out = ffi.new("uint32_t **")
+        count = lib.pybpe_trainer_merges(self.c, out)
+        flat = ffi.unpack(out[0], 3 * count) if count else []
+        return list(zip(flat[0::3], flat[1::3], flat[2::3]))

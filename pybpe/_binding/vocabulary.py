@@ -1,0 +1,198 @@
+"""Vocabularies, their files, and decoding."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+from .core import NO_ID, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
+from .files import PathLike, output_bytes, path_bytes
+from .text import NORMALIZERS
+
+if TYPE_CHECKING:
+    import numpy
+
+
+def tokenizer_json_spans(text: bytes) -> list[int] | None:
+    """Returns where model.vocab and model.merges begin and end in a tokenizer.json; None if that is not certain."""
+    spans = ffi.new("size_t[4]")
+    found = lib.pybpe_tokenizer_json_find(ffi.from_buffer("uint8_t[]", text), len(text), spans)
+    return ffi.unpack(spans, 4) if found else None
+
+
+def _vocab_spec(
+    specials: Iterable[int], eot_id: int | None, pattern: int, custom: str | None, normalizer: str | None, whole: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """Returns a `pybpe_vocab_spec` without tokens and merges, and the objects that must live as long as it does."""
+    special_ids = sorted(set(specials))
+    numbers = ffi.new("uint32_t[]", special_ids)
+    regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
+    spec = ffi.new("pybpe_vocab_spec *")
+    spec.specials = numbers
+    spec.specials_count = len(special_ids)
+    spec.eot_id = NO_ID if eot_id is None else eot_id
+    spec.pattern = pattern
+    spec.custom = regex
+    spec.normalizer = NORMALIZERS[normalizer]
+    spec.whole_words = whole
+    return spec, (numbers, regex)
+
+
+class Vocab:
+    """A vocabulary in C. Immutable. Make one with `Vocab.new` or `Vocab.load`."""
+
+    def __init__(self, c: Any) -> None:
+        self.c = c
+
+    @classmethod
+    def new(
+        cls,
+        tokens: Sequence[bytes],
+        merges: Sequence[tuple[int, int]] | None,
+        specials: Iterable[int],
+        eot_id: int | None,
+        pattern: int,
+        custom: str | None,
+        normalizer: str | None,
+        whole_words: bool = False,
+    ) -> Vocab:
+        """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers them from the order of the ids."""
+        strings = Strings(tokens)
+        spec, _kept = _vocab_spec(specials, eot_id, pattern, custom, normalizer, whole_words)
+        spec.tokens = strings.c[0]
+        if merges is None:
+            count = ffi.new("size_t *")
+            pairs = new_uncleared("uint32_t[]", 2 * len(tokens) + 2)
+            call(lib.pybpe_vocab_recover_merges, spec, pairs, count, ffi.NULL)
+            spec.merges_count = count[0]
+        else:
+            pairs = ffi.new("uint32_t[]", [i for pair in merges for i in pair])
+            spec.merges_count = len(merges)
+        spec.merges = pairs
+        return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
+
+    @classmethod
+    def from_json(
+        cls,
+        text: bytes,
+        spans: Sequence[int],
+        specials: Mapping[str, int],
+        eot_id: int | None,
+        pattern: int,
+        custom: str | None,
+        normalizer: str | None,
+        whole_words: bool,
+    ) -> Vocab:
+        """Makes a vocabulary from the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans`
+        found. Raises FormatError or ArgumentError if the file must be read by other means."""
+        by_id = sorted(specials, key=specials.__getitem__)
+        texts = Strings([special.encode("utf-8") for special in by_id])
+        spec, _kept = _vocab_spec(specials.values(), eot_id, pattern, custom, normalizer, whole_words)
+        view = ffi.from_buffer("uint8_t[]", text)
+        vocab, vocab_end, merges, merges_end = spans
+        parts = view + vocab, vocab_end - vocab, view + merges, merges_end - merges
+        make, free = lib.pybpe_vocab_new_json, lib.pybpe_vocab_free
+        return cls(make_handle("pybpe_vocab", make, free, *parts, texts.c, spec, ffi.NULL))
+
+    @classmethod
+    def load(cls, path: PathLike) -> Vocab:
+        """Reads a tokenizer.bin."""
+        return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_load, lib.pybpe_vocab_free, path_bytes(path), ffi.NULL))
+
+    def save(self, path: PathLike, bin_version: int) -> None:
+        """Writes a tokenizer.bin of version 1 or 2."""
+        call(lib.pybpe_vocab_save, self.c, output_bytes(path), bin_version)
+
+    @property
+    def _spec(self) -> Any:
+        return lib.pybpe_vocab_get_spec(self.c)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many ids and merges there are."""
+        spec = self._spec
+        return spec.tokens.count, spec.merges_count
+
+    def packed(self) -> tuple[Any, Any, Any]:
+        """Returns three buffers that live as long as this object: all tokens end to end; where each begins and the last
+        ends (uint64); and the merges (two uint32 each)."""
+        spec = self._spec
+        offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
+        end = spec.tokens.offsets[spec.tokens.count]
+        return ffi.buffer(spec.tokens.bytes, end), offsets, ffi.buffer(spec.merges, 8 * spec.merges_count)
+
+    def token(self, number: int) -> bytes:
+        """Returns the bytes of one id."""
+        tokens = self._spec.tokens
+        begin = tokens.offsets[number]
+        return bytes(ffi.buffer(tokens.bytes + begin, tokens.offsets[number + 1] - begin))
+
+    def tokens(self) -> list[bytes]:
+        """Returns the bytes of every id; b"" for an unused one."""
+        return strings_list(self._spec.tokens)
+
+    def merges(self) -> list[tuple[int, int]]:
+        """Returns the merges in rank order, as (left, right) ids."""
+        spec = self._spec
+        flat = ffi.unpack(spec.merges, 2 * spec.merges_count) if spec.merges_count else []
+        return list(zip(flat[0::2], flat[1::2]))
+
+    def specials(self) -> list[int]:
+        """Returns the ids of special tokens, ascending."""
+        spec = self._spec
+        return list(ffi.unpack(spec.specials, spec.specials_count)) if spec.specials_count else []
+
+    @property
+    def eot_id(self) -> int | None:
+        """The end-of-text id."""
+        eot: int = self._spec.eot_id
+        return None if eot == NO_ID else eot
+
+    @property
+    def pattern(self) -> tuple[int, str | None]:
+        """The pattern's number, and the regular expression if it is a custom one."""
+        spec = self._spec
+        return spec.pattern, ffi.string(spec.custom).decode() if spec.custom != ffi.NULL else None
+
+    @property
+    def normalizer(self) -> str | None:
+        """None, "NFC" or "NFKC"."""
+        number = self._spec.normalizer
+        return next(name for name, value in NORMALIZERS.items() if value == number)
+
+    @property
+    def whole_words(self) -> bool:
+        """Whether a word that is a token is encoded as that token, whatever the merges give."""
+        return bool(self._spec.whole_words)
+
+    def decoded_length(self, ids: IdBuffer) -> int:
+        """Returns how many bytes `decode_into` writes for these ids. Raises ArgumentError for an unknown id."""
+        length = ffi.new("size_t *")
+        call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, ffi.NULL, 0, length)
+        return int(length[0])
+
+    def decode_into(self, ids: IdBuffer, out: Any, size: int) -> None:
+        """Decodes ids to a C pointer. `size` is what `decoded_length` returned for them."""
+        length = ffi.new("size_t *")
+        call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, out, size, length)
+        if length[0] != size:
+            raise errors.ArgumentError("another thread changed the ids while they were being decoded")
+
+
+class IdBuffer:
+    """Ids as C reads them: an object with the buffer protocol whose items are unsigned, of 2 or 4 bytes."""
+
+    def __init__(self, ids: array[int] | memoryview | numpy.ndarray[Any, Any]) -> None:
+        self.ids = ids
+        self.c = ffi.from_buffer(ids)
+        self.id_bytes = ids.itemsize
+        self.count = len(ids)
+
+
+def new_bytes(size: int) -> tuple[bytes, Any]:
+    """Returns bytes that are yet to be written, and the pointer to write them through. As with
+    PyBytes_FromStringAndSize, no other code may see them before they are written."""
+    data = bytes(size)  # for large sizes the system supplies zeroed pages without writing them
+    return data, ffi.from_buffer("uint8_t[]", data)

@@ -1,0 +1,94 @@
+"""The compression curve: how much each vocabulary size compresses, and what it costs a model."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from .. import _binding
+from ..errors import ArgumentError, MissingExtraError
+from ..tokenizer import Tokenizer
+from ..training.counts import Counts
+
+PLOTS = (".png", ".svg", ".pdf")
+_DATES = {".svg": "Date", ".pdf": "CreationDate"}  # the metadata that would differ from run to run
+
+
+class CurvePoint(NamedTuple):
+    """One vocabulary size.
+
+    Attributes:
+        vocab_size: number of tokens.
+        bytes_per_token: average over the counted text.
+        embedding_parameters: parameters of a model's input and output embeddings together: 2 * vocab_size * hidden.
+    """
+
+    vocab_size: int
+    bytes_per_token: float
+    embedding_parameters: int
+
+
+def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:
+    """Returns one point for each size, ascending. A size above the tokenizer's is reduced to it."""
+    words = counts.to_dict()
+    size = sum(len(word) * count for word, count in words.items())
+    points = []
+    for vocab_size in sorted({min(wanted, len(tokenizer)) for wanted in sizes}):
+        encoder = _binding.Encoder(tokenizer.with_vocab_size(vocab_size).model.to_vocab())
+        tokens = sum(len(encoder.encode_words(word, [len(word)])) * count for word, count in words.items())
+        points.append(CurvePoint(vocab_size, size / tokens if tokens else 0.0, 2 * vocab_size * hidden))
+    return points
+
+
+def table(points: Sequence[CurvePoint]) -> str:
+    """Returns the curve as text. "fewer tokens" compares a row with the one above it."""
+    lines = [f"{'vocabulary':>10}  {'bytes/token':>11}  {'fewer tokens':>12}  {'embedding parameters':>20}"]
+    before = 0.0
+    for point in points:
+        gain = f"{1 - before / point.bytes_per_token:.1%}" if before else ""
+        before = point.bytes_per_token
+        row = f"{point.vocab_size:>10,}  {before:>11.3f}  {gain:>12}  {point.embedding_parameters:>20,}"
+        lines.append(row)
+    return "\n".join(lines)
+
+
+def plot(points: Sequence[CurvePoint], path: str) -> None:
+    """Draws the curve to a file, atomically. The file's name ends in .png, .svg or .pdf. The size axis is linear: on a
+    logarithmic axis the curve of most texts is nearly straight, and does not show where it flattens."""
+    figure, axes = _pyplot().subplots(figsize=(7, 4), layout="constrained")
+    sizes = [point.vocab_size for point in points]
+    lines = axes.plot(sizes, [point.bytes_per_token for point in points], marker="o", label="bytes per token")
+    axes.set(xlabel="vocabulary", ylabel="bytes per token")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    right = axes.twinx()
+    parameters = [point.embedding_parameters / 1e6 for point in points]
+    lines += right.plot(sizes, parameters, linestyle="--", color="gray", label="embedding parameters (right)")
+    right.set_ylabel("embedding parameters, millions")
+    right.set_ylim(bottom=0)
+    axes.legend(handles=lines, loc="lower right")
+    drawing = io.BytesIO()
+    ending = os.path.splitext(path)[1]
+    figure.savefig(drawing, format=ending[1:], metadata={_DATES[ending]: None} if ending in _DATES else None)
+    _binding.write_file(path, drawing.getbuffer())
+
+
+def check_plot(path: str) -> None:
+    """Raises an error if `plot` cannot draw to this file, so that it fails now and not after an hour of training."""
+    if os.path.splitext(path)[1] not in PLOTS:
+        raise ArgumentError(f"{path}: the name of a plot must end in one of {', '.join(PLOTS)}")
+    _pyplot()
+
+
+def _pyplot() -> Any:
+    """Returns matplotlib.pyplot, set up to draw to files only."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtraError("plotting needs matplotlib: pip install 'pybpe[plot]'") from None
+    matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "pybpe"  # otherwise the ids inside the file are random
+    from matplotlib import pyplot
+
+    return pyplot

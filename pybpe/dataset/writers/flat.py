@@ -1,0 +1,55 @@
+"""Formats whose files are a header and the ids: llm.c, numpy, and nanoGPT, which has no header."""
+
+from __future__ import annotations
+
+import struct
+
+from ... import _binding
+from ...formats.id_files import NPY_HEADER_BYTES, npy_header
+from ...tokenizer import Tokenizer
+from .base import Format, id_bytes, read_flat
+
+MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
+_MAGIC_AND_VERSION = {"uint16": (20240520, 1), "uint32": (20240801, 7)}
+
+
+def _header(tokens: int, dtype: str) -> bytes:
+    return struct.pack("<3i", *_MAGIC_AND_VERSION[dtype], tokens).ljust(_binding.SHARD_HEADER_BYTES, b"\0")
+
+
+LLMC = Format(
+    name="llmc",
+    file="{name}_{split}_{index:06d}.bin",
+    read=read_flat,
+    eot="prepend",
+    min_tokens=MIN_TOKENS,
+    header_bytes=_binding.SHARD_HEADER_BYTES,
+    header=_header,
+    max_bytes=_binding.SHARD_MAX_BYTES,
+    equal_shards=True,
+)
+
+NPY = Format(
+    name="npy",
+    file="{name}_{split}_{index:06d}.npy",
+    read=read_flat,
+    header_bytes=NPY_HEADER_BYTES,
+    header=lambda tokens, dtype: npy_header(tokens, id_bytes(dtype)),
+)
+
+META_NAME = "meta.pkl"
+
+RAW = Format(name="raw", file="{split}.bin", read=read_flat, header=lambda tokens, dtype: b"")
+
+
+def meta(tok: Tokenizer) -> bytes:
+    """Writes meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
+
+    nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
+    not valid UTF-8 by itself is U+FFFD in itos, and is not in stoi.
+    """
+    import pickle
+
+    texts = {i: token.decode("utf-8", "replace") for i, token in tok.vocab.items()}
+    exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.vocab[i]}
+    return pickle.dumps({"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}, protocol=4)

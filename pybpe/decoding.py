@@ -1,0 +1,127 @@
+"""Decoding: ids from callers as C reads them, and text from ids that arrive one by one.
+
+Ids are converted in chunks of a few milliseconds, and Ctrl-C works between chunks.
+"""
+
+from __future__ import annotations
+
+import codecs
+import operator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ._binding import IdBuffer
+from .arguments import instance, shown
+from .errors import ArgumentError, UnknownIdError
+
+if TYPE_CHECKING:
+    import numpy
+
+CHUNK = 1 << 18  # ids
+
+
+def id_chunks(ids: Iterable[int], vocab_size: int, position: int = 0) -> Iterator[IdBuffer]:
+    """Returns the ids in chunks of CHUNK; the last may be shorter. Arrays that C can read directly are not copied.
+    `position` is the position of the first id in error messages.
+
+    Raises:
+        ArgumentError: an item cannot be an id; the message gives its position. (C reports numbers that are not in the
+            vocabulary.)
+    """
+    if isinstance(ids, (list, tuple)):
+        return _list_chunks(ids, vocab_size, position)
+    try:
+        view = memoryview(ids)  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # no buffer, or a numpy array of times, which cannot be exported
+        view = None
+    if view is None or view.ndim == 1 and view.format == "O":
+        instance("ids", ids, Iterable, "a list, an array or another iterable of integers")
+        return _list_chunks(list(ids), vocab_size, position)
+    if view.ndim != 1:
+        raise ArgumentError(f"expected ids in one dimension, not an array of shape {view.shape}")
+    if view.format in ("H", "I") and view.c_contiguous:
+        return (IdBuffer(view[i : i + CHUNK]) for i in range(0, len(view), CHUNK))
+    return _array_chunks(view, vocab_size, position)
+
+
+def _list_chunks(ids: Sequence[int], vocab_size: int, position: int) -> Iterator[IdBuffer]:
+    for start in range(0, len(ids), CHUNK):
+        part = ids[start : start + CHUNK] if len(ids) > CHUNK else ids
+        try:
+            numbers = array("I", part)
+        except (OverflowError, TypeError):
+            raise first_unknown(part, position + start, vocab_size) from None
+        yield IdBuffer(numbers)
+
+
+def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[IdBuffer]:
+    """Yields chunks of an array of other integers: signed, wider, narrower, or not contiguous."""
+    import numpy
+
+    whole: numpy.ndarray[Any, Any] = numpy.asarray(ids)
+    for start in range(0, len(whole), CHUNK):
+        part = whole[start : start + CHUNK]
+        if part.dtype.kind not in "iub" or bool(((part < 0) | (part >= vocab_size)).any()):
+            raise first_unknown(part.tolist(), position + start, vocab_size)
+        yield IdBuffer(part.astype(numpy.uint32))
+
+
+def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Sequence[bytes] = ()) -> ArgumentError:
+    """Returns the error for the first item that is not an id. `start` is the position of the first item. `unused` are
+    the tokens; an empty one means that its id is unused."""
+    for position, i in enumerate(ids, start):
+        try:
+            known = 0 <= operator.index(i) < vocab_size
+        except TypeError:
+            known = False
+        if not known or (unused and not unused[i]):
+            return UnknownIdError(
+                f"{shown(i)} at position {position} is not an id of this vocabulary (0 to {vocab_size - 1})"
+                + (", where it is unused" if known else "")
+            )
+    return ArgumentError("another thread changed the ids while they were being decoded")
+
+
+class _Decoder(Protocol):
+    """What a DecodeStream needs of a Tokenizer."""
+
+    def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes: ...
+
+
+class DecodeStream:
+    """Decodes ids that arrive one by one, and never splits a character.
+
+    `push` returns the text that can be shown so far; bytes of an incomplete character wait for the next id. What
+    `push` and `flush` return, joined, equals what `Tokenizer.decode` returns for all ids: with errors="replace"
+    invalid bytes become U+FFFD, and with "surrogateescape" no byte is lost.
+
+    >>> import pybpe
+    >>> tokenizer = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
+    >>> stream = tokenizer.decode_stream()
+    >>> [stream.push(i) for i in "né".encode()], stream.flush()
+    (['n', '', 'é'], '')
+    """
+
+    def __init__(self, tokenizer: _Decoder, errors: str = "replace") -> None:
+        self._tokenizer = tokenizer
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        self._position = 0
+
+    def __repr__(self) -> str:
+        return f"DecodeStream(after {self._position} ids of {self._tokenizer!r})"
+
+    def push(self, token: int) -> str:
+        """Returns the text that one more id completes; "" if it completes no character.
+
+        Raises:
+            ArgumentError: the id is not in the vocabulary. The stream does not change.
+        """
+        data = self._tokenizer.decode_single_token_bytes(token, self._position)
+        self._position += 1
+        return self._decoder.decode(data)
+
+    def flush(self) -> str:
+        """Ends the stream and returns the text that was held back. The stream can then be used for another text."""
+        self._position = 0
+        return self._decoder.decode(b"", final=True)

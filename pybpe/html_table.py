@@ -1,0 +1,31 @@
+"""What a notebook shows of a tokenizer: a small table."""
+
+from __future__ import annotations
+
+import html
+
+from .model import Model
+
+_SHOWN = 12  # special tokens, and longest tokens
+
+
+def table(model: Model) -> str:
+    """Returns the properties of a tokenizer as an HTML table."""
+    longest = sorted(model.tokens, key=len, reverse=True)[:_SHOWN]
+    specials = [f"{text} = {i}" for text, i in list(model.specials.items())[:_SHOWN]]
+    if len(model.specials) > _SHOWN:
+        specials.append(f"and {len(model.specials) - _SHOWN} more")
+    pattern = model.pattern
+    rows = {
+        "tokens": f"{len(model.tokens):,}",
+        "merges": f"{len(model.merges):,}",
+        "pattern": (pattern.name or pattern.regex) + (", single digits" if pattern.digits else ""),
+        "normalizer": model.normalizer or "none",
+        "special tokens": ", ".join(specials) or "none",
+        "longest tokens": ", ".join(repr(token.decode("utf-8", "replace")[:40]) for token in longest),
+    }
+    cells = "".join(
+        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{html.escape(value)}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f"<table><caption>pybpe.Tokenizer</caption>{cells}</table>"

@@ -1,0 +1,108 @@
+"""Finds the files of a folder that make up a corpus: all except hidden files and files that pybpe wrote there.
+
+The output folder may be inside the input folder, as in `pybpe binarize data -o data/out`. The output must not become
+input when the same command runs again, even after a kill. So these are left out:
+
+- the outputs of this run, and everything inside them;
+- the files that a manifest.json of `pybpe binarize` lists, the manifest, and the tokenizer next to it;
+- token files next to the hidden folder of a run that was killed;
+- unfinished files, which have temporary names.
+
+Tokenizers, token shards and similar files are also left out if their content shows what they are (file_types.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from ..errors import file_error, warn
+from ..support.locking import FOLDER
+
+_LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
+_MANIFESTS = ("manifest.json", "_manifest.json")
+_TOKENIZER_FILES = frozenset(
+    ("tokenizer.json", "tokenizer.bin", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+    + ("vocab.json", "merges.txt", "chat_template.jinja", "meta.pkl")
+)
+_TOKEN_FILE = re.compile(r"(?:.*_)?(?:train|val|test)(?:_\d+)?\.(?:bin|npy|idx|parquet|tar)")
+_UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
+
+
+def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Links to folders are not
+    followed, as in grep -r and tar, because they may lead anywhere. If one leads out of the folder, this warns.
+
+    Args:
+        folder: its path.
+        outputs: the real paths of what this run writes.
+
+    Raises:
+        FileError: a folder cannot be read.
+    """
+    kept, left_out = list[str](), list[str]()
+    real = os.path.realpath(folder)
+    links = list[str]()
+    for place, folders, names in os.walk(folder, onerror=_cannot_list):
+        inside = os.path.join(real, os.path.relpath(place, folder)) if outputs else place
+        own = _own_files(place, folders, names)
+        folders[:] = [name for name in folders if not _is_hidden(name) and not _is_output(inside, name, outputs)]
+        links += [path for name in folders if os.path.islink(path := os.path.join(place, name))]
+        for name in names:
+            if not _is_hidden(name):
+                is_own = name in own or _is_output(inside, name, outputs)
+                (left_out if is_own else kept).append(os.path.join(place, name))
+    # A broken link is kept, so that opening it raises an error.
+    kept = [path for path in kept if os.path.isfile(path) or not os.path.exists(path)]
+    _tell_of_links(sorted(links), real)
+    return sorted(kept), sorted(left_out)
+
+
+def _tell_of_links(links: Sequence[str], real: str) -> None:
+    away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
+    if away:
+        more = f" and {len(away) - 1} more" if away[1:] else ""
+        warn(f"{away[0]}{more}: a link to a folder, which is not followed. Name the folder itself to read it too")
+
+
+def _cannot_list(error: OSError) -> None:
+    """Raises FileError, because os.walk would silently skip a folder that it cannot list."""
+    if os.path.basename(error.filename) != _LOST:
+        raise file_error(error.errno or 0, f"{error.filename}: cannot be read: {error.strerror}") from None
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
+
+
+def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
+    if _UNFINISHED.fullmatch(name):
+        return True
+    return bool(outputs) and os.path.normpath(os.path.join(place, name)) in outputs
+
+
+def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Collection[str]:
+    """Returns which of the names in a folder belong to files that pybpe wrote."""
+    own: set[str] = set()
+    for manifest in _MANIFESTS:
+        if manifest in names:
+            own |= set(_listed(os.path.join(place, manifest)))
+    if FOLDER in folders:
+        own |= {name for name in names if _TOKEN_FILE.fullmatch(name)}
+    if own or "tokenizer_config.json" in names:
+        own |= {name for name in names if name in _TOKENIZER_FILES}
+    return own
+
+
+def _listed(manifest: str) -> Iterator[str]:
+    """Yields the files that a manifest lists, and the manifest; nothing if pybpe did not write it."""
+    try:
+        with open(manifest, encoding="utf-8", errors="surrogateescape") as stream:
+            content = json.load(stream)
+        if content["tokenizer"]["fingerprint"] and content["settings"]:
+            records = [record for split in content["shards"].values() for record in split] + content["files"]
+            yield from [str(record["file"]) for record in records] + [os.path.basename(manifest)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return

@@ -1,0 +1,190 @@
+"""The kinds of input files: how the documents in them are separated.
+
+    special   plain text with the tokenizer's end of text, such as <|endoftext|>, between documents
+    file      plain text, one document per file
+    blank     plain text, blank lines between documents; line ends around a document do not belong to it
+    line      plain text, one document per line
+    jsonl     one JSON record per line, whose text is a document
+    parquet   one record per row
+
+Special tokens are recognized in plain text. The texts of records are ordinary text throughout, so that they cannot
+forge a control token.
+
+The token that ends a document in plain text is also the one between documents in token files: the tokenizer's end of
+text, its `eot_token`. No other token plays this part, however documents are split.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .. import _binding
+from ..arguments import instance, is_unicode, one_of, shown, utf8
+from ..control_tokens import END_OF_TEXT
+from ..errors import ArgumentError, warn
+from .input_file import InputFile
+from .pieces import Cut, line_cut
+from .records import has_records, records
+
+NAME_IT = (
+    f"train with the special token {END_OF_TEXT} (--special-token), or name another special token that ends a"
+    " document when training (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
+    f" '{END_OF_TEXT}' -o NEW)"
+)
+DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
+RECORDS = ("jsonl", "parquet")
+
+_BLANK = re.compile(rb"\n\r?\n")
+_BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
+_LOOKED_AT, _LOOK_BYTES = (
+    100,
+    1 << 20,
+)  # how many files, and how many bytes of each, are searched for another tokenizer's mark
+_BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Decides the kind of each file.
+
+    Attributes:
+        documents: one of DOCUMENTS: the kind of files whose name does not tell. "auto" means "special", or "file" if
+            the tokenizer has no end of text.
+        text_key: the field of a record that holds the text.
+        mark: the tokenizer's end of text; None if it has none.
+    """
+
+    documents: str
+    text_key: str
+    mark: str | None
+
+    def __post_init__(self) -> None:
+        one_of("documents", self.documents, DOCUMENTS)
+        instance("text_key", self.text_key, str, "a str")
+        if not is_unicode(self.text_key):
+            raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
+        if self.documents == "special" and self.mark is None:
+            raise ArgumentError(f"documents='special': the tokenizer has no end of text to separate them: {NAME_IT}")
+
+    def kind(self, path: str) -> str:
+        """Returns the kind of a file."""
+        if path.endswith(".parquet"):
+            return "parquet"
+        if has_records(path):
+            return "jsonl"
+        if self.documents == "auto":
+            return "special" if self.mark is not None else "file"
+        return self.documents
+
+    def is_divided(self, path: str) -> bool:
+        """Returns whether a file is passed on document by document even if its split is known. Otherwise it is a text
+        that may be cut anywhere, in which marks show where documents end."""
+        return self.kind(path) not in ("special", "file")
+
+    def divide(self, data: memoryview, path: str, offset: int) -> Iterator[bytes]:
+        """Yields the non-empty documents of a piece that begins and ends between two documents. `offset` is its
+        position in the file."""
+        return (document for document, _ in self.divide_with_clusters(data, path, offset))
+
+    def divide_with_clusters(self, data: memoryview, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
+        if its record has the field "cluster" (see pybpe.corpus), else the document itself."""
+        kind = self.kind(path)
+        if kind == "jsonl":
+            for record in records(data, self.text_key, path, offset):
+                document = bytes(utf8(record[self.text_key]))
+                cluster = record.get("cluster")
+                if document:
+                    yield document, utf8(cluster) if isinstance(cluster, str) else document
+            return
+        found: Iterator[bytes]
+        if kind == "blank":
+            found = (document.strip(b"\r\n") for document in _BLANKS.split(bytes(data)))
+        elif kind == "line":
+            found = (line.removesuffix(b"\r") for line in bytes(data).split(b"\n"))
+        elif kind == "special":
+            found = iter(bytes(data).split(self.mark_bytes))
+        else:
+            found = iter([bytes(data)])
+        yield from ((document, document) for document in found if document)
+
+    @property
+    def mark_bytes(self) -> bytes:
+        """The mark as text bytes. Call it only if there is a mark."""
+        assert self.mark is not None
+        return self.mark.encode()
+
+    @property
+    def context(self) -> int:
+        """The number of bytes before a position that decide whether a document begins there."""
+        return max(_BLANK_CONTEXT, len(self.mark_bytes) if self.mark is not None else 0)
+
+    def find_mark(self, data: _binding.Data, start: int) -> tuple[int, int] | None:
+        """Returns where the first mark at or after `start` begins and ends."""
+        assert self.mark is not None
+        found = _matcher(self.mark).find(data, start)
+        return found[:2] if found is not None else None
+
+    def document_cut(self, path: str) -> Cut:
+        """Returns where a file can be cut between documents; a file that is a single document cannot be cut."""
+        kind = self.kind(path)
+        if kind == "special":
+            return self._mark_cut
+        if kind == "blank":
+            return _blank_cut
+        if kind in ("line", "jsonl"):
+            return line_cut
+        return lambda data, start: len(data)
+
+    def _mark_cut(self, data: _binding.Data, start: int) -> int:
+        found = self.find_mark(data, max(0, start - len(self.mark_bytes)))
+        return found[1] if found is not None else len(data)
+
+
+def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]) -> None:
+    """Refuses, for text files, a mark that overlaps a special token: which of the two is found would depend on where
+    the search begins. Warns about a text that has another mark than this tokenizer's.
+
+    Raises:
+        ArgumentError: documents could not be separated.
+    """
+    texts = [file for file in files if kinds.kind(file.path) == "special"]
+    if kinds.mark is None or not texts:
+        return
+    mark = kinds.mark
+    for other in specials:
+        ends = range(1, min(len(other), len(mark)) + (other != mark))
+        if (other != mark and mark in other) or any(other[-size:] == mark[:size] for size in ends):
+            raise ArgumentError(
+                f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
+                f" cannot be separated: set documents (--documents), or use JSON lines"
+            )
+    if mark != END_OF_TEXT:
+        _warn_of_usual_mark(texts[:_LOOKED_AT], mark)
+
+
+def _warn_of_usual_mark(files: Iterable[InputFile], mark: str) -> None:
+    for file in files:
+        with file.open() as stream:
+            if END_OF_TEXT.encode() in stream.read(_LOOK_BYTES):
+                warn(
+                    f"{file.path}: has {END_OF_TEXT}, which is plain text to this tokenizer: its documents end with"
+                    f" {shown(mark)}"
+                )
+                return
+
+
+@lru_cache(maxsize=8)
+def _matcher(mark: str) -> _binding.Specials:
+    """Finds marks many times faster than bytes.find."""
+    return _binding.Specials({mark: 0})
+
+
+def _blank_cut(data: _binding.Data, start: int) -> int:
+    found = _BLANK.search(data, max(0, start - 3))
+    while found is not None and found.end() < start:
+        found = _BLANK.search(data, found.start() + 1)
+    return found.end() if found is not None else len(data)

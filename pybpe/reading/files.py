@@ -1,0 +1,138 @@
+"""The files that paths, folders and globs name: plain text or JSON lines, compressed or not."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import BinaryIO
+
+from ..arguments import shown
+from ..errors import ArgumentError, warn
+from .corpus_folder import corpus_of_folder
+from .file_types import JSON_LINES
+from .input_file import InputFile, refusal
+from .paths import STDIN, Inputs, path_list
+from .text_encoding import check_encoding, seems_utf8
+
+_LOOK_BYTES = 1 << 16  # how much is read to check whether an encoding is right
+
+
+def input_files(inputs: Inputs) -> list[str]:
+    """Returns the files that paths, globs and folders name. The files of a glob or folder are sorted. A folder gives
+    all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote there, and
+    pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
+    return [name for path in path_list(inputs) for name in _files_of(path)[0]]
+
+
+def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str], bool]:
+    """Returns the files that a path, folder or glob names; those that were left out; and whether `path` is the name of
+    a file."""
+    left_out: list[str] = []
+    if path != STDIN and os.path.isdir(path):
+        found, left_out = corpus_of_folder(path, outputs)
+    elif path != STDIN and _is_glob(path):
+        found, left_out = _files_of_glob(path, outputs)
+    else:
+        return [path], [], True
+    if not found:
+        raise ArgumentError(f"{path}: no files found" + (" except tokens and tokenizers" if left_out else ""))
+    return found, left_out, False
+
+
+def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], list[str]]:
+    """Returns the files that a glob names, as if a shell had expanded it: a folder gives its files. If ** matches
+    folders, it also matches their contents."""
+    kept, left_out = list[str](), list[str]()
+    for name in sorted(_glob(pattern)):
+        if not os.path.isdir(name):
+            kept.append(name)
+        elif "**" not in pattern:
+            found, left = corpus_of_folder(name, outputs)
+            kept += found
+            left_out += left
+    return kept, left_out
+
+
+def _glob(pattern: str) -> list[str]:
+    try:
+        return glob.glob(pattern, recursive=True)
+    except RecursionError:
+        raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
+
+
+def _is_glob(path: str) -> bool:
+    return glob.has_magic(path) and not os.path.exists(path)
+
+
+def corpus_files(
+    inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = (), documents: str = "auto"
+) -> list[InputFile]:
+    """Returns the files of a corpus that paths, globs and folders name, each with what a run must know about it. Warns
+    of empty files, and of files of a folder that were left out because they hold tokens or a tokenizer.
+
+    Args:
+        encoding: encoding of the files; None is UTF-8.
+        outputs: the paths that this run writes.
+        documents: "jsonl" means that all files hold JSON lines, whatever their names.
+
+    Raises:
+        ArgumentError: there are no files, or an input is also an output. FileError: a file cannot be read.
+        FormatError: a file is not text.
+    """
+    encoding = check_encoding(encoding)
+    own = {os.path.realpath(path) for path in outputs}
+    files: list[InputFile] = []
+    left_out: list[str] = []
+    for path in path_list(inputs):
+        if own and path != STDIN and os.path.realpath(path) in own:
+            raise ArgumentError(f"{path}: this is both input and output: name another output")
+        names, left, is_named = _files_of(path, own)
+        left_out += left
+        for name in names:
+            file, what = InputFile.look(name, encoding)
+            if what is JSON_LINES and documents == "jsonl":
+                what = None
+            if what is not None and what.is_own and not is_named:
+                left_out.append(name)
+            elif what is not None:
+                raise refusal(name, what)
+            else:
+                files.append(file)
+    _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
+    _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
+    if encoding is not None:
+        valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
+        told = f"to be UTF-8, judging by the start, but encoding={encoding!r} was given"
+        _tell(f"this file seems {told}", f"these files seem {told}", valid)
+    if not files:
+        raise ArgumentError(f"{path_list(inputs)[0]}: no files found except tokens and tokenizers")
+    return files
+
+
+def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
+    if file.path.endswith(".parquet"):
+        return False
+    with replace(file, encoding=None).open() as stream:
+        return seems_utf8(stream.read(_LOOK_BYTES), encoding)
+
+
+def _tell(one: str, many: str, paths: Sequence[str]) -> None:
+    if len(paths) == 1:
+        warn(f"{paths[0]}: {one}")
+    elif paths:
+        warn(f"{paths[0]} and {len(paths) - 1} more: {many}")
+
+
+def open_text(path: str, encoding: str | None = None) -> BinaryIO:
+    """Opens a file for reading, and decompresses it if needed. STDIN is standard input. JSON of any kind is accepted
+    as text.
+
+    Raises:
+        FileError: it cannot be read. FormatError: it is not text.
+    """
+    file, what = InputFile.look(path, check_encoding(encoding))
+    if what is not None and not what.is_json:
+        raise refusal(path, what)
+    return file.open()

@@ -1,0 +1,200 @@
+"""One file of a corpus as a run first saw it: where it is, how to read it, and how to tell that it has changed since.
+
+A run looks at each file once, before it reads any. Every later reader of the file or of a range of it, on this machine
+or another, compares the size and modification time with those first seen, before the first byte and after the last. So
+if a file is truncated, grows or is replaced during a run, pybpe raises an error and never uses only part of the text.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors
+from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
+from .paths import STDIN
+from .streams import InputStream, open_input, open_stdin
+from .text_encoding import decoded
+from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file as it was when the run began.
+
+    Attributes:
+        path: its name; STDIN is standard input.
+        size, mtime_ns: of the file. `size` is None if this is not a regular file; then nothing can be compared.
+        packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
+        encoding: of its text, by Python's name; None is UTF-8.
+        folder: the base of a relative path; "" is the current folder of the process that reads.
+    """
+
+    path: str
+    size: int | None = None
+    mtime_ns: int = 0
+    packing: str | None = None
+    encoding: str | None = None
+    folder: str = ""
+
+    @classmethod
+    def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
+        """Looks at a file. `called` is its name in errors, if different.
+
+        Raises:
+            FileError: the file cannot be opened. FormatError: it is not text. The message says what it is, and what to
+                do.
+        """
+        file, what = cls.look(path, encoding)
+        if what is not None:
+            raise refusal(called or path, what)
+        return file
+
+    @classmethod
+    def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
+        """Looks at a file. Also returns what it is, if it is not text."""
+        if path == STDIN:
+            return cls(path, encoding=encoding), None
+        with file_errors(path, "cannot be opened"):
+            status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return cls(path, encoding=encoding), None
+        with open_input(path) as stream:
+            packing, head = _head_of(path, stream)
+            if head and not os.fstat(stream.fileno()).st_size:  # as in /proc: only reading shows the length
+                return cls(path, encoding=encoding), None
+        return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
+
+    def anchored(self) -> InputFile:
+        """Returns the same file for a process that may run in another folder."""
+        return replace(self, folder=os.getcwd())
+
+    @property
+    def location(self) -> str:
+        """The path to open."""
+        return os.path.join(self.folder, self.path)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the file can only be read from its start, because offsets in the text are not offsets in the file."""
+        return self.packing is not None or self.encoding is not None
+
+    @property
+    def known_size(self) -> int | None:
+        """How many bytes of text there are, if the file's size tells, or None."""
+        return None if self.is_sequential else self.size
+
+    def open(self) -> BinaryIO:
+        """Opens the file for reading, and decompresses it if needed.
+
+        Raises:
+            FileChangedError: the file has changed since it was looked at. Used as a context manager, the stream also
+                raises it after the block, if the file has changed meanwhile.
+        """
+        stream = self._stream()
+        if self.size is None:
+            return decoded(self.path, self.encoding, self._peeked(stream))
+        return decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
+
+    def _stream(self) -> BinaryIO:
+        if self.path == STDIN:
+            return open_stdin()
+        if self.size is None:
+            return open_input(self.location)
+        with file_errors(self.location, "cannot be opened"):
+            return _CheckedStream(self)
+
+    def _peeked(self, packed: BinaryIO) -> BinaryIO:
+        """Returns the text of a stream that can be read only once. Its first bytes show how it is compressed."""
+        head = packed.read(HEAD_BYTES)
+        packing = packing_of_content(head) or packing_of_name(self.path)
+        stream: BinaryIO = Prefixed(head, packed)  # type: ignore[assignment]
+        if packing is not None:
+            stream = unpacked(self.path, packing, stream)
+            head = stream.read(HEAD_BYTES)
+            stream = Prefixed(head, stream)  # type: ignore[assignment]
+        what = no_text(head, self.path)
+        if what is not None:
+            packed.close()
+            raise refusal(self.path, what)
+        return stream
+
+    def check(self, status: os.stat_result) -> None:
+        """Raises FileChangedError unless this is the status of the file that was looked at."""
+        if self.size is None or (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns):
+            return
+        what = f"now has {status.st_size} bytes, and had {self.size}"
+        if status.st_size == self.size:
+            what = f"was written to: its modification time differs, its size of {self.size} bytes does not"
+        raise self._changed(what)
+
+    def check_progress(self, start: int, stop: int) -> None:
+        """Raises FileChangedError unless a search for the next place in the file moved forward. It always does if the
+        file is still as long as it was."""
+        if stop <= start:
+            raise self._changed(f"now ends before byte {start + 1}, and had {self.size} bytes")
+
+    def _changed(self, what: str) -> FileError:
+        return file_error(
+            errno.ESTALE,
+            f"{self.location}: changed after this run first looked at it: it {what}. Run again when nothing writes to"
+            " it. Workers on other machines need the same copy",
+        )
+
+    def check_now(self) -> None:
+        """Raises FileChangedError if the file that now has this name is not the one that was looked at."""
+        with file_errors(self.location, "cannot be opened"):
+            status = os.stat(self.location)
+        self.check(status)
+
+
+def known_total(files: Iterable[InputFile]) -> int | None:
+    """Returns how many bytes of text all files have, if their sizes tell, or None. Standard input and pipes count as
+    0."""
+    files = list(files)
+    return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
+
+
+def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
+    """Returns how a file is compressed, and the first bytes of its content."""
+    size = JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
+    head = stream.read(size)
+    packing = packing_of_content(head) or packing_of_name(path)
+    if packing is None:
+        return None, head
+    stream.seek(0)
+    return packing, unpacked(path, packing, stream).read(size)
+
+
+def refusal(path: str, what: NoText) -> FormatError:
+    """Returns the error for a file that is not text."""
+    name = "standard input" if path == STDIN else path
+    return FormatError(f"{name}: not text, but {what.what}: {what.advice}")
+
+
+class _CheckedStream(InputStream):
+    """The stream of an InputFile. It checks the file when it is opened and after it has been read."""
+
+    def __init__(self, file: InputFile) -> None:
+        super().__init__(file.location)
+        self._file = file
+        try:
+            self.check()
+        except FileChangedError:
+            self.close()
+            raise
+
+    def check(self) -> None:
+        """Raises FileChangedError if the file has changed."""
+        self._file.check(os.fstat(self.fileno()))
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                self.check()
+        finally:
+            self.close()

@@ -1,0 +1,53 @@
+"""The paths that callers pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from .. import _binding
+from ..arguments import instance, shown
+from ..errors import ArgumentError
+
+Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
+STDIN = "-"  # the path of standard input
+
+
+def is_path_list(inputs: object) -> bool:
+    """Returns whether `inputs` names files (one path, or a list or tuple of paths) rather than holding texts."""
+    if isinstance(inputs, (str, os.PathLike)):
+        return True
+    return isinstance(inputs, (list, tuple)) and all(isinstance(i, (str, os.PathLike)) for i in inputs)
+
+
+def path_list(inputs: Inputs) -> list[str]:
+    """Returns the paths that `inputs` names. Raises ArgumentError if there are none, and for a set, which has no
+    order."""
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = [inputs]
+    instance("inputs", inputs, Iterable, "a path or a list of paths")
+    if isinstance(inputs, (set, frozenset)):
+        raise ArgumentError("inputs is a set: pass paths in a list")
+    paths = [_file_name(path) for path in inputs]
+    if not paths:
+        raise ArgumentError("inputs is empty: name at least one file")
+    return paths
+
+
+def _file_name(path: _binding.PathLike) -> str:
+    """Returns a path as a str. Raises ArgumentError if no file can have this name: it is a text passed as a path."""
+    if isinstance(path, (list, tuple)):
+        raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
+    name = path if isinstance(path, str) else _binding.path_text(path)
+    if _is_no_name(name):
+        raise ArgumentError(
+            f"expected a path, but {shown(name)} is a text: `train` and `count_words` take texts as iter([text]);"
+            " all other functions read files"
+        )
+    return _binding.path_text(path)
+
+
+def _is_no_name(name: str) -> bool:
+    """Returns whether a name cannot be meant as a file's: no file has it, and it is too long or has line breaks."""
+    longest = max(len(part.encode("utf-8", "surrogatepass")) for part in name.split("/"))
+    return (longest > 255 or len(name) > 4096 or bool(set(name) & set("\n\r"))) and not os.path.lexists(name)

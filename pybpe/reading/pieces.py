@@ -1,0 +1,218 @@
+"""Cuts texts into pieces that can be processed separately.
+
+A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a new word is
+certain to begin, whatever surrounds it. The text after the cut is carried over to the next block. So the result does
+not depend on the number of workers, and memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from .. import _binding
+from ..arguments import Text, utf8
+from ..errors import file_errors
+from ..normalize import is_normalized
+from ..pattern import Pattern
+
+BLOCK_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
+_FIRST_BLOCK = 1 << 16  # how much of a text is read first, because it may be short
+_CUT_WINDOW = 1 << 16  # the end of a block, where its last cut is searched for first
+_CUT_STEP = 1 << 24  # how far one call of C searches for a cut
+
+Cut = Callable[[_binding.Data, int], int]
+"""cut(data, start) returns the first safe cut at or after `start`, or len(data)."""
+
+
+def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
+    """Whether texts can have cuts. One that Python's regex package runs promises none. One of the user's may tell apart
+    what composing makes alike, so with a normalizer it has none."""
+    pretok = pattern.pretok
+    return pretok is not None and pretok.has_cuts and (normalizer is None or not pattern.is_custom)
+
+
+def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
+    """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts
+    are never cut."""
+    pretok = pattern.pretok
+    if pretok is None or not has_cuts(pattern, normalizer):
+        return lambda data, start: len(data)
+    cut: Cut = partial(_binding.text_cut, pretok, specials)
+    return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
+
+
+def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:
+    """Returns a cut that does not affect normalization, because normalization changes neither adjacent character.
+
+    No combining mark follows a cut, so nothing composes across it. What composes with one of the two characters, on its
+    own side, does not change the character's class: in Unicode a composition has the class of its first character.
+    """
+    view = memoryview(data)
+    while (at := cut(data, start)) < len(view):
+        before, after = _characters(view[max(0, at - 4) : at]), _characters(view[at : at + 4])
+        if is_normalized(before[-1:], normalizer) and is_normalized(after[:1], normalizer):
+            break
+        start = at + 1
+    return at
+
+
+def _characters(data: memoryview) -> str:
+    return bytes(data).decode("utf-8", "surrogateescape")
+
+
+def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
+    """Returns a late safe cut of a block whose first `seen` bytes have none; 0 if there is none."""
+    size = len(block)
+    for start in (max(seen, size - _CUT_WINDOW), seen):
+        found = cut(block, start)
+        if 0 < found < size:
+            return found
+    return 0
+
+
+def stream_pieces(
+    stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES, size: int | None = None
+) -> Iterator[memoryview]:
+    """Cuts a stream into pieces of about `block_bytes` that can be processed separately.
+
+    If a piece has no safe cut, its size is doubled until it has one or the text ends.
+
+    Args:
+        stream: the text.
+        cut: finds where it can be cut.
+        block_bytes: the size of a piece.
+        size: the size of the text, if known: a short text then takes no more memory than it needs.
+    """
+    carry = memoryview(b"")
+    seen = 1  # offset 0 is a cut already
+    room = min(block_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
+    while True:
+        block = bytearray(max(room, 2 * len(carry)))
+        block[: len(carry)] = carry
+        filled = _read_full(stream, memoryview(block), len(carry))
+        if filled < len(block):
+            if filled:
+                yield memoryview(block)[:filled]
+            return
+        at = _last_cut(cut, block, seen) if filled >= block_bytes else 0
+        if at:
+            yield memoryview(block)[:at]
+            seen = 1
+        elif filled >= block_bytes:
+            seen = max(1, filled - _CUT_WINDOW)
+        carry = memoryview(block)[at:]
+        room = block_bytes
+
+
+def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
+    """Reads until `block` is full or the stream ends. Returns how many bytes of it are filled."""
+    while filled < len(block):
+        with file_errors(getattr(stream, "name", "input"), "cannot be read"):
+            got = stream.readinto(block[filled:])  # type: ignore[union-attr]
+        if not got:
+            break
+        filled += got
+    return filled
+
+
+def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+    """Yields the pieces of a text in memory, without copying it."""
+    view = memoryview(data).cast("B")
+    begin = 0
+    while begin < len(view):
+        end = begin + _first_cut(cut, view[begin:], block_bytes)
+        yield view[begin:end]
+        begin = end
+
+
+def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
+    """Returns cut(view, start), searching in steps of some milliseconds, so that Ctrl-C does not wait."""
+    while start < len(view):
+        end = start + _CUT_STEP
+        found = cut(view[:end], start)
+        if found < min(end, len(view)):
+            return found
+        start = end - _CUT_WINDOW  # a text has no cut near its end, because a special token could begin there
+    return len(view)
+
+
+def text_pieces(text: Text, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[_binding.Data]:
+    """Yields the pieces of any text. A long str is converted part by part, never as a whole."""
+    if isinstance(text, str) and len(text) > block_bytes:
+        return stream_pieces(_StrReader(text), cut, block_bytes)
+    data = utf8(text)
+    return iter((data,)) if len(data) <= block_bytes else data_pieces(data, cut, block_bytes)
+
+
+class _StrReader(io.RawIOBase):
+    """A str as a stream of UTF-8."""
+
+    _PART = 1 << 18  # characters
+
+    def __init__(self, text: str) -> None:
+        self._parts = self._encode(text)
+        self._rest = memoryview(b"")
+
+    def _encode(self, text: str) -> Iterator[bytes]:
+        begin = 0
+        while begin < len(text):
+            end = begin + self._PART
+            end += "\ud800" <= text[end - 1 : end] <= "\udbff"  # the halves of a surrogate pair stay together
+            yield utf8(text[begin:end])
+            begin = end
+
+    def readinto(self, block: memoryview) -> int:  # type: ignore[override]
+        """Fills the start of a block. Returns how many bytes it wrote, 0 at the end."""
+        if not self._rest:
+            self._rest = memoryview(next(self._parts, b""))
+        size = min(len(block), len(self._rest))
+        block[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+_FIRST_LOOK = 1 << 16  # how much is read at first to find a cut
+
+
+def line_cut(data: _binding.Data, start: int) -> int:
+    """Returns the first start of a line at or after `start`. This is a Cut."""
+    if start == 0:
+        return 0
+    found = data.find(b"\n", start - 1)  # type: ignore[union-attr]
+    return found + 1 if found >= 0 else len(data)
+
+
+def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
+    """Returns the first safe cut of a file at or after `start`. Up to `context` bytes before it may decide."""
+    if start == 0:
+        return 0
+    begin = max(0, start - context)
+    stream.seek(begin)
+    look = _FIRST_LOOK
+    window = bytearray()
+    while True:
+        more = stream.read(look)
+        window += more
+        if not more:
+            return begin + len(window)
+        if start - begin < len(window):  # otherwise the context is not complete, and more must be read
+            found = cut(window, start - begin)
+            if found < len(window):
+                return begin + found
+        look = len(window)
+
+
+class Limited:
+    """The next `size` bytes of a stream."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self.name, self._stream, self._left = stream.name, stream, size
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        got: int = self._stream.readinto(buffer[: self._left]) or 0  # type: ignore[attr-defined]
+        self._left -= got
+        return got

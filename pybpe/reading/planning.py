@@ -1,0 +1,307 @@
+"""Cuts a corpus into tasks, by file and byte range, the same on one machine and on many.
+
+The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
+worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
+interrupted run resumes at a task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import BinaryIO, NamedTuple
+
+from .._binding import Specials
+from ..pattern import Pattern
+from .documents import Kinds
+from .input_file import InputFile
+from .parquet import RowGroups
+from .pieces import BLOCK_BYTES, Cut, Limited, cutter, find_cut, has_cuts
+from .splits import has_many_documents, hash_split_of_range, marks
+
+TASK_BYTES = 1 << 24
+_LEAST_AMOUNT = 1 << 12  # the minimum that a file counts, so that tasks of tiny files do not become long
+_MOST_PACKED = 16  # text rarely compresses better
+
+
+class Part(NamedTuple):
+    """A range of a file between two positions where it can be cut.
+
+    Attributes:
+        file: the file.
+        start, end: in bytes (of the decompressed data, if compressed) or parquet rows. An end of None means the end of
+            the file.
+        split: index of the split; None if a hash of each document decides it.
+        ends_document: whether a document ends with it; True at the end of a file, and where a split ends.
+    """
+
+    file: InputFile
+    start: int
+    end: int | None
+    split: int | None
+    ends_document: bool
+
+    @property
+    def path(self) -> str:
+        """The name of the file."""
+        return self.file.path
+
+
+Task = Sequence[Part]
+
+
+def anchored(task: Task) -> Task:
+    """Returns a task for a worker that may run in another folder."""
+    return [part._replace(file=part.file.anchored()) for part in task]
+
+
+class Cutting(NamedTuple):
+    """Finds where texts can be cut between two words.
+
+    Attributes:
+        cut: returns the first such position.
+        context: the number of bytes before a position that decide whether it is one.
+        none: whether there are none, because the pattern guarantees nothing.
+    """
+
+    cut: Cut
+    context: int
+    none: bool
+
+    @classmethod
+    def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str], normalizer: str | None) -> Cutting:
+        """Returns the cutting for a pattern, special tokens and a normalizer."""
+        context = 16 + max((len(text.encode()) for text in specials), default=0)
+        return cls(cutter(pattern, matcher, normalizer), context, not has_cuts(pattern, normalizer))
+
+
+class Stretch(NamedTuple):
+    """The range that a file takes, from 0 to 1, of the whole that is cut into splits."""
+
+    start: float
+    end: float
+
+    def place(self, at: float, size: int) -> int:
+        """Returns where a position of the whole is in a file of this size; the file's start or end if it is
+        elsewhere."""
+        share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
+        return int(size * min(1.0, max(0.0, share)))
+
+
+class Plan:
+    """The tasks of a corpus.
+
+    Args:
+        files: the corpus.
+        kinds: how their documents are separated.
+        splits: the shares.
+        split_by: "hash", "document" or "token". A corpus of a single document is split as with "token".
+        cutting: where texts can be cut between words.
+
+    Attributes:
+        hashed: whether a hash of each document decides its split.
+        between_documents: whether splits are contiguous, with borders between documents.
+        task_bytes: the approximate size of a task.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        kinds: Kinds,
+        splits: Sequence[float],
+        split_by: str,
+        cutting: Cutting,
+    ) -> None:
+        self.files, self._kinds, self._splits = files, kinds, splits
+        self._cutting = cutting
+        self.task_bytes = TASK_BYTES
+        self._context = max(cutting.context, kinds.context)
+        many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
+        self.hashed = many and split_by == "hash"
+        self.between_documents = many and split_by == "document"
+
+    def tasks(self) -> Iterator[Task]:
+        """Yields all tasks, in order. Small files share one."""
+        task: list[Part] = []
+        size = 0
+        for file, stretch in zip(self.files, self._stretches()):
+            for part, amount in self._parts(file, stretch):
+                task.append(part)
+                size += max(amount, _LEAST_AMOUNT)
+                if size >= self.task_bytes:
+                    yield task
+                    task, size = [], 0
+        if task:
+            yield task
+
+    def _stretches(self) -> Iterator[Stretch]:
+        """Yields the range that each file takes of the whole that is cut into splits: all of it or, if documents stay
+        whole, its position in the corpus."""
+        if not self.between_documents:
+            yield from repeat(Stretch(0.0, 1.0), len(self.files))
+            return
+        sizes = [self._text_bytes(file) for file in self.files]
+        start, total = 0, max(1, sum(sizes))
+        for size in sizes:
+            yield Stretch(start / total, (start + size) / total)
+            start += size
+
+    def _text_bytes(self, file: InputFile) -> int:
+        if self._kinds.kind(file.path) == "parquet":
+            groups = RowGroups(file, self._kinds.text_key)
+            return sum(size for _, _, size in groups.between(0, groups.rows))
+        if file.known_size is not None:
+            return file.known_size
+        with file.open() as stream:
+            return _length(stream)
+
+    def _parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        """Yields the parts of a file, each with its approximate size in bytes."""
+        if self._kinds.kind(file.path) == "parquet":
+            yield from self._row_parts(file, stretch)
+        elif file.is_sequential:
+            yield from self._packed_parts(file, stretch)
+        else:
+            yield from self._byte_parts(file, stretch)
+
+    def _row_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        groups = RowGroups(file, self._kinds.text_key)
+        for split, start, end in self._shares(groups.rows, stretch, lambda row: row):
+            for first, last, size in groups.between(start, end):
+                yield Part(file, first, last, split, True), size
+
+    def _packed_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        """Yields the parts of a compressed file: one, or one per split."""
+        size = file.size or 0
+        if self.hashed or len(self._splits) == 1:
+            yield Part(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
+            return
+        with file.open() as stream:
+            length = _length(stream)
+            for split, start, end in self._shares(length, stretch, lambda at: self._border(file, stream, at, length)):
+                yield Part(file, start, end, split, True), size * (end - start) // max(1, length)
+
+    def _packed_split(self, file: InputFile, size: int) -> int | None:
+        """Returns the split of a large compressed file that is one document, or None for other files."""
+        kind = self._kinds.kind(file.path)
+        if size <= self.task_bytes // _MOST_PACKED or kind not in ("special", "file"):
+            return None
+        with file.open() as stream:
+            if kind == "special":
+                end, following = next(marks(stream, self._kinds))
+                if following > end:
+                    return None
+            return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
+
+    def _byte_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+        size = file.size or 0
+        whole_documents = self.hashed and not self._kinds.is_divided(file.path)
+        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one part, whatever it contains
+            if size:
+                yield Part(file, 0, size, None if self.hashed else 0, True), size
+            return
+        with file.open() as stream:
+            if whole_documents:
+                yield from self._hashed_parts(file, stream, size)
+                return
+            for split, start, end in self._shares(size, stretch, lambda at: self._border(file, stream, at, size)):
+                yield from self._cut_parts(file, stream, start, end, split)
+
+    def _cut_parts(
+        self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
+    ) -> Iterator[tuple[Part, int]]:
+        """Yields the parts between two positions of a file, each about the size of a task."""
+        cut = self._inner_cut(file.path)
+        while start < end:
+            stop = end
+            if cut is not None and end - start > self.task_bytes:
+                stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
+            file.check_progress(start, stop)
+            yield Part(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
+            start = stop
+
+    def _inner_cut(self, path: str) -> Cut | None:
+        """Returns where a split of a file can be cut into tasks."""
+        if self._kinds.is_divided(path):
+            return self._kinds.document_cut(path)
+        return None if self._cutting.none else self._cutting.cut
+
+    def _hashed_parts(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
+        """Yields the parts of a text whose documents are split by hash: several documents each, or a piece of a
+        document that is too long to hold in memory. Such a long document is hashed here.
+
+            start                          start + task_bytes         stop
+            | documents <mark> ... <mark> | a long one          <mark> |
+                                        begin                  end
+        """
+        marked = self._kinds.kind(file.path) == "special"
+        start = 0
+        while start < size:
+            end, stop = (
+                _mark_behind(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
+            )
+            file.check_progress(start, stop)
+            if end - start <= 2 * self.task_bytes:
+                yield Part(file, start, stop, None, True), stop - start
+            else:
+                begin = _last_mark_end(stream, self._kinds, start, self.task_bytes) if marked else start
+                if begin > start:
+                    yield Part(file, start, begin, None, True), begin - start
+                split = hash_split_of_range(stream, begin, end, self._splits)
+                yield from self._cut_parts(file, stream, begin, end, split)
+            start = stop
+
+    def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
+        """Returns where a split of a file begins: at the first possible position at or after a byte."""
+        kind = self._kinds.kind(file.path)
+        if not (self.between_documents or self._kinds.is_divided(file.path)):
+            return find_cut(stream, at, self._cutting.cut, self._context)
+        if at == 0:
+            return 0
+        if kind == "file":
+            return size
+        if kind == "special":
+            return _mark_behind(stream, self._kinds, at)[1]
+        return find_cut(stream, at, self._kinds.document_cut(file.path), self._context)
+
+    def _shares(
+        self, size: int, stretch: Stretch, border: Callable[[int], int]
+    ) -> Iterator[tuple[int | None, int, int]]:
+        """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
+        if self.hashed:
+            yield None, 0, size
+            return
+        start, total = 0, sum(self._splits)
+        for split in range(len(self._splits)):
+            last = split == len(self._splits) - 1
+            place = stretch.place(sum(self._splits[: split + 1]) / total, size)
+            end = size if last or place == size else max(start, border(place))
+            if end > start:
+                yield split, start, end
+            start = end
+
+
+def _mark_behind(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
+    """Returns where the first mark that ends at or after a position begins and ends, or the end of the file, twice."""
+    offset = max(0, at - kinds.context)
+    stream.seek(offset)
+    return next(marks(stream, kinds, offset))
+
+
+def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int:
+    """Returns where the last mark in the `size` bytes after a position ends, or that position if there is none."""
+    stream.seek(start)
+    last = start
+    for begin, end in marks(Limited(stream, size), kinds, start):
+        if end > begin:  # otherwise it is the end of these bytes
+            last = end
+    return last
+
+
+def _length(stream: BinaryIO) -> int:
+    """Returns the size of a compressed file's content."""
+    length = 0
+    while block := stream.read(BLOCK_BYTES):
+        length += len(block)
+    return length

@@ -1,0 +1,93 @@
+"""Reads a corpus in ranges of files and in pieces, for counting.
+
+A file may be read in ranges, by machines that know nothing of each other: a range of bytes is the text from the first
+safe cut at or after its start to the first safe cut at or after its end. The few bytes around a place decide whether it
+is a safe cut, so the readers of neighboring ranges agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .input_file import InputFile
+from .pieces import Cut, Limited, find_cut, line_cut, stream_pieces
+from .records import has_records
+from .sample import Rest, Sample
+
+_SAMPLE_BYTES = 1 << 20  # size of the ranges that make up a sample of plain text
+
+
+class Range(NamedTuple):
+    """A part of a file. If `end` is None, it extends to the end of the file."""
+
+    file: InputFile
+    start: int = 0
+    end: int | None = None
+
+
+class Piece(NamedTuple):
+    """What a worker counts at once: plain text; JSON lines if `records`; or the texts of records."""
+
+    data: memoryview
+    path: str = ""
+    offset: int = 0
+    records: bool = False
+    texts: Sequence[bytes] = ()
+
+
+class Source:
+    """Reads files in ranges and pieces.
+
+    Args:
+        cut: finds where plain text can be cut.
+        whole: whether plain text must not be read in ranges, because its pattern has no safe cuts.
+        context: how many bytes before a place may decide whether it is a cut.
+    """
+
+    def __init__(self, cut: Cut, whole: bool, context: int) -> None:
+        self._cut, self._whole, self._context = cut, whole, context
+
+    def ranges(self, files: Iterable[InputFile], size: int) -> Iterator[Range]:
+        """Yields the files in ranges of about `size` bytes, or whole if they cannot be read in ranges."""
+        for file in files:
+            length = file.known_size
+            if length is None or length <= size or (self._whole and not has_records(file.path)):
+                yield Range(file)
+                continue
+            for start in range(0, length, size):
+                yield Range(file, start, min(start + size, length))
+
+    def pieces(self, part: Range) -> Iterator[Piece]:
+        """Yields the pieces of a range."""
+        path = part.file.path
+        records = has_records(path)
+        cut = line_cut if records else self._cut
+        with part.file.open() as stream:
+            offset, size = 0, part.file.known_size
+            if part.end is not None:
+                offset = find_cut(stream, part.start, cut, self._context)
+                size = max(0, find_cut(stream, part.end, cut, self._context) - offset)
+                stream.seek(offset)
+                stream = Limited(stream, size)  # type: ignore[assignment]
+            for data in stream_pieces(stream, cut, size=size):
+                yield Piece(data, path, offset, records)
+                offset += len(data)
+
+    def sample(self, files: Iterable[InputFile], sample: Sample) -> Iterator[Piece]:
+        """Yields the pieces of a sample."""
+        import random
+
+        parts = list(self.ranges(files, _SAMPLE_BYTES))
+        random.Random(sample.seed).shuffle(parts)
+        left = Rest(sample)
+        for part in parts:
+            if left.none:
+                return
+            if not has_records(part.file.path):
+                left.documents -= 1
+            for piece in self.pieces(part):
+                taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, self._cut)
+                yield piece._replace(data=taken)
+                if left.bytes <= 0 or (piece.records and left.none):
+                    break

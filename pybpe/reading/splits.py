@@ -1,0 +1,107 @@
+"""Decides which text goes into which split."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from ..arguments import shown
+from ..errors import ArgumentError
+from .documents import Kinds
+from .input_file import InputFile
+from .pieces import BLOCK_BYTES, Limited
+
+SPLIT_NAMES = ("train", "val", "test")
+SPLIT_BY = ("hash", "document", "token")
+
+_FIRST_BYTES = 1 << 16  # most documents are shorter
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
+
+
+def checked_splits(splits: Sequence[float]) -> list[float]:
+    """Returns the shares as a list. Raises ArgumentError unless there are one to three, none negative, the first
+    positive."""
+    try:
+        shares = list(map(float, splits))
+        right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))
+    except (TypeError, ValueError, OverflowError):
+        right = False
+    if not right:
+        raise ArgumentError(f"splits must be 1 to 3 shares such as (8, 1, 1), the first above 0, not {shown(splits)}")
+    return shares
+
+
+def hash_split(document: bytes, splits: Sequence[float]) -> int:
+    """Returns the split of a document by its content: the same in any corpus, in any order.
+
+    The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar texts have similar checksums, and
+    the product spreads them.
+    """
+    return _split_of_checksum(zlib.crc32(document), splits)
+
+
+def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence[float]) -> int:
+    """Returns the split of a document in a file, which may be larger than memory."""
+    stream.seek(start)
+    part = Limited(stream, end - start)
+    block = memoryview(bytearray(BLOCK_BYTES))
+    checksum = 0
+    while got := part.readinto(block):
+        checksum = zlib.crc32(block[:got], checksum)
+    return _split_of_checksum(checksum, splits)
+
+
+def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
+    place = (checksum * _GOLDEN % 2**64) / 2**64 * sum(splits)
+    for split, share in enumerate(splits):
+        place -= share
+        if place < 0:
+            return split
+    return 0
+
+
+def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
+    """Returns whether there are at least two non-empty documents. Reads until it knows, and holds none in memory."""
+    count = 0
+    for file in files:
+        if kinds.is_divided(file.path):
+            return True
+        count += _count_up_to_two(file, kinds)
+        if count > 1:
+            return True
+    return False
+
+
+def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
+    """Returns how many documents a file has; 2 means two or more. A non-empty file without marks is one document."""
+    with file.open() as stream:
+        if kinds.kind(file.path) != "special":
+            return len(stream.read(1))
+        count = begin = 0
+        for end, following in marks(stream, kinds):
+            count += end > begin
+            if count > 1:
+                break
+            begin = following
+        return count
+
+
+def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Yields where each mark begins and ends, from `offset`, the stream's position; and finally the end of the stream,
+    as an empty mark. Holds one block in memory."""
+    keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
+    block = bytearray(keep + min(_FIRST_BYTES, BLOCK_BYTES))
+    held = 0
+    while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
+        end, begin = held + got, 0
+        while (found := kinds.find_mark(memoryview(block)[:end], begin)) is not None:
+            yield offset + found[0], offset + found[1]
+            begin = found[1]
+        held = min(keep, end - begin)
+        block[:held] = block[end - held : end]
+        offset += end - held
+        if len(block) < BLOCK_BYTES:
+            block.extend(bytes(len(block)))
+    yield offset + held, offset + held

@@ -1,0 +1,68 @@
+"""Copies inputs that can be read only once (standard input and pipes) to files that can be read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import file_errors
+from ..support.locking import FOLDER, STAGED
+from ..support.output_files import make_folder
+from .files import corpus_files
+from .input_file import InputFile
+from .pieces import BLOCK_BYTES
+from .streams import open_input
+
+
+@dataclass
+class Staged:
+    """The files to read.
+
+    Attributes:
+        files: in order.
+        names: the names of staged files in the manifest.
+        identities: what distinguishes each from another file of the same name.
+    """
+
+    files: list[InputFile] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    identities: list[tuple[object, ...]] = field(default_factory=list)
+
+
+def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str], documents: str) -> Staged:
+    """Returns the files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
+    depend on their size, and resuming on their content. `encoding`, `outputs` and `documents` are as in corpus_files.
+
+    Raises:
+        ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
+    """
+    staged = Staged()
+    for file in corpus_files(inputs, encoding, outputs, documents):
+        if file.size is None:
+            copy, digest = _copy(file.path, folder, len(staged.names))
+            staged.names[copy] = file.path
+            staged.files.append(InputFile.of(copy, file.encoding, called=file.path))
+            staged.identities.append((file.path, digest, file.encoding))
+        else:
+            staged.files.append(file)
+            staged.identities.append(tuple(vars(file).values()))
+    return staged
+
+
+def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
+    """Copies a stream to a file. Returns its path and a hash of its content."""
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}")
+    digest = hashlib.blake2b()
+    source = sys.stdin.buffer if name == "-" else open_input(name)
+    try:
+        with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
+            while block := source.read(BLOCK_BYTES):
+                digest.update(block)
+                target.write(block)
+    finally:
+        if name != "-":
+            source.close()
+    return copy, digest.hexdigest()

@@ -1,0 +1,89 @@
+"""Files and standard input, open for reading. Their errors name the file."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from .. import _binding
+from ..errors import file_errors
+
+if TYPE_CHECKING:
+    import numpy
+
+_READ_BYTES = 1 << 24  # the most that is read at once, whatever length a damaged file claims
+
+
+class InputStream(io.FileIO):
+    """A file open for reading. Its errors name the file. It returns fewer bytes than requested only at its end,
+    whatever the file system does."""
+
+    def readinto(self, block: Any) -> int:
+        view = memoryview(block)
+        view = view.cast("B") if view.nbytes else view[:0]  # an empty view cannot be cast
+        filled = 0
+        with file_errors(self.name, "cannot be read"):
+            while filled < len(view):
+                got = super().readinto(view[filled:])
+                if not got:
+                    break
+                filled += got
+        return filled
+
+    def read(self, size: int | None = -1) -> bytes:
+        with file_errors(self.name, "cannot be read"):
+            if size is None or size < 0:
+                return super().readall()
+            parts = []
+            while size > 0 and (part := super().read(min(size, _READ_BYTES))):
+                parts.append(part)
+                size -= len(part)
+        return b"".join(parts)
+
+    def readall(self) -> bytes:
+        return self.read()
+
+
+def open_input(path: _binding.PathLike) -> BinaryIO:
+    """Opens a file for reading. Raises FileError, with one line, if that fails or a read fails."""
+    _binding.path_bytes(path)  # refuses anything that is not a path
+    with file_errors(path, "cannot be opened"):
+        return InputStream(path)
+
+
+class _StandardInput(InputStream):
+    """Standard input. After its end it is not read again: on a terminal each such read would wait for a Ctrl-D."""
+
+    def __init__(self) -> None:
+        super().__init__(0, closefd=False)
+        self.name = "standard input"
+        self._ended = False
+
+    def readinto(self, block: Any) -> int:
+        got = 0 if self._ended else super().readinto(block)
+        self._ended = self._ended or got < memoryview(block).nbytes
+        return got
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = b"" if self._ended else super().read(size)
+        self._ended = self._ended or size is None or size < 0 or len(data) < size
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._ended = False
+        return super().seek(offset, whence)
+
+
+def open_stdin() -> InputStream:
+    """Opens standard input, as `open_input` opens a file."""
+    return _StandardInput()
+
+
+def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:
+    """Reads the next `count` items of a file that `open_input` opened. Returns an array of shape (count,); shorter at
+    the end of the file."""
+    import numpy
+
+    items = numpy.empty(count, dtype)
+    got: int = stream.readinto(items)  # type: ignore[attr-defined]
+    return items[: got // items.itemsize]

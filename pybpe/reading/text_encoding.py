@@ -1,0 +1,250 @@
+"""Text that is not UTF-8: pybpe reads it in another encoding, or warns about it.
+
+Inputs are expected to be UTF-8. Other bytes are used unchanged, one by one, so nothing is lost; but a tokenizer learns
+nothing useful from them. So a run warns about the first such place, and guesses the encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Collection
+from typing import Any, BinaryIO
+
+from .. import _binding
+from ..arguments import instance, shown
+from ..errors import ArgumentError, FormatError, warn
+
+_BLOCK = 1 << 16
+_SAMPLE = 1 << 16  # how many bytes a guess uses
+
+
+def check_encoding(encoding: str | None) -> str | None:
+    """Returns Python's name of an encoding. Raises ArgumentError if it is not a text encoding."""
+    if encoding is None:
+        return None
+    instance("encoding", encoding, str, "a name such as 'gb18030', or None")
+    try:
+        empty: object = codecs.getincrementaldecoder(encoding)().decode(b"")
+        if not isinstance(empty, str):  # a codec that does not produce text, such as base64
+            raise LookupError
+        return codecs.lookup(encoding).name
+    except (LookupError, ValueError, TypeError):
+        raise ArgumentError(
+            f"unknown encoding {shown(encoding)}: use one of Python's, such as 'gb18030', 'utf-16' or 'cp1252'"
+        ) from None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+def decoded(path: str, encoding: str | None, stream: BinaryIO) -> BinaryIO:
+    """Returns a stream of text in some encoding as a stream of UTF-8."""
+    return stream if encoding is None else _Decoded(path, encoding, stream)  # type: ignore[return-value]
+
+
+class _Decoded:
+    """Decodes a stream block by block, so memory does not grow with the file."""
+
+    def __init__(self, path: str, encoding: str, stream: BinaryIO) -> None:
+        self.name, self._encoding, self._stream = path, encoding, stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
+        self._read = 0  # bytes of the stream
+        self._given = 0  # bytes of UTF-8
+        self._rest = memoryview(b"")
+        self._ended = False
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        while not self._rest and not self._ended:
+            self._rest = memoryview(self._next())
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        self._given += size
+        return size
+
+    def read(self, size: int = -1) -> bytes:
+        """See io.RawIOBase."""
+        data = bytearray()
+        while size < 0 or len(data) < size:
+            block = bytearray(_BLOCK if size < 0 else min(_BLOCK, size - len(data)))
+            got = self.readinto(memoryview(block))
+            if not got:
+                break
+            data += block[:got]
+        return bytes(data)
+
+    def seek(self, offset: int) -> None:
+        """Moves to an offset in the UTF-8. It decodes everything before that, again if necessary."""
+        if offset < self._given:
+            self._stream.seek(0)
+            self._begin()
+        while self._given < offset and self.read(min(_BLOCK, offset - self._given)):
+            pass
+
+    def _next(self) -> bytes:
+        data = self._stream.read(_BLOCK)
+        self._ended = not data
+        try:
+            text = self._decoder.decode(data, final=not data)
+            if self._read == 0 and text.startswith("\ufffe"):
+                raise UnicodeError("it begins with the byte order mark of the other byte order: use utf-16")
+            self._read += len(data)
+            return text.encode("utf-8")
+        except UnicodeDecodeError as error:
+            offset = self._read + len(data) - len(error.object) + error.start  # the decoder may hold earlier bytes
+            problem = error.reason
+        except UnicodeError as error:  # raised by the codec itself; or surrogates, which only odd codecs produce
+            offset, problem = self._read, str(error)[:80]
+        raise FormatError(f"{self.name}: not {self._encoding} at byte {offset}: {problem}", offset)
+
+    def __enter__(self) -> _Decoded:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Warning
+
+_UTF8 = ("utf-8", "utf-8-sig")
+_ENOUGH = 8  # this many bytes beyond ASCII in another encoding are hardly ever valid UTF-8
+
+
+def seems_utf8(start: bytes, encoding: str) -> bool:
+    """Returns whether a text to be read in some encoding seems to be UTF-8 instead. If it is, almost any encoding gives
+    a different text, without an error."""
+    if encoding in _UTF8:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # may end in the middle of a character
+    except UnicodeDecodeError:
+        return False
+    if encoding.startswith(("utf-16", "utf-32")):
+        return len(start) >= _ENOUGH and 0 not in start
+    return len(start) - len(start.translate(None, _BEYOND_ASCII)) >= _ENOUGH
+
+
+_BEYOND_ASCII = bytes(range(128, 256))
+
+
+class Doubts:
+    """The warning that a run gives once, about the first input that is not UTF-8."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def look(self, data: _binding.Data, path: str, offset: int) -> str | None:
+        """Returns the warning for a piece of a file that begins at `offset`, or None. Threads may call it at once."""
+        return None if self._told else doubt_of(data, path, offset)
+
+    def tell(self, doubt: str | None) -> None:
+        """Warns, unless it has warned before."""
+        if doubt is not None and not self._told:
+            self._told = True
+            warn(doubt)
+
+
+def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
+    """Returns the warning for a piece of a text file; None if it is UTF-8."""
+    at = _binding.utf8_valid(data)
+    view = memoryview(data)
+    zeros = bytes(view[:_BLOCK]).count(0) if offset == 0 and 0 in view[:8] else 0
+    looks_wide = zeros > 0 and 4 * zeros >= min(len(view), _BLOCK)
+    if at == len(view) and not looks_wide:
+        return None
+    sample = bytes(view[max(0, at - _SAMPLE // 2) :][:_SAMPLE]) if at < len(view) else bytes(view[:_SAMPLE])
+    start = bytes(view[:_SAMPLE]) if offset == 0 else b""
+    guess = _guess(start, sample)
+    name = "standard input" if path == "-" else path
+    if at == len(view):
+        line = f"{name}: one in {min(len(view), _BLOCK) / zeros:.1f} bytes at its start is 0"
+    else:
+        share = len(_WRONG.findall(bytes(view).decode("utf-8", "surrogateescape"))) / len(view)
+        percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
+        line = f"{name}: not UTF-8 at byte {offset + at} ({percent} % of the {len(view)} bytes around it)"
+    if guess is None:
+        return f"{line}: damaged, in an unknown encoding, or not text. It is used byte by byte, unchanged"
+    return (
+        f"{line}: it seems to be {guess}. It is used byte by byte, unchanged. Read it with encoding={guess!r},"
+        f" or convert it with iconv -f {guess} -t utf-8"
+    )
+
+
+_WRONG = re.compile("[\udc80-\udcff]")  # what "surrogateescape" turns bytes that are not UTF-8 into
+
+# The most frequent characters of languages. A correct guess decodes to many of them, a wrong guess to almost none.
+_CHINESE = "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年"
+_TRADITIONAL = "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年"
+_KANA = "のにはをたがでとしるいれなもらかりっさくまこきすンスルーイトラ"
+_HANGUL = "이다는에을가의고하지기도로서리자한나사대를은인아시"
+_CYRILLIC = "оеаинтсрвлкмдпуя"
+_WESTERN = "éèêëàâäáãåæçíîïñóôöøúùûüßœ’‘“”–—…«»£°ÉÄÖÜ"
+_GUESSES = (
+    ("gb18030", _CHINESE, 0.1),
+    ("big5", _TRADITIONAL, 0.1),
+    ("shift_jis", _KANA, 0.2),
+    ("euc_jp", _KANA, 0.2),
+    ("euc_kr", _HANGUL, 0.2),
+    ("cp1251", _CYRILLIC, 0.5),
+    ("koi8_r", _CYRILLIC, 0.5),
+    ("cp1252", _WESTERN, 0.5),
+)
+
+
+# The frequent characters of GB 2312, which have their own rows, and its punctuation.
+_FREQUENT_HAN = frozenset(
+    bytes((row, cell)).decode("gb2312", "ignore")
+    for row in (0xA1, 0xA3, *range(0xB0, 0xD8))
+    for cell in range(0xA1, 0xFF)
+)
+
+
+def _guess(start: bytes, sample: bytes) -> str | None:
+    """Guesses the encoding of a text from its start, if known, and a sample from its middle."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if even + odd > len(start) // 4:
+        return _guess_wide(start, even, odd)
+    scores = {name: _score(sample, name, common) / least for name, common, least in _GUESSES}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] >= 1:
+        return best
+    return "gb18030" if _score(sample, "gb18030", _FREQUENT_HAN) >= 0.9 else None
+
+
+def _guess_wide(start: bytes, even: int, odd: int) -> str | None:
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    text = start[: len(start) // 2 * 2].decode(encoding, "replace")
+    return encoding if even * odd == 0 or _printable(text) else None
+
+
+def _printable(text: str) -> bool:
+    return sum(char.isprintable() or char.isspace() for char in text) > 0.95 * len(text)
+
+
+def _score(sample: bytes, encoding: str, common: Collection[str]) -> float:
+    """Returns the share of common characters among those beyond ASCII, if this is the encoding."""
+    text = _decode_middle(sample, encoding)
+    beyond = [char for char in text if char >= "\x80"]
+    return sum(map(common.__contains__, map(str.lower, beyond))) / len(beyond) if beyond else 0.0
+
+
+def _decode_middle(sample: bytes, encoding: str) -> str:
+    """Decodes a sample from the middle of a text, which may begin and end inside a character; "" if that fails."""
+    decode: Callable[[bytes], str] = codecs.getincrementaldecoder(encoding)("strict").decode
+    for start in range(4):
+        try:
+            return decode(sample[start:])
+        except UnicodeDecodeError:
+            decode = codecs.getincrementaldecoder(encoding)("strict").decode
+    return ""

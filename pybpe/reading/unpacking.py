@@ -1,0 +1,253 @@
+"""Compressed files as streams of their content.
+
+    gzip    .gz
+    bzip2   .bz2
+    xz      .xz, .lzma
+    zstd    .zst    needs Python 3.14 or the package backports.zstd
+
+The first bytes of a file show how it is compressed. If they do not, as for .lzma, its name decides.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, BinaryIO
+
+from ..errors import FormatError, MissingExtraError
+
+ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
+_ALL_ENDINGS = tuple(ENDINGS)
+
+
+def packing_of_name(path: str) -> str | None:
+    """Returns how a file is compressed, judging by its name, or None."""
+    if not path.endswith(_ALL_ENDINGS):  # most files
+        return None
+    return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
+
+
+_BLOCK = 1 << 17
+
+_MARKS = (
+    (b"\x1f\x8b\x08", "gzip"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    *((b"BZh%d" % level + block, "bzip2") for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")),
+)
+
+
+def packing_of_content(head: bytes) -> str | None:
+    """Returns how a file is compressed, judging by its first bytes, or None."""
+    return next((packing for mark, packing in _MARKS if head.startswith(mark)), None)
+
+
+def without_ending(path: str) -> str:
+    """Returns a name without the ending for the compression."""
+    if not path.endswith(_ALL_ENDINGS):
+        return path
+    return next(path.removesuffix(ending) for ending in ENDINGS if path.endswith(ending))
+
+
+def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
+    """Returns the decompressed stream of a compressed one."""
+    if packing is None:
+        return stream
+    return _Unpacked(path, stream, _OPENERS[packing](path, stream))  # type: ignore[return-value]
+
+
+def _open_gzip(path: str, stream: BinaryIO) -> Any:
+    import gzip
+
+    return gzip.GzipFile(fileobj=stream)
+
+
+def _open_bzip2(path: str, stream: BinaryIO) -> Any:
+    import bz2
+
+    return io.BufferedReader(_Frames(stream, bz2.BZ2Decompressor, bz2.BZ2Decompressor), _BLOCK)
+
+
+def _open_xz(path: str, stream: BinaryIO) -> Any:
+    import lzma
+
+    following = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
+    return io.BufferedReader(_Frames(stream, lzma.LZMADecompressor, following), _BLOCK)
+
+
+def _open_zstd(path: str, stream: BinaryIO) -> Any:
+    return zstd_module(path).ZstdFile(stream)
+
+
+_OPENERS: dict[str, Callable[[str, BinaryIO], Any]] = {
+    "gzip": _open_gzip,
+    "bzip2": _open_bzip2,
+    "xz": _open_xz,
+    "zstd": _open_zstd,
+}
+
+
+def zstd_module(path: str) -> Any:
+    """Returns the module for *.zst files. Raises MissingExtraError, which says what to install."""
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError:
+        raise MissingExtraError(f"{path}: .zst files need a package: pip install 'pybpe[zstd]'") from None
+    return zstd
+
+
+class _Frames(io.RawIOBase):
+    """The content of the compressed streams of a file, one after another. Zeros may separate and follow them, because
+    tapes and xz pad files; anything else is an error.
+
+    bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged.
+
+    Args:
+        packed: the file.
+        first, following: make a decompressor for the first stream, and for those after it.
+    """
+
+    def __init__(self, packed: BinaryIO, first: Callable[[], Any], following: Callable[[], Any]) -> None:
+        self._packed, self._first, self._following = packed, first, following
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decompressor = self._first()
+        self._waiting = b""
+        self._given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
+        if offset < self._given:
+            self._packed.seek(0)
+            self._begin()
+        while self._given < offset and self._next(min(_BLOCK, offset - self._given)):
+            pass
+        return self._given
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._next(len(buffer)) if len(buffer) else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _next(self, size: int) -> bytes:
+        """Returns the next bytes, at most `size`, which is not 0; b"" at the end."""
+        while not self._decompressor.eof or self._follows():
+            block = b""
+            if self._decompressor.needs_input:
+                block, self._waiting = self._waiting or self._packed.read(_BLOCK), b""
+                if not block:
+                    raise EOFError("the file ends before the compressed stream does")
+            data: bytes = self._decompressor.decompress(block, size)
+            if data:
+                self._given += len(data)
+                return data
+        return b""
+
+    def _follows(self) -> bool:
+        """Returns whether another stream follows the one that has ended. If so, begins it."""
+        rest = self._decompressor.unused_data or self._waiting or self._packed.read(_BLOCK)
+        while rest and not (found := rest.lstrip(b"\0")):
+            rest = self._packed.read(_BLOCK)
+        if not rest:
+            return False
+        self._decompressor, self._waiting = self._following(), found
+        return True
+
+
+class Prefixed:
+    """A stream that returns bytes that were already read from it again."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self.name, self._head, self._stream = stream.name, head, stream
+        self._given = 0
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        head = self._head[: len(buffer)]
+        self._head = self._head[len(head) :]
+        buffer[: len(head)] = head
+        got = len(head)
+        if not self._head:
+            got += self._stream.readinto(buffer[got:]) or 0  # type: ignore[attr-defined]
+        self._given += got
+        return got
+
+    def read(self, size: int = -1) -> bytes:
+        """See io.RawIOBase."""
+        head = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(head) :]
+        data = head + self._stream.read(size if size < 0 else size - len(head))
+        self._given += len(data)
+        return data
+
+    def tell(self) -> int:
+        """Returns how many bytes have been read."""
+        return self._given
+
+    def close(self) -> None:
+        """See io.IOBase."""
+        self._stream.close()
+
+    def __enter__(self) -> Prefixed:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
+
+
+class _Unpacked:
+    """A decompressing stream whose errors name the file."""
+
+    def __init__(self, path: str, packed: BinaryIO, stream: Any) -> None:
+        self.name, self._packed, self._stream = path, packed, stream
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        return int(self._checked(self._stream.readinto, buffer))
+
+    def read(self, size: int = -1) -> bytes:
+        """See io.RawIOBase."""
+        return bytes(self._checked(self._stream.read, size))
+
+    def seek(self, offset: int) -> None:
+        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
+        self._checked(self._stream.seek, offset)
+
+    def _checked(self, function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return function(*args)
+        except (EOFError, zlib.error, ValueError) as error:
+            problem = str(error)
+        except Exception as error:  # ZstdError and LZMAError, whose modules may be absent, are plain Exceptions
+            if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
+                raise
+            problem = str(error)
+        offset = self._packed.tell()
+        raise FormatError(f"{self.name}: damaged before byte {offset}: {problem}", offset)
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._packed.__exit__(*error)
+
+
+def _is_bz2_error(error: Exception) -> bool:
+    """Returns whether an error is what bz2 raises for damaged data: an OSError without an errno."""
+    return isinstance(error, OSError) and error.errno is None

@@ -1,0 +1,104 @@
+"""Allows one writer at a time. Two writers in one folder would overwrite each other's files, and both report success.
+
+A writer takes the lock before it writes anything, and holds it until everything is written. The lock is a file that
+the process locks with fcntl, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the
+process, so a table tells its threads apart. The file is removed at the end. A process that opened it before that finds
+that the name refers to another file, and tries again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ..errors import FileError, file_error, file_errors
+from .output_files import make_folder
+
+FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
+STAGED = "input-"  # the prefix of files made before the journal: copied inputs, a tokenizer
+LOCK = "input-lock"  # has the prefix of the names that a new run keeps: see dataset/journal.py
+_TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
+_held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold
+
+
+@contextmanager
+def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
+    """Holds the lock of an output folder, which is made if needed. With `temporary`, the folder is removed afterwards
+    if it is empty.
+
+    Raises:
+        FileError: another process or thread is writing to this folder.
+    """
+    hidden = make_folder(os.path.join(folder, FOLDER))
+    try:
+        with only_holder(os.path.join(hidden, LOCK), folder):
+            yield
+    finally:
+        for path in (hidden, folder) if temporary else (hidden,):
+            with suppress(OSError):  # it is not empty, or another writer uses it
+                os.rmdir(path)
+
+
+@contextmanager
+def only_holder(lock: str, target: str) -> Iterator[None]:
+    """Holds a lock file. Error messages name `target` as what is being written.
+
+    Raises:
+        FileError: another process or thread holds it.
+    """
+    key, mine = (os.getpid(), os.path.realpath(lock)), object()
+    if _held.setdefault(key, mine) is not mine:
+        raise _refusal(errno.EAGAIN, target, "another thread")
+    try:
+        handle = _locked(lock, target)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # nothing was written to it
+                if _is_named(handle, lock):
+                    os.unlink(lock)
+            with suppress(OSError):
+                os.close(handle)
+    finally:
+        del _held[key]
+
+
+def _locked(lock: str, target: str) -> int:
+    """Opens and locks the lock file. Returns its handle."""
+    for _ in range(_TRIES):
+        make_folder(os.path.dirname(lock) or ".")
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:  # another writer has just removed the folder
+            continue
+        except OSError as error:
+            raise file_error(error.errno or 0, f"{lock}: cannot be written: {error.strerror}") from None
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                os.close(handle)
+                raise _refusal(error.errno, target, "another process") from None
+            return handle  # the file system has no locks
+        if _is_named(handle, lock):
+            return handle
+        os.close(handle)
+    raise _refusal(errno.EAGAIN, target, "another process")
+
+
+def _is_named(handle: int, path: str) -> bool:
+    """Returns whether a path still refers to the file that was opened through it."""
+    with file_errors(path, "cannot be examined"):
+        opened = os.fstat(handle)
+        try:
+            named = os.stat(path)
+        except FileNotFoundError:
+            return False
+    return (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino)
+
+
+def _refusal(sys_errno: int, target: str, who: str) -> FileError:
+    return file_error(sys_errno, f"{target}: {who} is writing to it: wait until that is done, or name another output")

@@ -1,0 +1,130 @@
+"""Runs C calls, which release the GIL, in threads. Work for other processes and machines is in remote.py.
+
+`map_ordered` is the main function. It hands items to threads and returns results in the order of the items. Only a few
+items are in progress at once, so memory stays bounded however long the input is. Ctrl-C works at once: the main thread
+waits in Python, and each item takes a few milliseconds of C.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from ..arguments import whole_number
+from ..errors import WorkerError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_thread = threading.local()  # .stop: in a thread of map_ordered, the event that says its results are no longer wanted
+
+
+def worker_count(workers: int | None, name: str = "workers") -> int:
+    """Returns `workers`, or if it is None the number of CPUs that this process may use. Errors call it `name`."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return whole_number(name, workers, 1)
+
+
+def map_ordered(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
+) -> Iterator[Result]:
+    """Yields function(item) for each item, in order, computed by `workers` threads.
+
+    A function that loops in Python for more than some milliseconds must call `end_if_unwanted` in the loop. An
+    exception from `function` or `items` is raised here after the threads have stopped. A thread that does not stop
+    within a second, because a regular expression backtracks, is left running: it ends after its match, or with the
+    process.
+
+    Raises:
+        WorkerError: the system has no more threads.
+    """
+    count = worker_count(workers)
+    if count == 1:
+        yield from map(function, items)
+        return
+    threads = _Threads(count)
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            try:
+                pending.append(threads.submit(function, item))
+            except RuntimeError as error:  # out of memory or threads, or Python is exiting
+                raise WorkerError(f"{error}: use fewer workers than {count}") from None
+            if len(pending) > 2 * count:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        threads.stop()
+
+
+class _Threads:
+    """Up to `count` threads that take tasks in order. They are daemons: Python does not wait for them when it exits."""
+
+    _PATIENCE = 1.0  # seconds to wait for tasks whose results are no longer wanted
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads: list[threading.Thread] = []
+        self._tasks: SimpleQueue[tuple[Future[Any], Callable[..., Any], Any] | None] = SimpleQueue()
+        self._unwanted = threading.Event()
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        """Runs function(item) in one of the threads. Raises RuntimeError if the system has no more threads."""
+        if len(self._threads) < self._count:
+            thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        outcome: Future[Result] = Future()
+        self._tasks.put((outcome, function, item))
+        return outcome
+
+    def _work(self) -> None:
+        _thread.stop = self._unwanted
+        while (task := self._tasks.get()) is not None and not self._unwanted.is_set():
+            _finish(*task)
+            del task  # the result is large, and only the caller should keep it
+
+    def stop(self) -> None:
+        """Ends the threads, each after its current task."""
+        self._unwanted.set()
+        for _ in self._threads:
+            self._tasks.put(None)
+        deadline = time.monotonic() + self._PATIENCE
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _finish(outcome: Future[Result], function: Callable[..., Result], *args: object) -> None:
+    """Sets the outcome to what function(*args) returns or raises."""
+    try:
+        outcome.set_result(function(*args))
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+def end_if_unwanted() -> None:
+    """Raises CancelledError in a thread of `map_ordered` if its result is no longer wanted."""
+    stop: threading.Event | None = getattr(_thread, "stop", None)
+    if stop is not None and stop.is_set():
+        raise CancelledError
+
+
+def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
+    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it at once, however long a call into C takes; the
+    thread then ends by itself, or with the process."""
+    outcome: Future[Result] = Future()
+    # A daemon, because Python waits for all other threads when it exits.
+    thread = threading.Thread(target=_finish, args=(outcome, function, *args), name="pybpe", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
+        return function(*args)
+    return outcome.result()

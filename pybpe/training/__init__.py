@@ -1,0 +1,1 @@
+"""Training: from texts to word counts to merges."""
