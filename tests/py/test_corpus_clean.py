@@ -186,7 +186,7 @@ def test_the_same_for_any_workers(tmp_path: Path, small_tasks: None) -> None:
 
 _SCRIPT = """
 import sys, time
-from pybpe.dataset import planning
+from pybpe.reading import planning
 planning.TASK_BYTES = 5000
 from pybpe import corpus
 def slow(text):
@@ -241,8 +241,8 @@ def test_a_run_killed_at_any_time_goes_on(tmp_path: Path) -> None:
 
 _KILLED = """
 import os, signal, sys
-from pybpe import _binding, corpus, folders
-from pybpe.dataset import planning
+from pybpe import _binding, corpus
+from pybpe.reading import planning
 planning.TASK_BYTES = 4000
 left = int(sys.argv[3])
 def counted(function):

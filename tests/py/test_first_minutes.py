@@ -15,7 +15,7 @@ import pybpe
 from pybpe.cli.messages import in_flags
 
 # Modules that make a start slow, or that a command that only prints its help does not need.
-NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "llmc_compat", "logging"}
+NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "logging"}
 
 
 def run(*args: object, stdin: bytes | None = None, code: int = 0, cwd: Path | None = None) -> str:
@@ -35,8 +35,9 @@ def run(*args: object, stdin: bytes | None = None, code: int = 0, cwd: Path | No
 
 @pytest.fixture
 def clone(root: Path, tmp_path: Path) -> Path:
-    """A folder with the package as git has it."""
-    shutil.copytree(root / "pybpe", tmp_path / "pybpe", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    """A folder with the packages as git has them."""
+    for package in ("pybpe", "llmc_compat"):
+        shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     return tmp_path
 
 
@@ -72,8 +73,10 @@ def test_help_loads_only_what_it_needs() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stderr.split())
     assert not NOT_FOR_HELP & {name.partition(".")[0] for name in loaded}
-    ours = {name for name in loaded if name.startswith("pybpe.") and not name.startswith("pybpe.cli.")}
+    commands = ("pybpe.cli.", "llmc_compat.cli.")
+    ours = {name for name in loaded if name.startswith(("pybpe.", "llmc_compat.")) and not name.startswith(commands)}
     assert ours <= {
+        "llmc_compat.cli",
         "pybpe.__main__",
         "pybpe._version",
         "pybpe.cli",

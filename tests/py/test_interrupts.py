@@ -18,7 +18,7 @@ from pybpe.support import parallel
 
 THREADS = """
 import threading
-from pybpe.parallel import end_if_unwanted, map_ordered
+from pybpe.support.parallel import end_if_unwanted, map_ordered
 
 endless = threading.Event()
 

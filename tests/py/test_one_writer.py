@@ -18,7 +18,7 @@ from pybpe.support.locking import FOLDER, LOCK, only_holder, only_writer
 
 HOLD = """
 import sys
-from pybpe.locking import only_holder, only_writer
+from pybpe.support.locking import only_holder, only_writer
 
 with only_writer(sys.argv[1]) if len(sys.argv) == 2 else only_holder(*sys.argv[1:]):
     print("holds", flush=True)
