@@ -21,9 +21,7 @@ class _Scratch:
     """What one thread needs to encode: a word cache, and buffers that calls reuse."""
 
     START = 1 << 12  # ids; short texts fit without a new buffer
-    BLOCK = (
-        1 << 23
-    )  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
+    BLOCK = 1 << 23  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
 
     def __init__(self, encoder: Any) -> None:
         self.cache = make_handle("pybpe_cache", lib.pybpe_cache_new, lib.pybpe_cache_free, encoder, ffi.NULL)
