@@ -14,7 +14,9 @@ from pybpe.control_tokens import CONTROL_TOKENS
 
 from .checkpoint import add_checkpoint, add_model_options, depth_number
 from .data import add_chat, add_eval
-from .install import add_install
+from .install import IncludeDirAction, add_install
+
+__all__ = ["IncludeDirAction", "add_llmc"]
 
 
 def add_llmc(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command `pybpe llmc install`."""
+"""The command `pybpe llmc install`, and the option `pybpe --include-dir`."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ def _run(args: argparse.Namespace) -> None:
     except InstallError as error:
         raise ArgumentError(str(error)) from None
     report(args, {"llmc": str(args.llmc), "installed": not args.undo}, done)
+
+
+class IncludeDirAction(argparse.Action):
+    """Prints the folder of pybpe.h and of the drop-in headers."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from llmc_compat.install import InstallError, library
+
+        try:
+            print(library())
+        except InstallError as error:
+            parser.exit(2, f"pybpe: {error}\n")
+        parser.exit()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
-from llmc_compat.cli import add_llmc
+from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
 from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
@@ -44,17 +44,6 @@ class _VersionAction(argparse.Action):
             f"pybpe {__version__} (C library {_binding.version()}, Unicode {patterns} in patterns, {normalizers} in"
             " normalizers)"
         )
-        parser.exit()
-
-
-class _IncludeDirAction(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from llmc_compat.install import InstallError, library
-
-        try:
-            print(library())
-        except InstallError as error:
-            parser.exit(2, f"pybpe: {error}\n")
         parser.exit()
 
 
@@ -120,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_VersionAction, nargs=0, help="print the versions and exit")
     parser.add_argument(
         "--include-dir",
-        action=_IncludeDirAction,
+        action=IncludeDirAction,
         nargs=0,
         help="print the folder of the C library (pybpe.h, pybpe.c) and of the drop-in headers (llmc/*.h), and exit",
     )
