@@ -18,9 +18,11 @@ WIDTH = "100"
 C_INTRODUCTION = """\
 # The C library
 
-This page is `csrc/pybpe.h`, which documents every public function. To use the library, include it and link
+This page is made from `csrc/pybpe.h`, which documents every public function. To use the library, include it and link
 `build/libpybpe.a`, or use the two files that `make amalgamation` writes.
 """
+COMMENT = re.compile(r"^/\* ?(.*?)\s*\*/\n", re.DOTALL | re.MULTILINE)
+DECLARED = re.compile(r"^(?:typedef struct|enum|.*?[ *](?=pybpe_\w+\()) ?(pybpe_\w+)", re.MULTILINE)
 
 CLI_INTRODUCTION = """\
 # The command line
@@ -31,18 +33,31 @@ This page shows what `pybpe --help` and `pybpe COMMAND --help` print.
 
 def c_page(header: Path) -> str:
     """Returns the header as a page: a chapter for each comment that begins with a line of dashes."""
-    text = header.read_text(encoding="utf-8")
-    conventions, _, rest = text.partition("*/")
-    first, *chapters = re.split(r"^/\* -{50,}\n", rest, flags=re.MULTILINE)
-    parts = [C_INTRODUCTION, "## Conventions\n", code(f"{conventions}*/{first}", "c")]
-    for chapter in chapters:
-        heading, _, body = chapter.partition("*/")
-        title, _, more = heading.strip().partition("\n")
-        title, _, subtitle = title.partition(": ")
-        comment = " ".join(f"{subtitle} {more}".split())
-        parts += [f"## {title}\n", f"/* {comment} */\n{body}" if comment else body]
-        parts[-1] = code(parts[-1].strip("\n"), "c")
+    text = header.read_text(encoding="utf-8").partition("/* pybpe: end cdef */")[0]
+    introduction, *chapters = re.split(r"^/\* -{50,}\n", text, flags=re.MULTILINE)
+    conventions = introduction.partition("Conventions, for every function:\n")[2].partition("*/")[0]
+    return "\n".join([C_INTRODUCTION, f"## Conventions\n\n{as_text(conventions)}", *map(c_chapter, chapters)])
+
+
+def c_chapter(chapter: str) -> str:
+    """Returns a chapter: its comments as text, each after the declarations that it describes."""
+    heading, _, body = chapter.partition("*/")
+    title, _, more = heading.strip().partition(":")
+    parts = [f"## {title.strip()}\n", as_text(more.strip()[:1].upper() + more.strip()[1:])]
+    before, *rest = COMMENT.split(body)
+    for comment, declarations in [("", before), *zip(rest[::2], rest[1::2])]:
+        names = list(dict.fromkeys(DECLARED.findall(declarations)))
+        parts += [f"### {', '.join(f'`{name}`' for name in names)}\n"] * bool(names)
+        parts += [code(declarations.strip("\n"), "c")] * bool(declarations.strip())
+        parts.append(as_text(comment))
     return "\n".join(parts)
+
+
+def as_text(comment: str) -> str:
+    """Returns a comment as Markdown that shows its asterisks and brackets, and keeps its lists."""
+    lines = (re.sub(r"^ {2,3}(?=\S)", "", line) for line in comment.splitlines())
+    parts = re.split(r"(`[^`]*`)", "\n".join(lines))
+    return "".join(part if part[:1] == "`" else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts) + "\n"
 
 
 def cli_page() -> str:
