@@ -10,6 +10,7 @@
 #                 not installed (tests/cross.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
 # make amalgamation  the C library as two files for any C project: build/amalgamation/pybpe.c and pybpe.h
+# make reproducible  builds the packages twice, and compares them byte by byte
 # make llmc-verdicts  check what `pybpe llmc check` says about llm.c: runs llm.c on faulty files; LLMC=path
 # make install    the C library, its header, and files for pkg-config and CMake, in PREFIX=/usr/local; DESTDIR=folder
 # make install-llmc | uninstall-llmc  install the drop-in headers in a checkout of llm.c, or remove them: LLMC=path
@@ -29,6 +30,9 @@ VENV := .venv/bin
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pybpe/_version.py)
 
 STRICT := -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror
+# What the compiler accepts is asked once, when it is first needed.
+HARDENING = $(eval HARDENING := $(shell $(PYTHON) csrc/hardening.py compile '$(CC) $(CFLAGS)'))$(HARDENING)
+HARDENING_LINK = $(eval HARDENING_LINK := $(shell $(PYTHON) csrc/hardening.py link '$(CC)'))$(HARDENING_LINK)
 COMPILE = $(CC) $(STRICT) -fvisibility=hidden -DPYBPE_VERSION='"$(VERSION)"' \
           -Icsrc -Itests/c -Illmc_compat/include
 DEPENDENCIES = -MMD -MP -MT $@ -MF $@.d
@@ -44,7 +48,8 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] test
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
-.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts release-check
+.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts
+.PHONY: release-check reproducible
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
 .DELETE_ON_ERROR:
 
@@ -64,7 +69,7 @@ all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRA
 	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
 	touch $@
 
-build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py setup.py build/flags .venv/stamp
+build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py csrc/hardening.py setup.py build/flags .venv/stamp
 	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
 
@@ -79,7 +84,7 @@ build/sanitize/libpybpe.a: $(SOURCES:csrc/%.c=build/sanitize/obj/%.o)
 
 build/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
-	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -c -o $@ $<
+	$(COMPILE) -fPIC $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -c -o $@ $<
 
 build/sanitize/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
@@ -87,7 +92,7 @@ build/sanitize/obj/%.o: csrc/%.c build/flags
 
 build/tests/%: tests/c/%.c build/libpybpe.a
 	@mkdir -p $(@D)
-	$(COMPILE) $(CFLAGS) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+	$(COMPILE) $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(HARDENING_LINK) $(LDFLAGS) $(LDLIBS)
 
 build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
@@ -121,8 +126,8 @@ uninstall-llmc:
 # This file is rewritten only when its content changes, so a different compiler, flag or version rebuilds all C code.
 build/flags: force
 	@mkdir -p $(@D)
-	@echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(SANITIZE) $(LDFLAGS)" | cmp -s - $@ || \
-	    echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(SANITIZE) $(LDFLAGS)" > $@
+	@echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(HARDENING) $(SANITIZE) $(LDFLAGS)" | cmp -s - $@ || \
+	    echo "$(subst ",,$(COMPILE)) $(CFLAGS) $(HARDENING) $(SANITIZE) $(LDFLAGS)" > $@
 
 # ---------------------------------------------------------------------------------------------------
 # Checks
@@ -278,15 +283,28 @@ $(RELEASE)/stamp: tests/requirements-release.txt
 	$(RELEASE)/bin/python -m pip install --quiet -r $<
 	touch $@
 
-release-check: $(RELEASE)/stamp
-	rm -rf $(RELEASE)/dist
+# Two builds of the same commit, in other folders and at another time, give the same bytes.
+reproducible release-check: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),946684800)
+reproducible: $(RELEASE)/stamp
+	rm -rf $(RELEASE)/dist $(RELEASE)/again
+	@$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
+	@mkdir -p $(RELEASE)/again/tree
+	@tar xzf $(RELEASE)/dist/*.tar.gz -C $(RELEASE)/again/tree --strip-components=1 --touch
+	@cd $(RELEASE)/again/tree && rm -r PKG-INFO setup.cfg pybpe.egg-info # what setuptools has added
+	@$(RELEASE)/bin/python -m build --outdir $(RELEASE)/again $(RELEASE)/again/tree > $(RELEASE)/again.log 2>&1 || \
+	    { tail -30 $(RELEASE)/again.log; exit 1; }
+	@for file in $(RELEASE)/dist/*; do cmp "$$file" "$(RELEASE)/again/$${file##*/}" || exit 1; done
+	@rm -rf $(RELEASE)/again
+	@cd $(RELEASE)/dist && sha256sum *
+
+release-check: reproducible
 	@if git rev-parse 2>/dev/null; then \
 	    PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" check-manifest --no-build-isolation; \
 	else echo "check-manifest: skipped, since this is not a Git checkout"; fi
-	$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
 	$(RELEASE)/bin/twine check --strict $(RELEASE)/dist/*
 	$(RELEASE)/bin/python tests/index_page.py $(RELEASE)/dist/*
 	$(RELEASE)/bin/abi3audit --strict --summary $(RELEASE)/dist/*.whl
+	$(RELEASE)/bin/python tests/sbom.py $(RELEASE)/dist/*.whl
 	@for python in $(or $(PYTHONS),$(PYTHON)); do \
 	    $$python -m venv --clear $(RELEASE)/user && \
 	    $(RELEASE)/user/bin/python -m pip install --quiet $(RELEASE)/dist/*.whl && \

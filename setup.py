@@ -1,12 +1,17 @@
-"""What pyproject.toml cannot say: the extension, the stable-ABI tag, the C library, the page of a package index."""
+"""What pyproject.toml cannot say: the extension, the stable-ABI tag, the C library, the page of a package index, and an
+sdist that is the same bytes whenever it is built."""
 
+import gzip
+import os
 import re
 import runpy
 import sysconfig
+import tarfile
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
@@ -18,6 +23,30 @@ class BuildWithLibrary(build_py):
         super().run()
         folder = Path("." if self.editable_mode else self.build_lib, "llmc_compat", "include")
         runpy.run_path("csrc/amalgamate.py")["write"](folder, self.distribution.get_version())
+
+
+class ReproducibleSdist(sdist):
+    """With SOURCE_DATE_EPOCH in the environment, all files of the archive have this time, and no owner."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, owner=None, group=None):
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.mtime, member.mode = int(epoch), 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            return member
+
+        name = f"{base_name}.tar.gz"
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", mtime=int(epoch), fileobj=file) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(Path(root_dir or ".", base_dir), base_dir, filter=plain)  # in the order of their names
+        return name
 
 
 def index_page(readme: str) -> str:
@@ -35,7 +64,7 @@ if __name__ == "__main__":
     setup(
         long_description=index_page(Path("README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
-        cmdclass={"build_py": BuildWithLibrary},
+        cmdclass={"build_py": BuildWithLibrary, "sdist": ReproducibleSdist},
         cffi_modules=["csrc/cffi_build.py:ffi"],
         options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp310"}},
     )

@@ -6,6 +6,7 @@ Paths are relative to the project root, which is where setuptools always builds.
 """
 
 import os
+import runpy
 from glob import glob
 from pathlib import Path
 
@@ -33,11 +34,13 @@ def read_version() -> str:
 
 def compile_args() -> list[str]:
     """Ours come after CFLAGS on the command line, so an -O that the user chose must not be repeated."""
-    args = ["-std=c11", "-fvisibility=hidden"]
+    args = ["-std=c11", "-fvisibility=hidden", "-g0"]  # debug information has the paths of the machine that builds
     if not any(flag.startswith("-O") for flag in os.environ.get("CFLAGS", "").split()):
         args.append("-O3")
-    return args
+    return [*args, *HARDENING["flags"](HARDENING["COMPILE"])]
 
+
+HARDENING = runpy.run_path("csrc/hardening.py")
 
 ffi = FFI()
 ffi.cdef(read_cdef())
@@ -49,4 +52,5 @@ ffi.set_source(
     include_dirs=["csrc"],
     define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
     extra_compile_args=compile_args(),
+    extra_link_args=HARDENING["flags"](HARDENING["LINK"]),
 )

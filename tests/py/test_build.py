@@ -1,5 +1,6 @@
 """The build: one header, one version, complete packages, and a C library that keeps its habits."""
 
+import hashlib
 import importlib.metadata
 import os
 import re
@@ -14,12 +15,15 @@ from pathlib import Path
 import pytest
 
 import pybpe
-from pybpe import _core
+from pybpe import _binding, _core
 
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc")
 
 
 LIBRARY = {f"llmc_compat/include/pybpe.{suffix}" for suffix in "ch"}  # made by the build
+
+
+EPOCH = 1_700_000_000
 
 
 def declarations(root: Path) -> str:
@@ -92,7 +96,7 @@ def run_backend(call: str, cwd: Path) -> None:
     """Runs one hook of the build backend, as pip does, in the environment of the tests."""
     code = f"import setuptools.build_meta as backend; backend.{call}"
     # The optimizer is off because only the content of the packages is of interest here.
-    environment = {**os.environ, "CFLAGS": "-O0"}
+    environment = {**os.environ, "CFLAGS": "-O0", "SOURCE_DATE_EPOCH": str(EPOCH)}
     result = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -121,7 +125,38 @@ def test_the_sdist_is_complete_and_clean(root: Path, sdist: Path) -> None:
     assert [name for name in names if name in LIBRARY or built.search(name)] == []
 
 
-def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None:
+def test_the_sdist_is_the_same_bytes_wherever_and_whenever_it_is_built(sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+        archive.extractall(tmp_path)
+    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {
+        (EPOCH, 0, 0, "", "")
+    }
+    assert {oct(member.mode) for member in members} == {"0o755", "0o644"}
+    tree = tmp_path / f"pybpe-{pybpe.__version__}"
+    shutil.rmtree(tree / "pybpe.egg-info")  # what setuptools has added
+    for name in ("PKG-INFO", "setup.cfg"):
+        (tree / name).unlink()
+    for path in tree.rglob("*"):
+        os.utime(path, (1, 1))
+        path.chmod(0o777 if path.is_dir() else 0o600 | (path.stat().st_mode & 0o100))
+    run_backend(f"build_sdist({str(tmp_path)!r})", tree)
+    assert (tmp_path / sdist.name).read_bytes() == sdist.read_bytes()
+
+
+def check_bill(root: Path, wheel: Path) -> None:
+    """What tests/sbom.py writes next to a wheel names it by its hash, and lists what pip installs with it."""
+    bill = runpy.run_path(str(root / "tests/sbom.py"))["bill"](wheel)
+    about = bill["metadata"]["component"]
+    assert about["hashes"][0]["content"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert about["licenses"] == [{"license": {"id": "MIT"}}] and about["version"] == pybpe.__version__
+    assert {package["name"] for package in bill["components"]} == {"cffi", "numpy", "regex", "tqdm"}
+    assert {package["properties"][0]["value"] for package in bill["components"]} >= {">=2.1"}
+    versions = [_binding.unicode_version(), _binding.normalizer_unicode_version()]
+    assert [table["version"] for table in about["components"]] == versions
+
+
+def test_a_wheel_built_from_the_sdist_works(root: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path)
     run_backend(f"build_wheel({str(tmp_path)!r})", tmp_path / f"pybpe-{pybpe.__version__}")
@@ -139,6 +174,7 @@ def test_a_wheel_built_from_the_sdist_works(sdist: Path, tmp_path: Path) -> None
     assert not any(name.endswith(".pyc") for name in names)
     header = (tmp_path / "site/llmc_compat/include/pybpe.h").read_text(encoding="utf-8")
     assert header.endswith((tmp_path / f"pybpe-{pybpe.__version__}/csrc/pybpe.h").read_text(encoding="utf-8"))
+    check_bill(root, wheel)
     metadata = tmp_path / "site" / f"pybpe-{pybpe.__version__}.dist-info"
     assert "pybpe = pybpe.__main__:main" in (metadata / "entry_points.txt").read_text(encoding="utf-8")
 

@@ -1,0 +1,120 @@
+"""Writes a software bill of materials next to each wheel: python tests/sbom.py WHEEL...
+
+WHEEL.cdx.json is in the format CycloneDX 1.6. It says what the wheel is (its hash, its license), what was put into it
+from other projects (Unicode's tables; nothing else), and which packages pip installs with it. All facts are from the
+wheel's own metadata and from the headers in csrc/, so the same wheel gives the same file. `make release-check` runs it.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sys
+import uuid
+import zipfile
+from datetime import datetime, timezone
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+CSRC = Path(__file__).resolve().parents[1] / "csrc"
+REQUIREMENT = re.compile(r"([\w.-]+)(\[[^]]*\])?\s*([^;]*)(?:;\s*(.*))?")
+
+
+def read_metadata(wheel: Path) -> Message:
+    """The file METADATA of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]*\.dist-info/METADATA", name))
+        return message_from_bytes(archive.read(name))
+
+
+def unicode_tables() -> list[dict[str, Any]]:
+    """Which versions of the Unicode Character Database the tables in csrc/ were made from."""
+    made = []
+    for header, use in (("unicode_data.h", "patterns"), ("normalize_data.h", "normalizers")):
+        text = (CSRC / header).read_text(encoding="utf-8")
+        found = re.search(r'UNICODE_VERSION "([\d.]+)"', text)
+        if found is None:
+            raise ValueError(f"csrc/{header} does not say which version of Unicode it is from")
+        made.append(
+            {
+                "type": "data",
+                "bom-ref": f"unicode-{use}",
+                "name": "Unicode Character Database",
+                "version": found[1],
+                "description": f"tables for {use}: csrc/{header}",
+                "licenses": [{"license": {"id": "Unicode-3.0"}}],
+            }
+        )
+    return made
+
+
+def requirements(metadata: Message) -> list[dict[str, Any]]:
+    """The packages that pip installs with the wheel, without those of extras. Their versions are chosen by pip."""
+    made = []
+    for line in metadata.get_all("Requires-Dist") or []:
+        match = REQUIREMENT.fullmatch(line)
+        assert match is not None, line
+        name, _, versions, marker = match.groups()
+        if "extra ==" not in (marker or ""):
+            made.append(
+                {
+                    "type": "library",
+                    "bom-ref": f"pkg:pypi/{name}",
+                    "name": name,
+                    "purl": f"pkg:pypi/{name}",
+                    "scope": "required",
+                    "properties": [{"name": "pybpe:versions", "value": versions.strip()}],
+                }
+            )
+    return made
+
+
+def bill(wheel: Path) -> dict[str, Any]:
+    """The bill of materials of a wheel."""
+    metadata = read_metadata(wheel)
+    name, version, digest = metadata["Name"], metadata["Version"], hashlib.sha256(wheel.read_bytes()).hexdigest()
+    this = f"pkg:pypi/{name}@{version}?file_name={wheel.name}"
+    tables, packages = unicode_tables(), requirements(metadata)
+    time = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", wheel.stat().st_mtime)), timezone.utc)
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{this}#{digest}')}",
+        "version": 1,
+        "metadata": {
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": {
+                "type": "library",
+                "bom-ref": this,
+                "name": name,
+                "version": version,
+                "description": metadata["Summary"],
+                "hashes": [{"alg": "SHA-256", "content": digest}],
+                "licenses": [{"license": {"id": metadata["License-Expression"]}}],
+                "purl": this,
+                "components": tables,
+            },
+        },
+        "components": packages,
+        "dependencies": [
+            {"ref": this, "dependsOn": [package["bom-ref"] for package in packages]},
+            *({"ref": package["bom-ref"], "dependsOn": []} for package in packages),
+        ],
+    }
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print("usage: sbom.py WHEEL...", file=sys.stderr)
+        return 2
+    for wheel in map(Path, sys.argv[1:]):
+        text = json.dumps(bill(wheel), indent=2, ensure_ascii=False) + "\n"
+        wheel.with_name(wheel.name + ".cdx.json").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
