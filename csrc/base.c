@@ -361,7 +361,7 @@ static size_t temp_base(const char *target, size_t room) {
     }
     size_t length = strlen(name), most = NAME_MAX - room;
     if (length > most && length <= NAME_MAX) { /* refuse a longer one now, not when the file is complete */
-        for (length = most; length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80; length--) {
+        for (length = most; length > 0 && byte_is_continuation((uint8_t)name[length]); length--) {
         }
     }
     return (size_t)(name - target) + length;

@@ -121,6 +121,10 @@ static inline void store_u32(uint8_t *p, uint32_t x) {
     }
 }
 
+/* Bytes of UTF-8. */
+static inline bool byte_is_ascii(uint8_t byte) { return byte < 0x80; }
+static inline bool byte_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
 /* Token i of a buffer of id_bytes. */
 static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
     return id_bytes == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];

@@ -4,7 +4,7 @@ Counting words: text -> distinct words and how often each occurs.
 Words are looked up in batches of 256. The first pass computes keys and prefetches the slots; the second pass compares
 and counts. By then the slots are in the cache, so a word takes the time of a few instructions, not of a memory access.
 
-count_table.c has the table; count_merge.c adds tables.
+count_table.c has the table; count_absorb.c adds tables.
 */
 #include "count_table.h"
 #include "pretok_sequence.h"
@@ -111,7 +111,7 @@ int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const 
     if (code != PYBPE_OK || strings_total(words) == 0) {
         return code; /* the bytes of empty words may be NULL */
     }
-    /* All at once: words may come in the order of another table with the same seed (see count_merge.c). */
+    /* All at once: words may come in the order of another table with the same seed (see count_absorb.c). */
     code = count_table_reserve(c, words->count, err);
     const uint8_t *end = words->bytes + words->offsets[words->count];
     for (size_t i = 0; i < words->count && code == PYBPE_OK; i++) {

@@ -67,11 +67,7 @@ static inline const uint8_t *slot_word(const count_slot *slot, uint8_t inline_wo
         *length = (size_t)slot_record(slot)->length;
         return slot_record(slot)->bytes;
     }
-    *length = (size_t)(slot->key.hi >> 56);
-    for (size_t i = 0; i < 8; i++) {
-        inline_word[i] = (uint8_t)(slot->key.lo >> (8 * i));
-        inline_word[8 + i] = (uint8_t)(slot->key.hi >> (8 * i));
-    }
+    *length = word_key_unpack(slot->key, inline_word);
     return inline_word;
 }
 

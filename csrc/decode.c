@@ -145,7 +145,7 @@ size_t pybpe_utf8_complete(const uint8_t *bytes, size_t n) {
        character that is not complete. */
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         uint8_t byte = bytes[n - back];
-        if ((byte & 0xC0) != 0x80) {
+        if (!byte_is_continuation(byte)) {
             size_t length = character_length(byte, back > 1 ? bytes[n - back + 1] : -1);
             return length > back ? n - back : n;
         }

@@ -4,7 +4,7 @@ Splitters for patterns that a user gives, as compiled regular expressions. Inter
 #ifndef PYBPE_DFA_H
 #define PYBPE_DFA_H
 
-#include "encode_boundary.h"
+#include "boundary.h"
 
 typedef struct dfa dfa;
 

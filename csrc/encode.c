@@ -4,7 +4,7 @@ Encoding: text -> ids.
     text --pretok--> words --> units --> slots of the cache --> ids
                                  |            | not there
                                  |            v
-                                 |         merge.c, then into the cache
+                                 |         apply_*.c, then into the cache
                                  v
                        words of more than 15 bytes, and words with non-ASCII letters, are cut
                        at hard boundaries (encode_boundary.c) into units that repeat more often
@@ -190,54 +190,51 @@ typedef struct encode_work {
     cache_slot *sets[BATCH_UNITS];
 } encode_work;
 
-/* Whether there is a table for merging units too long for merge_short, of which n more bytes are to come. Filling the
+/* Whether there is a table for merging units too long for apply_short, of which n more bytes will follow. Filling the
    table takes a few milliseconds and makes merging several times faster, so it is filled when there are many such
    bytes. */
-static bool work_has_chain(encode_work *work, size_t n) {
+static bool work_has_blocks(encode_work *work, size_t n) {
     pybpe_cache *c = work->c;
-    if (c->long_bytes + n >= MANY_BYTES && !c->chain.tried) {
-        chain_fill(&c->chain, work->e->vocab, &work->e->table, &c->mem);
+    if (c->long_bytes + n >= MANY_BYTES && !c->blocks.tried) {
+        const pybpe_vocab_spec spec = pybpe_vocab_get_spec(work->e->vocab);
+        apply_blocks_fill(&c->blocks, &spec, &work->e->table, &c->mem);
     }
-    return c->chain.usable;
+    return c->blocks.usable;
 }
 
-static int unit_merge_long(encode_work *work, const uint8_t *w, size_t n, const uint32_t **ids, size_t *count) {
+/* Merges a unit: block by block if it is long and there is a table for that. */
+static int unit_merge(encode_work *work, apply_word *unit) {
+    const merge_table *table = &work->e->table;
     pybpe_cache *c = work->c;
-    c->long_bytes += n;
-    if (work_has_chain(work, 0) && chain_merge(&c->chain, &work->e->table, w, n, count, &c->mem)) {
-        *ids = c->chain.ids;
-        return PYBPE_OK;
+    if (unit->n > APPLY_SHORT_MAX) {
+        c->long_bytes += unit->n;
+        if (work_has_blocks(work, 0) && apply_blocks(&c->blocks, table, unit->bytes, unit->n, &unit->count, &c->mem)) {
+            unit->ids = c->blocks.ids;
+            return PYBPE_OK;
+        }
     }
-    int code = merge_long(&work->e->table, &c->scratch, w, n, count, &c->mem, work->err);
-    *ids = c->scratch.ids;
-    return code;
+    return apply_merges(table, &c->scratch, unit, &c->mem, work->err);
 }
 
 static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
-    uint32_t small[MERGE_SHORT_MAX];
     pybpe_cache *c = work->c;
-    const uint32_t *ids = small;
-    size_t count = 0;
+    apply_word unit = {.bytes = w, .n = n};
     uint64_t hash = 0;
     if (n <= CACHE_WORD_MAX) {
         hash = word_hash_long(w, n, c->seed);
-        const uint32_t *known = cache_long_find(c, hash, w, n, &count);
+        const uint32_t *known = cache_long_find(c, hash, w, n, &unit.count);
         if (known != NULL) {
-            sink_put(&work->sink, known, count);
+            sink_put(&work->sink, known, unit.count);
             return;
         }
     }
-    if (n <= MERGE_SHORT_MAX) {
-        count = merge_short(&work->e->table, w, n, small);
-    } else {
-        work->code = unit_merge_long(work, w, n, &ids, &count);
-        if (work->code != PYBPE_OK) {
-            return;
-        }
+    work->code = unit_merge(work, &unit);
+    if (work->code != PYBPE_OK) {
+        return;
     }
-    sink_put(&work->sink, ids, count);
+    sink_put(&work->sink, unit.ids, unit.count);
     if (n <= CACHE_WORD_MAX) {
-        cache_long_add(c, hash, w, n, ids, count);
+        cache_long_add(c, hash, w, n, unit.ids, unit.count);
     }
 }
 
@@ -258,11 +255,8 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
     }
     uint8_t bytes[16];
     uint32_t ids[WORD_INLINE_MAX];
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(key.lo >> (8 * i));
-        bytes[8 + i] = (uint8_t)(key.hi >> (8 * i));
-    }
-    size_t count = merge_short(&work->e->table, bytes, n, ids);
+    word_key_unpack(key, bytes);
+    size_t count = apply_short(&work->e->table, bytes, n, ids);
     sink_put(&work->sink, ids, count);
     cache_add(work->c, set, key, ids, count);
 }
@@ -354,7 +348,7 @@ Words
 
 static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, size_t n, size_t i) {
     if (byte_is_ascii(w[i - 1]) && byte_is_ascii(w[i])) {
-        return !boundary_is_near(&e->boundaries, (uint64_t)w[i] << 32 | (uint64_t)w[i - 1] << 24);
+        return !boundary_has_pair(&e->boundaries, (uint64_t)w[i] << 32 | (uint64_t)w[i - 1] << 24);
     }
     uint64_t around = i >= 4 && n - i >= 4 ? boundary_around(w + i) : boundary_around_careful(w, n, i);
     return !boundary_is_soft(&e->boundaries, around);
@@ -363,7 +357,7 @@ static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, siz
 /* Cuts a word into units at its hard boundaries. A very long word is not natural text, so its pieces are unlikely to be
    in the cache, and merging it whole costs less than looking them up. Such a word is cut only to limit memory. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
-    const size_t least = n >= MANY_BYTES && work_has_chain(work, n) ? MANY_BYTES / 4 : 1;
+    const size_t least = n >= MANY_BYTES && work_has_blocks(work, n) ? MANY_BYTES / 4 : 1;
     size_t start = 0;
     if (n == 0) {
         return;

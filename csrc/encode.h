@@ -4,9 +4,28 @@ The inside of an encoder. Internal.
 #ifndef PYBPE_ENCODE_H
 #define PYBPE_ENCODE_H
 
-#include "encode_boundary.h"
-#include "encode_whole.h"
-#include "merge.h"
+#include "apply.h"
+#include "boundary.h"
+#include "vocab.h"
+
+/* encode_boundary.c: makes a table from the merges of v. */
+int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err);
+void boundary_table_free(boundary_table *t, const pybpe_allocator *mem);
+
+/* encode_whole.c: tokens that merges do not reach, for vocabularies in which a word that is a token becomes that token.
+   A zeroed table has no such tokens. */
+typedef struct whole_table {
+    uint8_t *bits;  /* bit `id` is set if merges do not give that token; NULL if they give all tokens */
+    size_t longest; /* the length of the longest one */
+} whole_table;
+
+/* Merges the bytes of every ordinary token of v, and marks those that do not become one id. */
+int whole_table_new(whole_table *w, const pybpe_vocab *v, const merge_table *merges, const pybpe_allocator *mem,
+                    pybpe_error *err);
+void whole_table_free(whole_table *w, const pybpe_allocator *mem);
+
+/* The id of a word that is such a token, or PYBPE_NO_ID. */
+uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
 
 struct pybpe_encoder {
     pybpe_allocator mem;

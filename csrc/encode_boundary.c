@@ -14,15 +14,14 @@ followed by those of the right part. (This does not depend on any property of th
 
 Finding such places: a place between bytes l and r is never cut if r continues a character. Elsewhere we look at the
 window: the two characters that meet there, at most the three nearest bytes of each. A merge whose tokens are long
-enough to cover the window adds it to the set `full`. A merge that lacks one byte of it adds the 256 windows that it may
-be part of. Any other merge adds (l, r) to the set `near`, and so does any merge between two ASCII bytes, for which the
-window is (l, r). If a place is in neither set, no merge joins there.
+enough to cover the window adds it to the set of windows. A merge that lacks one byte of it adds the 256 windows that it
+may be part of. Any other merge adds (l, r) to the set of pairs, and so does any merge between two ASCII bytes, for which
+the window is (l, r). If a place is in neither set, no merge joins there.
 
-`full` is a Bloom filter with two bits of one word per window, so it can give false positives. They only make a piece
-longer.
+The set of windows is a Bloom filter with two bits of one word per window, so it can give false positives. They only make
+a piece longer.
 */
-#include "encode_boundary.h"
-#include "vocab.h"
+#include "encode.h"
 
 /* Which of the bytes around a place form its window: at most the three nearest bytes of each of the two characters that
    meet there. `shape`, from its top bit: three bits of the byte after the place, two of the one before it, two of the
@@ -47,21 +46,21 @@ static uint64_t bytes_inside(size_t n, size_t i) {
     return inside;
 }
 
-static size_t enter_near(boundary_table *t, uint8_t left, uint8_t right) {
-    t->near[right * 4 + left / 64] |= UINT64_C(1) << left % 64;
+static size_t enter_pair(boundary_table *t, uint8_t left, uint8_t right) {
+    t->pairs[right * 4 + left / 64] |= UINT64_C(1) << left % 64;
     return 0;
 }
 
-/* While `full` is not allocated yet, windows are only counted. */
-static size_t enter_full(boundary_table *t, uint64_t around) {
-    if (t->full != NULL) {
-        uint64_t index = boundary_full_index(t, around);
-        t->full[index >> 12] |= UINT64_C(1) << (index & 63) | UINT64_C(1) << (index >> 6 & 63);
+/* Before the set is allocated, windows are only counted. */
+static size_t enter_window(boundary_table *t, uint64_t around) {
+    if (t->windows != NULL) {
+        uint64_t index = boundary_window_index(t, around);
+        t->windows[index >> 12] |= UINT64_C(1) << (index & 63) | UINT64_C(1) << (index >> 6 & 63);
     }
     return 1;
 }
 
-/* Adds the place where merge m joins. Returns the number of windows for `full`. */
+/* Adds the place where merge m joins. Returns the number of windows that it adds. */
 static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     const uint8_t *token = vocab_token(v, v->merged[m]);
     size_t n = vocab_token_length(v, v->merged[m]);
@@ -72,24 +71,26 @@ static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
         return 0;
     }
     if (byte_is_ascii(left) && byte_is_ascii(right)) { /* most merges of most vocabularies */
-        return enter_near(t, left, right);
+        return enter_pair(t, left, right);
     }
     uint64_t around = boundary_around_careful(token, n, i);
-    uint64_t missing = t->windows[boundary_shape(around)] & ~bytes_inside(n, i);
+    uint64_t missing = t->window_masks[boundary_shape(around)] & ~bytes_inside(n, i);
     uint64_t unit = missing & UINT64_C(0x0101010101010101); /* the lowest bit of each missing byte */
     bool unsure = i == 1 && byte_is_continuation(left);     /* how long the window is depends on the byte before */
     if (unsure || (unit & (unit - 1)) != 0) {
-        return enter_near(t, left, right);
+        return enter_pair(t, left, right);
     }
     size_t windows = 0;
     for (unsigned byte = 0; byte < (missing == 0 ? 1 : 256); byte++) {
-        windows += enter_full(t, around | unit * byte);
+        windows += enter_window(t, around | unit * byte);
     }
     return windows;
 }
 
 /* There are no cuts inside characters: adds all pairs with a continuation byte on the right. */
-static void enter_continuations(boundary_table *t) { memset(t->near + 0x80 * 256 / 64, 0xFF, (0xC0 - 0x80) * 256 / 8); }
+static void enter_continuations(boundary_table *t) {
+    memset(t->pairs + 0x80 * 256 / 64, 0xFF, (0xC0 - 0x80) * 256 / 8);
+}
 
 /* Adds all merges, or only counts the windows. */
 static size_t enter_merges(boundary_table *t, const pybpe_vocab *v) {
@@ -105,9 +106,9 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
        level 2 cache. */
     const unsigned log2_min = 12;
     const unsigned log2_max = 22;
-    *t = (boundary_table){.full = NULL};
+    *t = (boundary_table){.windows = NULL};
     for (unsigned shape = 0; shape < 128; shape++) {
-        t->windows[shape] = window_of_shape(shape);
+        t->window_masks[shape] = window_of_shape(shape);
     }
     enter_continuations(t);
     size_t windows = enter_merges(t, v);
@@ -117,16 +118,16 @@ int boundary_table_new(boundary_table *t, const pybpe_vocab *v, const pybpe_allo
     }
     unsigned log2_words = log2_bits - 6;
     size_t words = (size_t)1 << log2_words;
-    t->full_shift = 64 - log2_words - 12;
-    t->full = mem_alloc_zeroed(mem, words, sizeof *t->full);
-    if (t->full == NULL) {
-        return error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->full);
+    t->windows_shift = 64 - log2_words - 12;
+    t->windows = mem_alloc_zeroed(mem, words, sizeof *t->windows);
+    if (t->windows == NULL) {
+        return error_set_memory(err, "the boundaries of an encoder", words * sizeof *t->windows);
     }
     enter_merges(t, v);
     return PYBPE_OK;
 }
 
 void boundary_table_free(boundary_table *t, const pybpe_allocator *mem) {
-    mem_free(mem, t->full);
-    t->full = NULL;
+    mem_free(mem, t->windows);
+    t->windows = NULL;
 }

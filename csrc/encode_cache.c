@@ -83,8 +83,8 @@ void pybpe_cache_free(pybpe_cache *c) {
     mem_table_free(&c->table, &mem);
     mem_free(&mem, c->long_slots);
     mem_free(&mem, c->arena);
-    merge_scratch_free(&c->scratch, &mem);
-    chain_free(&c->chain, &mem);
+    apply_scratch_free(&c->scratch, &mem);
+    apply_blocks_free(&c->blocks, &mem);
     mem_free(&mem, c);
 }
 
@@ -104,10 +104,10 @@ void cache_fit(pybpe_cache *c, size_t n) {
 }
 
 void cache_trim(pybpe_cache *c) {
-    if (merge_scratch_memory(&c->scratch) > CACHE_SCRATCH_MAX) {
-        merge_scratch_free(&c->scratch, &c->mem);
+    if (apply_scratch_memory(&c->scratch) > CACHE_SCRATCH_MAX) {
+        apply_scratch_free(&c->scratch, &c->mem);
     }
-    chain_trim(&c->chain, CACHE_SCRATCH_MAX / sizeof(uint32_t), &c->mem);
+    apply_blocks_trim(&c->blocks, CACHE_SCRATCH_MAX / sizeof(uint32_t), &c->mem);
 }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ full, it starts over with a new generation: references to an older generation ar
 #ifndef PYBPE_ENCODE_CACHE_H
 #define PYBPE_ENCODE_CACHE_H
 
-#include "chain.h"
-#include "merge.h"
+#include "apply.h"
+#include "apply_blocks.h"
 #include "wordkey.h"
 
 enum {
@@ -64,9 +64,9 @@ struct pybpe_cache {
     uint8_t *arena;
     size_t arena_size, arena_used;
     uint32_t generation; /* from 1 */
-    merge_scratch scratch;
-    size_t long_bytes; /* total length of the words of more than MERGE_SHORT_MAX bytes that had to be merged */
-    chain_table chain; /* filled when that is large */
+    apply_scratch scratch;
+    size_t long_bytes;         /* total length of the words of more than APPLY_SHORT_MAX bytes that had to be merged */
+    apply_blocks_table blocks; /* filled when that is large */
 };
 
 /* Resizes the tables for n more bytes of text. Never fails: the tables may stay as they are. */

@@ -15,7 +15,7 @@ repeats the draws without reading any tokens. If the result of a shuffle is not 
 the shuffle would draw.
 */
 #include "base.h"
-#include "random.h"
+#include "mt19937.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -47,7 +47,7 @@ bool pretok_named_divides(unicode_char a, unicode_char b, uint8_t b_lead) {
    byte that follows three others belongs to no character. */
 static size_t start_before(const uint8_t *text, size_t pos) {
     size_t start = pos - 1;
-    while (start > 0 && pos - start < 4 && unicode_is_continuation(text[start])) {
+    while (start > 0 && pos - start < 4 && byte_is_continuation(text[start])) {
         start--;
     }
     return start;

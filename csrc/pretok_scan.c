@@ -2,7 +2,7 @@
 The words of cl100k, llama3, qwen2 and o200k, one at a time: for the rare blocks that the masks of pretok_cl100k.h
 cannot split.
 
-Of the alternatives in the regular expressions (pretok.c), the first that matches wins, so the first
+Of the alternatives in the regular expressions (pattern.c), the first that matches wins, so the first
 characters of a word decide which one it is, and each has a function below that finds its end:
 
     '(s|t|re|ve|m|ll|d)          contraction_length

@@ -40,9 +40,14 @@ vocab_recover.c.
 static const uint8_t TRAILER_MAGIC[8] = {'P', 'Y', 'B', 'P', 'E', 'T', 'R', 'L'};
 enum {
     FILE_HEADER = 1024,
+    HEADER_EOT = 12, /* bytes from the start of the file */
     FILE_TOKEN_MAX = 255,
     TRAILER_LAYOUT = 1,
-    TRAILER_FIXED = 40, /* bytes before the merges */
+    TRAILER_PATTERN = 12, /* bytes from the start of the trailer */
+    TRAILER_NORMALIZER = 16,
+    TRAILER_EOT = 20,
+    TRAILER_WHOLE_WORDS = 36,
+    TRAILER_FIXED = 40, /* the merges */
     TRAILER_CHECKSUM = 8
 };
 

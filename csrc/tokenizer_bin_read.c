@@ -3,6 +3,7 @@ Reading tokenizer.bin. tokenizer_bin.h has the layout.
 
 The whole file is checked before any memory is allocated according to its contents.
 */
+#include "tokenizer_bin.h"
 #include "vocab_make.h"
 
 enum {
@@ -155,10 +156,10 @@ static void vocab_copy_tokens(pybpe_vocab *v, const vocab_file *f) {
 
 static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {
     const uint8_t *t = f->data + f->trailer;
-    v->pattern = (int32_t)load_u32(t + 12);
-    v->normalizer = (int32_t)load_u32(t + 16);
-    v->eot_id = load_u32(t + 20);
-    v->whole_words = (int32_t)load_u32(t + 36);
+    v->pattern = (int32_t)load_u32(t + TRAILER_PATTERN);
+    v->normalizer = (int32_t)load_u32(t + TRAILER_NORMALIZER);
+    v->eot_id = load_u32(t + TRAILER_EOT);
+    v->whole_words = (int32_t)load_u32(t + TRAILER_WHOLE_WORDS);
     t += TRAILER_FIXED;
     for (size_t i = 0; i < 2 * v->merges_count; i++) {
         v->merges[i] = load_u32(t + 4 * i);
@@ -179,20 +180,34 @@ static void vocab_copy_trailer(pybpe_vocab *v, const vocab_file *f) {
 static void vocab_assume_defaults(pybpe_vocab *v, const vocab_file *f) {
     v->pattern = PYBPE_PATTERN_GPT2;
     v->normalizer = PYBPE_NORMALIZER_NONE;
-    v->eot_id = f->version == 2 ? load_u32(f->data + 12) : f->count == GPT2_TOKENS ? GPT2_EOT : PYBPE_NO_ID;
+    v->eot_id = f->version == 2 ? load_u32(f->data + HEADER_EOT) : f->count == GPT2_TOKENS ? GPT2_EOT : PYBPE_NO_ID;
     v->merges_count = 0;
     v->specials_count = v->eot_id != PYBPE_NO_ID;
     v->specials[0] = v->eot_id;
 }
 
+/* Where the parts of a vocabulary are in its file. Without a trailer the header's eot id is the only setting. */
+static vocab_source file_source(const pybpe_vocab *v, const vocab_file *f) {
+    vocab_source from = {.is_file = true, .tokens = {FILE_HEADER, 1}, .specials.first = HEADER_EOT, .eot = HEADER_EOT};
+    if (f->has_trailer) {
+        from.pattern = f->trailer + TRAILER_PATTERN;
+        from.normalizer = f->trailer + TRAILER_NORMALIZER;
+        from.eot = f->trailer + TRAILER_EOT;
+        from.whole_words = f->trailer + TRAILER_WHOLE_WORDS;
+        from.merges = (source_part){f->trailer + TRAILER_FIXED, 8};
+        from.specials = (source_part){from.merges.first + 8 * (uint64_t)v->merges_count, 4};
+    }
+    return from;
+}
+
 static int vocab_fill(pybpe_vocab *v, const vocab_file *f, pybpe_error *err) {
-    const vocab_source from = {.is_file = true, .trailer = f->has_trailer ? f->trailer : 0};
     vocab_copy_tokens(v, f);
     if (f->has_trailer) {
         vocab_copy_trailer(v, f);
     } else {
         vocab_assume_defaults(v, f);
     }
+    const vocab_source from = file_source(v, f);
     int code = vocab_index(v, &from, err);
     if (code == PYBPE_OK && !f->has_trailer) {
         code = vocab_recover(v, v->merges, &v->merges_count, err);

@@ -50,7 +50,7 @@ static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *tex
     size_t length = 0;
     for (size_t i = 0; i < *n;) {
         uint32_t c = text[i++];
-        if (c >= 0xC0 && c < 0xE0 && i < *n && (text[i] & 0xC0) == 0x80) {
+        if (c >= 0xC0 && c < 0xE0 && i < *n && byte_is_continuation(text[i])) {
             c = (c & 0x1F) << 6 | (text[i++] & 0x3F);
             if (c < 0x80) { /* overlong: not UTF-8 */
                 return false;
@@ -338,7 +338,8 @@ static int make_vocab(json_reader *r, size_t merges, pybpe_vocab **out, const py
     v->pattern = r->spec->pattern;
     v->normalizer = r->spec->normalizer;
     v->whole_words = r->spec->whole_words;
-    code = vocab_index(v, &(const vocab_source){.is_file = false}, err);
+    const vocab_source from = source_spec();
+    code = vocab_index(v, &from, err);
     return code != PYBPE_OK || spellings_differ(r, v) ? code : refuse(err, "vocabulary");
 }
 
@@ -356,7 +357,8 @@ static int read_all(json_reader *r, json *vocab, json *merges, pybpe_vocab **out
         return refuse(err, "merges");
     }
     if (code == PYBPE_OK) {
-        code = vocab_resolve_merges(*out, &(const vocab_source){.is_file = false}, err);
+        const vocab_source from = source_spec();
+        code = vocab_resolve_merges(*out, &from, err);
     }
     bool differ = true;
     if (code == PYBPE_OK) {

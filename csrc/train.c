@@ -4,13 +4,11 @@ Training: words and counts -> merges.
 The textbook loop recounts all pairs for every merge. Here each pair has its count and a list of the places where it
 occurs, and a merge touches only those places and their neighbors. The parts, in the order in which they work:
 
-    train_tokens.c   tokens and their bytes
-    train_ties.c     the order of equally frequent pairs
-    train_base.c     the merges of the tokenizer that training continues
-    train_words.c    words -> symbols
+    train_tokens.c   tokens and their bytes, and the order of equally frequent pairs
+    train_words.c    words -> symbols, after the merges of the tokenizer that training continues
     train_compact.c  compacts the symbols before each scan
     train_scan*.c    symbols -> frequent pairs with their places
-    pairs.c          the pairs: a hash table, and the heap that gives the most frequent one
+    train_pairs.c    the pairs: a hash table, and the heap that gives the most frequent one
     train_merge.c    one merge, everywhere
     train.c          the trainer, and the loop
 */
@@ -101,7 +99,9 @@ static int merge_step(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     if (index != PAIR_NONE) {
         size_t places = t->pairs.pairs[index].places_count;
         *budget -= places < *budget ? places : *budget;
-        return train_merge_pair(t, index, err);
+        bool rescan = false;
+        int code = train_merge_pair(t, index, &rescan, err);
+        return code == PYBPE_OK && rescan ? train_scan_start(t, false, err) : code;
     }
     if (t->threshold <= t->min_frequency) {
         t->done = true;

@@ -4,8 +4,8 @@ The inside of a trainer, for the modules train*.c. Internal. train.c explains ho
 #ifndef PYBPE_TRAIN_H
 #define PYBPE_TRAIN_H
 
-#include "merge.h"
-#include "pairs.h"
+#include "merges.h"
+#include "train_pairs.h"
 
 #define TRAIN_SEP UINT32_C(0xFFFFFFFF)  /* a slot between words */
 #define TRAIN_HOLE UINT32_C(0xFFFFFFFE) /* a slot inside a token */
@@ -19,15 +19,15 @@ typedef struct token {
 } token;
 
 /* The neighbors on one side in the current merge, by token. */
-typedef struct neighbour {
+typedef struct neighbor {
     uint64_t weight;
     uint32_t places_count;
     uint32_t *places; /* where the list of the new pair is written; NULL if it is not kept */
-} neighbour;
+} neighbor;
 
 typedef struct side {
-    neighbour *by_token; /* all zero between merges */
-    uint32_t *touched;   /* the tokens whose entries are not zero */
+    neighbor *by_token; /* all zero between merges */
+    uint32_t *touched;  /* the tokens whose entries are not zero */
     size_t touched_count;
 } side;
 
@@ -102,17 +102,17 @@ int train_tokens_init(pybpe_trainer *t, pybpe_error *err);
 int train_token_concat(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t *merged, pybpe_error *err);
 void train_tokens_free(pybpe_trainer *t);
 
-/* train_ties.c: which of two equally frequent pairs comes first. `context` is the trainer. */
+/* Which of two equally frequent pairs comes first. `context` is the trainer. */
 bool order_lexicographic(const void *context, const pair *x, const pair *y);
 bool order_huggingface(const void *context, const pair *x, const pair *y);
 
 /* The positions of the 256 bytes in Hugging Face's order. */
 void huggingface_byte_order(uint32_t order[256]);
 
-/* train_base.c: repeats the merges of a base, and makes a table of them for laying out words. */
+/* train_words.c: repeats the merges of a base, and makes a table of them for laying out words. */
 int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_table *base, pybpe_error *err);
 
-/* train_words.c: lays out the words as symbols, after the merges of `base` unless it is NULL. */
+/* Lays out the words as symbols, after the merges of `base` unless it is NULL. */
 int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
                         pybpe_error *err);
 
@@ -126,8 +126,32 @@ int train_scan_start(pybpe_trainer *t, bool lower, pybpe_error *err);
 int train_scan_step(pybpe_trainer *t, size_t *budget, pybpe_error *err);
 void train_scan_free(pybpe_trainer *t);
 
-/* train_merge.c: merges one pair everywhere; adds a merge to the list of merges. */
-int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err);
+/* The two ways to scan. Both process sequences of symbols: the pairs (ids[at], ids[at + 1]) for from <= at < to, all of
+   one weight. A pair with a separator does not count. */
+typedef struct symbol_range {
+    uint32_t from, to;
+    uint64_t weight;
+} symbol_range;
+
+/* train_scan_exact.c: a cell for each pair of tokens, if they are few. */
+bool exact_fits(const pybpe_trainer *t);
+int exact_alloc(pybpe_trainer *t, pybpe_error *err);
+void exact_count(pybpe_trainer *t, symbol_range s);
+uint64_t exact_largest(const pybpe_trainer *t);
+int exact_keep(pybpe_trainer *t, pybpe_error *err); /* the frequent pairs: lists for exact_note */
+void exact_note(pybpe_trainer *t, symbol_range s);
+
+/* train_scan_filter.c: cells that many pairs share, then a table of the pairs that may be frequent. */
+int filter_alloc(pybpe_trainer *t, pybpe_error *err);
+void filter_add(pybpe_trainer *t, symbol_range s);
+uint64_t filter_largest(const pybpe_trainer *t); /* at least the count of the most frequent pair */
+int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err);
+int filter_keep(pybpe_trainer *t, pybpe_error *err);
+void filter_note(pybpe_trainer *t, symbol_range s);
+
+/* train_merge.c: merges one pair everywhere; adds a merge to the list of merges. Sets *rescan if the merge spells an
+   existing token: counts may have risen, so the caller must start a scan with the same threshold. */
+int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error *err);
 int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err);
 
 #endif

@@ -15,7 +15,7 @@ become its own left neighbor:
 enum { PREFETCH_PLACES = 12 };
 
 static inline void side_add(side *s, uint32_t id, uint64_t weight) {
-    neighbour *n = &s->by_token[id];
+    neighbor *n = &s->by_token[id];
     if (n->places_count == 0) {
         s->touched[s->touched_count++] = id;
     }
@@ -25,7 +25,7 @@ static inline void side_add(side *s, uint32_t id, uint64_t weight) {
 
 static void side_clear(side *s) {
     for (size_t i = 0; i < s->touched_count; i++) {
-        s->by_token[s->touched[i]] = (neighbour){0};
+        s->by_token[s->touched[i]] = (neighbor){0};
     }
     s->touched_count = 0;
 }
@@ -86,7 +86,7 @@ static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, uint64_t
 }
 
 /* Adds a new pair if it is frequent enough, with room for its list of places. */
-static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour *n, uint32_t *kept, pybpe_error *err) {
+static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbor *n, uint32_t *kept, pybpe_error *err) {
     if (n->weight < t->threshold || !pair_is_short(t, left, right)) {
         return PYBPE_OK;
     }
@@ -110,10 +110,10 @@ static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbour
 static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, uint32_t *kept, pybpe_error *err) {
     int code = PYBPE_OK;
     /* Where c follows c, the right neighbor of the first was still a. */
-    neighbour *twice = &t->left.by_token[c];
+    neighbor *twice = &t->left.by_token[c];
     for (size_t i = 0; i < t->right.touched_count && code == PYBPE_OK; i++) {
         uint32_t r = t->right.touched[i];
-        neighbour *n = &t->right.by_token[r];
+        neighbor *n = &t->right.by_token[r];
         pair_lower(t, b, r, n->weight);
         if (r == a) {
             n->weight -= twice->weight;
@@ -172,18 +172,17 @@ int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_
 /* A merge that spells the existing token c. The counts of its pairs may have risen, which only a new scan can
    determine. Other places of c may span more slots or fewer; until the scan has compacted the symbols, the merged
    places are written as a token with an unused number. */
-static int merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, uint32_t span, pybpe_error *err) {
+static void merge_into_existing(pybpe_trainer *t, uint32_t index, uint32_t c, uint32_t span) {
     t->alias = t->tokens_count;
     t->alias_of = c;
     t->spans[t->alias] = span;
     merge_rewrite(t, &t->pairs.pairs[index], t->alias);
     side_clear(&t->left);
     side_clear(&t->right);
-    return train_scan_start(t, false, err);
 }
 
 /* Merges one pair everywhere. */
-int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
+int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error *err) {
     uint32_t a = t->pairs.pairs[index].left, b = t->pairs.pairs[index].right, c;
     uint32_t tokens_before = t->tokens_count;
     int code = train_token_concat(t, a, b, &c, err);
@@ -194,8 +193,10 @@ int train_merge_pair(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
         return code;
     }
     uint32_t span = t->spans[a] + t->spans[b];
-    if (t->tokens_count == tokens_before) {
-        return merge_into_existing(t, index, c, span, err);
+    *rescan = t->tokens_count == tokens_before;
+    if (*rescan) {
+        merge_into_existing(t, index, c, span);
+        return PYBPE_OK;
     }
     t->spans[c] = span;
     merge_rewrite(t, &t->pairs.pairs[index], c);

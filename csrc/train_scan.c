@@ -9,7 +9,7 @@ follows it.
 
 Places do not outlive a scan, so the symbols may be moved before it: then the scan goes from slot to slot.
 */
-#include "train_scan.h"
+#include "train.h"
 
 enum { THRESHOLD_STEP = 32 };
 
@@ -38,11 +38,11 @@ void train_scan_free(pybpe_trainer *t) {
 }
 
 /* The next symbols of one weight, at most `most`. */
-static stretch scan_next(pybpe_trainer *t, size_t most) {
+static symbol_range scan_next(pybpe_trainer *t, size_t most) {
     while (t->scan.at >= t->runs[t->scan.run + 1].start) {
         t->scan.run += 1;
     }
-    stretch s = {t->scan.at, t->runs[t->scan.run + 1].start, t->runs[t->scan.run].weight};
+    symbol_range s = {t->scan.at, t->runs[t->scan.run + 1].start, t->runs[t->scan.run].weight};
     s.to = s.to < t->slots ? s.to : t->slots - 1; /* the last separator has no right neighbor */
     if (s.to - s.from > most) {
         s.to = s.from + (uint32_t)most;
@@ -55,7 +55,7 @@ static stretch scan_next(pybpe_trainer *t, size_t most) {
 static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     int code = PYBPE_OK;
     while (t->scan.at + 1 < t->slots && *budget > 0 && code == PYBPE_OK) {
-        stretch s = scan_next(t, *budget);
+        symbol_range s = scan_next(t, *budget);
         *budget -= s.to - s.from;
         switch (t->stage) {
         case STAGE_EXACT_COUNT:

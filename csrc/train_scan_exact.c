@@ -8,7 +8,7 @@ Scanning while tokens are few: a table has a cell for each pair of tokens, so th
 Neither walk has a branch. Which pairs are frequent is as hard to predict as text, so a branch would cost more than
 everything else. Here the separator is a token with the number 0, and token i has the number i + 1.
 */
-#include "train_scan.h"
+#include "train.h"
 
 /* Above these limits the filter is faster: the table must fit in the processor's caches, and clearing it must not take
    longer than the walks. */
@@ -42,7 +42,7 @@ int exact_alloc(pybpe_trainer *t, pybpe_error *err) {
                                  : error_set_memory(err, "the counting of pairs", cells * sizeof *t->scan.cells);
 }
 
-void exact_count(pybpe_trainer *t, stretch s) {
+void exact_count(pybpe_trainer *t, symbol_range s) {
     const uint32_t *ids = t->ids;
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);
@@ -56,7 +56,7 @@ void exact_count(pybpe_trainer *t, stretch s) {
     }
 }
 
-void exact_note(pybpe_trainer *t, stretch s) {
+void exact_note(pybpe_trainer *t, symbol_range s) {
     const uint32_t *ids = t->ids;
     exact_cell *cells = t->scan.cells;
     const size_t columns = exact_columns(t);

@@ -8,7 +8,7 @@ Scanning when there are many tokens: few of their pairs are frequent, so a filte
 Cells and pairs are scattered over memory. So each walk goes in batches: it first finds and prefetches the cells of a
 batch, and then processes them.
 */
-#include "train_scan.h"
+#include "train.h"
 
 enum { FILTER_LOG2_MIN = 12, FILTER_LOG2_MAX = 21, FILTER_BATCH = 128 };
 
@@ -51,7 +51,7 @@ static void filter_gather(const pybpe_trainer *t, filter_batch *batch, uint32_t 
     *at = stop;
 }
 
-void filter_add(pybpe_trainer *t, stretch s) {
+void filter_add(pybpe_trainer *t, symbol_range s) {
     const uint64_t weight = saturate(s.weight);
     filter_batch batch;
     while (s.from < s.to) {
@@ -89,7 +89,7 @@ static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t 
     }
 }
 
-int filter_count(pybpe_trainer *t, stretch s, pybpe_error *err) {
+int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err) {
     filter_batch batch;
     while (s.from < s.to) {
         filter_select(t, &batch, &s.from, s.to);
@@ -126,7 +126,7 @@ int filter_keep(pybpe_trainer *t, pybpe_error *err) {
     return code;
 }
 
-void filter_note(pybpe_trainer *t, stretch s) {
+void filter_note(pybpe_trainer *t, symbol_range s) {
     filter_batch batch;
     while (s.from < s.to) {
         filter_select(t, &batch, &s.from, s.to);

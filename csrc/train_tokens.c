@@ -1,5 +1,6 @@
 /*
-The trainer's tokens: their bytes, their lengths, and an index that finds a token by its bytes.
+The trainer's tokens: their bytes, their lengths, an index that finds a token by its bytes, and the order of equally
+frequent pairs.
 
 The index is needed because two merges may spell the same bytes, as (ab, c) and (a, bc) do. The second merge does not
 make a new token; it gives the token of the first, as in Hugging Face.
@@ -47,7 +48,7 @@ static int items_room(pybpe_trainer *t, size_t cap) {
 
 /* Enlarges a side. All its counts are zero now, so none are copied. */
 static int side_room(pybpe_trainer *t, side *s, size_t cap) {
-    neighbour *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token);
+    neighbor *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token);
     uint32_t *touched = mem_alloc_array(&t->mem, cap, sizeof *touched);
     if (by_token == NULL || touched == NULL) {
         mem_free(&t->mem, by_token);
@@ -84,7 +85,7 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
     if (items_room(t, cap) != PYBPE_OK || side_room(t, &t->left, cap) != PYBPE_OK ||
         side_room(t, &t->right, cap) != PYBPE_OK || index_room(t, cap) != PYBPE_OK) {
         return error_set_memory(err, "the tokens of a training",
-                                cap * (sizeof *t->tokens + 2 * sizeof(neighbour) + 5 * sizeof(uint32_t)));
+                                cap * (sizeof *t->tokens + 2 * sizeof(neighbor) + 5 * sizeof(uint32_t)));
     }
     t->tokens_cap = (uint32_t)cap;
     return PYBPE_OK;
@@ -164,4 +165,46 @@ void train_tokens_free(pybpe_trainer *t) {
     mem_free(&t->mem, t->left.touched);
     mem_free(&t->mem, t->right.by_token);
     mem_free(&t->mem, t->right.touched);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Ties: which of two equally frequent pairs is merged first.
+
+Lexicographic: the pair whose (left bytes, right bytes) is the greatest. Hugging Face: the pair with the lowest ids,
+where bytes are numbered by the characters that represent them, and merged tokens in the order of their creation.
+*/
+
+static int token_compare(const pybpe_trainer *t, uint32_t x, uint32_t y) {
+    const token *a = &t->tokens[x], *b = &t->tokens[y];
+    if (a->prefix != b->prefix) {
+        return a->prefix < b->prefix ? -1 : 1;
+    }
+    uint32_t n = a->length, m = b->length;
+    int order = memcmp(t->token_bytes + a->offset, t->token_bytes + b->offset, n < m ? n : m);
+    return order != 0 ? order : (n > m) - (n < m);
+}
+
+bool order_lexicographic(const void *context, const pair *x, const pair *y) {
+    const pybpe_trainer *t = context;
+    int order = x->left == y->left ? 0 : token_compare(t, x->left, y->left);
+    return order != 0 ? order > 0 : token_compare(t, x->right, y->right) > 0;
+}
+
+bool order_huggingface(const void *context, const pair *x, const pair *y) {
+    const pybpe_trainer *t = context;
+    return x->left != y->left ? t->tokens[x->left].order < t->tokens[y->left].order
+                              : t->tokens[x->right].order < t->tokens[y->right].order;
+}
+
+/* Hugging Face numbers the bytes by the character that represents each: those that are printable in Latin-1 come first,
+   in order, then the other 68 (GPT-2's bytes_to_unicode). */
+static bool byte_is_printable(unsigned byte) {
+    return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+void huggingface_byte_order(uint32_t order[256]) {
+    uint32_t printable = 0, other = 188; /* 188 bytes are printable */
+    for (unsigned byte = 0; byte < 256; byte++) {
+        order[byte] = byte_is_printable(byte) ? printable++ : other++;
+    }
 }

@@ -19,9 +19,44 @@ the id that it had when the place was added, or the id of a longer token, or HOL
 Words are laid out by descending count, so that a short table of runs (first position, count) gives the weight of a
 place. The places of a list ascend, and so do their runs.
 */
+#include "apply.h"
 #include "train.h"
 
 #include <stdlib.h>
+
+/* ---------------------------------------------------------------------------------------------------
+Continuing the training of a tokenizer: its merges are repeated as if they had been learned here, and words start as
+these merges leave them.
+*/
+
+int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_table *base, pybpe_error *err) {
+    uint32_t byte_ids[256];
+    for (uint32_t i = 0; i < 256; i++) {
+        byte_ids[i] = i;
+    }
+    size_t count = config->base_merges_count;
+    int code = merge_table_new(base, 256 + count, count, byte_ids, &t->mem, err);
+    for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
+        uint32_t left = config->base_merges[2 * i], right = config->base_merges[2 * i + 1], merged;
+        if (left >= t->tokens_count || right >= t->tokens_count) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "base merge %zu: tokens %u and %u must both exist before it", i,
+                             left, right);
+        }
+        code = train_token_concat(t, left, right, &merged, err);
+        if (code == PYBPE_OK) {
+            code = train_merges_append(t, left, right, merged, err);
+            merge_table_add(base, left, right, (uint32_t)i, merged);
+            if (left < 256 && right < 256) {
+                merge_table_add_bytes(base, (uint8_t)left, (uint8_t)right, (uint32_t)i);
+            }
+        }
+    }
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Words
+*/
 
 enum { SMALL_COUNTS = 1 << 16 };
 
@@ -98,24 +133,19 @@ static int words_sort(const pybpe_strings *words, const uint64_t *counts, counte
     return PYBPE_OK;
 }
 
-/* Lays out one word as the base merges leave it, or as bytes if there are none. Sets *count to the number of its
-   tokens. */
-static int word_lay_out(pybpe_trainer *t, const uint8_t *word, size_t n, uint32_t *to, size_t *count,
-                        const merge_table *base, merge_scratch *scratch, pybpe_error *err) {
-    *count = n;
+/* Lays out one word at *to as the base merges leave it, or as bytes if there are none. Moves *to to its end. */
+static int word_lay_out(const merge_table *base, apply_scratch *scratch, apply_word *word, uint32_t **to,
+                        const pybpe_allocator *mem, pybpe_error *err) {
     if (base == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            to[i] = word[i];
+        for (size_t i = 0; i < word->n; i++) {
+            *(*to)++ = word->bytes[i];
         }
         return PYBPE_OK;
     }
-    if (n <= MERGE_SHORT_MAX) {
-        *count = merge_short(base, word, n, to);
-        return PYBPE_OK;
-    }
-    int code = merge_long(base, scratch, word, n, count, &t->mem, err);
+    int code = apply_merges(base, scratch, word, mem, err);
     if (code == PYBPE_OK) {
-        memcpy(to, scratch->ids, *count * sizeof *to);
+        memcpy(*to, word->ids, word->count * sizeof **to);
+        *to += word->count;
     }
     return code;
 }
@@ -132,7 +162,7 @@ static int runs_alloc(pybpe_trainer *t, const counted_word *sorted, size_t used,
 
 static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
                        const merge_table *base, pybpe_error *err) {
-    merge_scratch scratch = {0};
+    apply_scratch scratch = {0};
     uint32_t *to = t->ids;
     *to++ = TRAIN_SEP;
     int code = PYBPE_OK;
@@ -140,15 +170,14 @@ static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used
         if (i == 0 || sorted[i].count != sorted[i - 1].count) {
             t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), sorted[i].count};
         }
-        const uint8_t *word = words->bytes + words->offsets[sorted[i].word];
-        size_t count;
-        code = word_lay_out(t, word, (size_t)word_length(words, sorted[i].word), to, &count, base, &scratch, err);
-        to += count;
+        apply_word word = {.bytes = words->bytes + words->offsets[sorted[i].word],
+                           .n = (size_t)word_length(words, sorted[i].word)};
+        code = word_lay_out(base, &scratch, &word, &to, &t->mem, err);
         *to++ = TRAIN_SEP;
     }
     t->slots = (uint32_t)(to - t->ids);
     t->runs[t->runs_count] = (run){t->slots, 0};
-    merge_scratch_free(&scratch, &t->mem);
+    apply_scratch_free(&scratch, &t->mem);
     return code;
 }
 

@@ -51,8 +51,6 @@ static inline uint8_t unicode_class(uint32_t code_point) {
     return pybpe_unicode_blocks[block << UNICODE_BLOCK_BITS | place];
 }
 
-static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
-
 /* The code point of a byte that is not UTF-8. */
 #define UNICODE_INVALID UINT32_MAX
 
@@ -60,20 +58,20 @@ static inline bool unicode_is_continuation(uint8_t byte) { return (byte & 0xC0) 
    0x80; p[0..left) is the rest of the text, and left >= 1. */
 static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uint8_t *length) {
     uint32_t lead = p[0];
-    if (left >= 2 && unicode_is_continuation(p[1])) {
+    if (left >= 2 && byte_is_continuation(p[1])) {
         uint32_t second = p[1] & 0x3FU;
         if (lead >= 0xC2 && lead <= 0xDF) {
             *length = 2;
             return (lead & 0x1F) << 6 | second;
         }
-        if (left >= 3 && unicode_is_continuation(p[2])) {
+        if (left >= 3 && byte_is_continuation(p[2])) {
             uint32_t third = p[2] & 0x3FU;
             uint32_t code_point = (lead & 0x0F) << 12 | second << 6 | third;
             if (lead >= 0xE0 && lead <= 0xEF && code_point >= 0x800 && code_point >> 11 != 0xD800 >> 11) {
                 *length = 3;
                 return code_point;
             }
-            if (left >= 4 && lead >= 0xF0 && lead <= 0xF4 && unicode_is_continuation(p[3])) {
+            if (left >= 4 && lead >= 0xF0 && lead <= 0xF4 && byte_is_continuation(p[3])) {
                 code_point = (lead & 0x07) << 18 | second << 12 | third << 6 | (p[3] & 0x3FU);
                 if (code_point >= 0x10000 && code_point <= 0x10FFFF) {
                     *length = 4;

@@ -4,7 +4,7 @@ Vocabularies: tokens, merges, specials and settings, which a caller passes and g
     vocab_index.c       finds tokens by their bytes; checks everything but the merges
     vocab_merges.c      checks the merges, and finds what each makes
     vocab_recover.c     recovers merges from the order of ids, for vocabularies without merges
-    vocab_source.h      how errors name a position in a spec or in a file
+    vocab_make.h        how the others make one, and how errors name a position in a spec or in a file
     tokenizer_bin*.c    the file tokenizer.bin
 */
 #include "vocab_make.h"
@@ -107,7 +107,7 @@ int pybpe_vocab_new(pybpe_vocab **out, const pybpe_vocab_spec *spec, const pybpe
         return code;
     }
     vocab_copy_spec(v, spec, &sizes);
-    const vocab_source from = {.is_file = false};
+    const vocab_source from = source_spec();
     code = vocab_index(v, &from, err);
     if (code == PYBPE_OK) {
         code = vocab_resolve_merges(v, &from, err);

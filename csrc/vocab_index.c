@@ -47,26 +47,26 @@ uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, 
 
 static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     if (v->pattern != PYBPE_PATTERN_CUSTOM && pybpe_pattern_regex(v->pattern) == NULL) {
-        return error_set(err, source_code(from), source_setting(from, 12),
+        return error_set(err, source_code(from), from->pattern,
                          "pattern %d is unknown; it comes from a newer version of pybpe, or is a mistake",
                          (int)v->pattern);
     }
     if ((v->pattern == PYBPE_PATTERN_CUSTOM) != (v->custom != NULL && v->custom[0] != '\0')) {
-        return error_set(err, source_code(from), source_setting(from, 12),
+        return error_set(err, source_code(from), from->pattern,
                          "pattern %d %s; only pattern 0 (custom) has one of its own", (int)v->pattern,
                          v->custom == NULL ? "has no regular expression" : "comes with a regular expression");
     }
     if (v->normalizer < PYBPE_NORMALIZER_NONE || v->normalizer > PYBPE_NORMALIZER_NFKC) {
-        return error_set(err, source_code(from), source_setting(from, 16),
+        return error_set(err, source_code(from), from->normalizer,
                          "normalizer %d is unknown; expected 0 (none), 1 (NFC) or 2 (NFKC)", (int)v->normalizer);
     }
     if (v->whole_words != 0 && v->whole_words != 1) {
-        return error_set(err, source_code(from), source_setting(from, 36), "whole_words is %d; expected 0 or 1",
+        return error_set(err, source_code(from), from->whole_words, "whole_words is %d; expected 0 or 1",
                          v->whole_words);
     }
     if (v->eot_id != PYBPE_NO_ID && (v->eot_id >= v->count || vocab_token_length(v, v->eot_id) == 0)) {
-        return error_set(err, source_code(from), from->is_file && from->trailer == 0 ? 12 : source_setting(from, 20),
-                         "the end-of-text id %u is not a token; there are %zu ids", v->eot_id, v->count);
+        return error_set(err, source_code(from), from->eot, "the end-of-text id %u is not a token; there are %zu ids",
+                         v->eot_id, v->count);
     }
     return PYBPE_OK;
 }
@@ -95,17 +95,17 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     for (size_t i = 0; code == PYBPE_OK && i < v->specials_count; i++) {
         uint32_t id = v->specials[i];
         if (id >= v->count || vocab_token_length(v, id) == 0) {
-            return error_set(err, source_code(from), source_special(from, v, i),
+            return error_set(err, source_code(from), source_at(from->specials, i),
                              "special %zu has id %u, which is not a token; there are %zu ids", i, id, v->count);
         }
         if (i > 0 && id <= v->specials[i - 1]) {
-            return error_set(err, source_code(from), source_special(from, v, i),
+            return error_set(err, source_code(from), source_at(from->specials, i),
                              "special %zu has id %u, which is not greater than the one before it, %u", i, id,
                              v->specials[i - 1]);
         }
         uint32_t *slot = index_slot(v, &v->special_index, vocab_token(v, id), vocab_token_length(v, id), vocab_end(v));
         if (*slot != 0) {
-            return error_set(err, source_code(from), source_special(from, v, i),
+            return error_set(err, source_code(from), source_at(from->specials, i),
                              "specials %u and %u have the same bytes; specials must be distinct", *slot - 1, id);
         }
         *slot = id + 1;
@@ -146,7 +146,7 @@ static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error 
     }
     unsigned byte;
     if (code == PYBPE_OK && vocab_lacks_byte(v, &byte) && (from->is_file || !has_byte)) {
-        return error_set(err, source_code(from), from->is_file ? FILE_HEADER : byte,
+        return error_set(err, source_code(from), from->is_file ? source_token(from, v, 0) : byte,
                          "no token is the single byte 0x%02X; a byte-level vocabulary has all 256", byte);
     }
     return code;

@@ -5,7 +5,33 @@ Making a vocabulary: allocate it, fill in its content, then check and index it. 
 #define PYBPE_VOCAB_MAKE_H
 
 #include "vocab.h"
-#include "vocab_source.h"
+
+/* A part of a vocabulary's source: item i is at offset first + i * step. */
+typedef struct source_part {
+    uint64_t first, step;
+} source_part;
+
+/* The source of a vocabulary, which determines the code and the offsets of errors: in a spec an offset is an id or an
+   index, in a file it is a position in the file. */
+typedef struct vocab_source {
+    bool is_file;
+    source_part tokens; /* without their bytes, which in a file also count */
+    source_part merges, specials;
+    uint64_t pattern, normalizer, eot, whole_words; /* offsets */
+} vocab_source;
+
+/* The source of a vocabulary that is made from a spec. */
+static inline vocab_source source_spec(void) {
+    return (vocab_source){.tokens.step = 1, .merges.step = 1, .specials.step = 1};
+}
+
+static inline int source_code(const vocab_source *from) { return from->is_file ? PYBPE_ERR_FORMAT : PYBPE_ERR_VALUE; }
+
+static inline uint64_t source_at(source_part part, size_t i) { return part.first + part.step * i; }
+
+static inline uint64_t source_token(const vocab_source *from, const pybpe_vocab *v, size_t id) {
+    return source_at(from->tokens, id) + (from->is_file ? v->offsets[id] : 0);
+}
 
 /* How large the parts of a vocabulary are. */
 typedef struct vocab_sizes {

@@ -44,13 +44,13 @@ int vocab_resolve_merges(pybpe_vocab *v, const vocab_source *from, pybpe_error *
         uint32_t left = v->merges[2 * i];
         uint32_t right = v->merges[2 * i + 1];
         if (!token_is_ordinary(v, left) || !token_is_ordinary(v, right)) {
-            code = error_set(err, source_code(from), source_merge(from, i),
+            code = error_set(err, source_code(from), source_at(from->merges, i),
                              "merge %zu joins ids %u and %u, which are not both ordinary tokens", i, left, right);
             break;
         }
         made = find_concatenation(v, left, right, made + 1, room, longest);
         if (made == PYBPE_NO_ID) {
-            code = error_set(err, source_code(from), source_merge(from, i),
+            code = error_set(err, source_code(from), source_at(from->merges, i),
                              "merge %zu joins ids %u and %u, but no ordinary token has their joined bytes", i, left,
                              right);
         }

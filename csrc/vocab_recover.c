@@ -6,46 +6,28 @@ Ids ascend with the ranks of merges. So if the merges of all lower ids are appli
 is the two tokens that it was merged from. If more than two tokens are left, the token can't be reached and has no
 merge.
 */
-#include "merge.h"
+#include "apply.h"
 #include "vocab_make.h"
 
-/* Applies the merges of all lower tokens to one token. *parts is the number of tokens left, and ids has their ids. */
-static int token_parts(const merge_table *table, merge_scratch *scratch, const uint8_t *bytes, size_t n,
-                       const uint32_t **ids, size_t *parts, uint32_t *small, const pybpe_allocator *mem,
-                       pybpe_error *err) {
-    if (n <= MERGE_SHORT_MAX) {
-        *parts = merge_short(table, bytes, n, small);
-        *ids = small;
-        return PYBPE_OK;
-    }
-    int code = merge_long(table, scratch, bytes, n, parts, mem, err);
-    *ids = scratch->ids;
-    return code;
-}
-
-static int recover_with(const pybpe_vocab *v, merge_table *table, merge_scratch *scratch, uint32_t *merges,
+static int recover_with(const pybpe_vocab *v, merge_table *table, apply_scratch *scratch, uint32_t *merges,
                         size_t *count, pybpe_error *err) {
-    uint32_t small[MERGE_SHORT_MAX];
     uint32_t found = 0;
     for (uint32_t id = 0; id < v->count; id++) {
-        const uint8_t *bytes = vocab_token(v, id);
-        size_t n = vocab_token_length(v, id);
-        if (n < 2 || !token_is_ordinary(v, id)) {
+        apply_word word = {.bytes = vocab_token(v, id), .n = vocab_token_length(v, id)};
+        if (word.n < 2 || !token_is_ordinary(v, id)) {
             continue;
         }
-        const uint32_t *ids;
-        size_t parts;
-        int code = token_parts(table, scratch, bytes, n, &ids, &parts, small, &v->mem, err);
+        int code = apply_merges(table, scratch, &word, &v->mem, err); /* those of all lower tokens */
         if (code != PYBPE_OK) {
             return code;
         }
-        if (parts == 2 && ids[0] != table->outside && ids[1] != table->outside) {
+        if (word.count == 2 && word.ids[0] != table->outside && word.ids[1] != table->outside) {
             uint32_t *parents = merges + 2 * (size_t)found;
-            parents[0] = ids[0];
-            parents[1] = ids[1];
+            parents[0] = word.ids[0];
+            parents[1] = word.ids[1];
             merge_table_add(table, parents[0], parents[1], found, id);
-            if (n == 2) {
-                merge_table_add_bytes(table, bytes[0], bytes[1], found);
+            if (word.n == 2) {
+                merge_table_add_bytes(table, word.bytes[0], word.bytes[1], found);
             }
             found += 1;
         }
@@ -61,9 +43,9 @@ int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_e
     if (code != PYBPE_OK) {
         return code;
     }
-    merge_scratch scratch = {0};
+    apply_scratch scratch = {0};
     code = recover_with(v, &table, &scratch, merges, count, err);
-    merge_scratch_free(&scratch, &v->mem);
+    apply_scratch_free(&scratch, &v->mem);
     merge_table_free(&table, &v->mem);
     return code;
 }

@@ -89,11 +89,11 @@ static void test_trimming(const pybpe_encoder *e) {
         size_t count = 0;
         pybpe_cache *c = NULL;
         CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
-        c->chain.tried = chain == 0; /* and not usable */
+        c->blocks.tried = chain == 0; /* and not usable */
         CHECK_EQ(pybpe_encode_words(e, c, word, &n, 1, NULL, 4, 0, &count, NULL), PYBPE_OK);
         CHECK_EQ(count, BYTES / 2);
-        CHECK(c->chain.usable == (chain == 1));
-        CHECK(merge_scratch_memory(&c->scratch) <= MOST && c->chain.room * sizeof(uint32_t) <= MOST);
+        CHECK(c->blocks.usable == (chain == 1));
+        CHECK(apply_scratch_memory(&c->scratch) <= MOST && c->blocks.room * sizeof(uint32_t) <= MOST);
         pybpe_cache_free(c);
     }
     free(word);

@@ -12,7 +12,7 @@ Encoding: worked examples, then random words and vocabularies against the obviou
 The subject of the test: one encoder with its vocabulary and cache
 */
 
-enum { MERGED_LONG = 80 }; /* more than merge_short takes */
+enum { MERGED_LONG = 80 }; /* more than apply_short takes */
 
 typedef struct subject {
     pybpe_vocab *v;
@@ -322,11 +322,11 @@ static void random_vocab(small_vocab *v, uint64_t *state, const char *alphabet, 
 static size_t joined = 0; /* words that were merged in more than one block */
 
 /* Encodes words of lengths on both sides of every limit (15 inline, 62 short, 1024 remembered), each twice; and
-   merges them as chains, in one block and in small ones, if the vocabulary allows it. Returns how many of one block
+   merges them block by block, in one block and in small ones, if the vocabulary allows it. Returns how many of one block
    gave up. */
-static size_t compare_words(subject *s, const small_vocab *v, const chain_table *ready, uint64_t *state,
+static size_t compare_words(subject *s, const small_vocab *v, const apply_blocks_table *ready, uint64_t *state,
                             const char *alphabet, size_t words) {
-    chain_table chain = *ready;
+    apply_blocks_table blocks = *ready;
     size_t gave_up = 0;
     static uint32_t want[1600];
     static uint32_t ids[1600];
@@ -348,18 +348,18 @@ static size_t compare_words(subject *s, const small_vocab *v, const chain_table 
             CHECK_EQ(pybpe_encode_words(s->e, s->c, w, &n, 1, ids, 4, n, &got, NULL), PYBPE_OK);
             CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
         }
-        for (int small = 0; small < 2 && chain.usable; small++) {
+        for (int small = 0; small < 2 && blocks.usable; small++) {
             size_t got = 0;
-            chain.block_bytes = small ? 1 + random_below(state, 60) : CHAIN_BLOCK;
-            bool done = chain_merge(&chain, &s->e->table, w, n, &got, NULL);
-            CHECK(!done || (got == count && memcmp(chain.ids, want, 4 * count) == 0));
+            blocks.block_bytes = small ? 1 + random_below(state, 60) : APPLY_BLOCK;
+            bool done = apply_blocks(&blocks, &s->e->table, w, n, &got, NULL);
+            CHECK(!done || (got == count && memcmp(blocks.ids, want, 4 * count) == 0));
             gave_up += !done && !small;
-            joined += done && small && n > chain.block_bytes;
+            joined += done && small && n > blocks.block_bytes;
         }
         free(w);
     }
     naive_forget(v);
-    chain_free(&chain, NULL);
+    apply_blocks_free(&blocks, NULL);
     return gave_up;
 }
 
@@ -385,10 +385,11 @@ static void test_random_words(void) {
         random_vocab(&v, &state, alphabet, merges, round % 3 == 0);
         pybpe_vocab_spec spec = small_spec(&v);
         subject s = subject_new(&spec);
-        chain_table chain = {0};
-        chain_fill(&chain, s.v, &s.e->table, NULL);
-        usable[round % 3 == 0] += chain.usable;
-        gave_up += compare_words(&s, &v, &chain, &state, alphabet, 60);
+        apply_blocks_table blocks = {0};
+        const pybpe_vocab_spec filled = pybpe_vocab_get_spec(s.v);
+        apply_blocks_fill(&blocks, &filled, &s.e->table, NULL);
+        usable[round % 3 == 0] += blocks.usable;
+        gave_up += compare_words(&s, &v, &blocks, &state, alphabet, 60);
         subject_free(&s);
     }
     CHECK(usable[0] > 30 && usable[1] > 0 && usable[1] < 16);
@@ -412,9 +413,10 @@ static void test_unreachable_parts(void) {
     small_add_merge(&v, small_add_token(&v, "da", 2), 'b');
     pybpe_vocab_spec spec = small_spec(&v);
     subject s = subject_new(&spec);
-    chain_table chain = {0};
-    chain_fill(&chain, s.v, &s.e->table, NULL);
-    CHECK(chain.usable);
+    apply_blocks_table blocks = {0};
+    const pybpe_vocab_spec filled = pybpe_vocab_get_spec(s.v);
+    apply_blocks_fill(&blocks, &filled, &s.e->table, NULL);
+    CHECK(blocks.usable);
     naive_prepare(&v);
     for (size_t i = 0; i < 2000; i++) {
         size_t n = 1 + random_below(&state, sizeof w);
@@ -422,18 +424,18 @@ static void test_unreachable_parts(void) {
         for (size_t k = 0; k < n; k++) {
             w[k] = (uint8_t)("abcd"[random_below(&state, 4)]);
         }
-        chain.block_bytes = 1 + i % 20;
-        if (chain_merge(&chain, &s.e->table, w, n, &got, NULL)) {
-            CHECK(got == merge_naive(&v, w, n, want) && memcmp(chain.ids, want, 4 * got) == 0);
+        blocks.block_bytes = 1 + i % 20;
+        if (apply_blocks(&blocks, &s.e->table, w, n, &got, NULL)) {
+            CHECK(got == merge_naive(&v, w, n, want) && memcmp(blocks.ids, want, 4 * got) == 0);
         }
     }
     naive_forget(&v);
-    chain_free(&chain, NULL);
+    apply_blocks_free(&blocks, NULL);
     subject_free(&s);
 }
 
-/* Words of many blocks as chains, against merge_long. */
-static void test_long_chains(void) {
+/* Words of many blocks, against apply_long. */
+static void test_long_blocks(void) {
     const char *alphabets[] = {"a", "ab", "abc", "abcdefgh", "\xE4\xB8\xAD\xE6\x96\x87"};
     enum { LONGEST = 40000 };
     uint64_t state = 7;
@@ -446,27 +448,28 @@ static void test_long_chains(void) {
         random_vocab(&v, &state, alphabet, 4 + random_below(&state, 60), false);
         pybpe_vocab_spec spec = small_spec(&v);
         subject s = subject_new(&spec);
-        chain_table chain = {0};
-        merge_scratch scratch = {0};
-        chain_fill(&chain, s.v, &s.e->table, NULL);
-        size_t n = LONGEST - random_below(&state, 2 * CHAIN_BLOCK);
+        apply_blocks_table blocks = {0};
+        apply_scratch scratch = {0};
+        const pybpe_vocab_spec filled = pybpe_vocab_get_spec(s.v);
+        apply_blocks_fill(&blocks, &filled, &s.e->table, NULL);
+        size_t n = LONGEST - random_below(&state, 2 * APPLY_BLOCK);
         size_t period = round % 2 ? n : 1 + random_below(&state, 200);
         for (size_t i = 0; i < n; i++) {
             w[i] = i < period ? (uint8_t)alphabet[random_below(&state, strlen(alphabet))] : w[i - period];
         }
         size_t want;
         size_t got;
-        CHECK_EQ(merge_long(&s.e->table, &scratch, w, n, &want, NULL, NULL), PYBPE_OK);
-        for (int small = 0; small < 2 && chain.usable; small++) {
-            chain.block_bytes = small ? 50 + random_below(&state, 1000) : CHAIN_BLOCK;
+        CHECK_EQ(apply_long(&s.e->table, &scratch, w, n, &want, NULL, NULL), PYBPE_OK);
+        for (int small = 0; small < 2 && blocks.usable; small++) {
+            blocks.block_bytes = small ? 50 + random_below(&state, 1000) : APPLY_BLOCK;
             tried[small] += 1;
-            if (chain_merge(&chain, &s.e->table, w, n, &got, NULL)) {
-                CHECK(got == want && memcmp(chain.ids, scratch.ids, 4 * want) == 0);
+            if (apply_blocks(&blocks, &s.e->table, w, n, &got, NULL)) {
+                CHECK(got == want && memcmp(blocks.ids, scratch.ids, 4 * want) == 0);
                 done[small] += 1;
             }
         }
-        merge_scratch_free(&scratch, NULL);
-        chain_free(&chain, NULL);
+        apply_scratch_free(&scratch, NULL);
+        apply_blocks_free(&blocks, NULL);
         subject_free(&s);
     }
     CHECK(tried[0] > 40 && done[0] == tried[0] && done[1] > 40);
@@ -716,8 +719,8 @@ static void test_failing_memory(void) {
     expect_memory_errors(&spec, text, sizeof text);
 }
 
-/* A chain table that could not be filled is unusable, and holds nothing. */
-static void test_failing_memory_of_chains(void) {
+/* A table that could not be filled is unusable, and holds nothing. */
+static void test_failing_memory_of_blocks(void) {
     static small_vocab v;
     uint64_t state = 7;
     random_vocab(&v, &state, "abc", 40, 0);
@@ -732,12 +735,13 @@ static void test_failing_memory_of_chains(void) {
     for (long grant = 0; grant < 20; grant++) {
         failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
-        chain_table chain = {0};
+        apply_blocks_table blocks = {0};
         size_t count = 0;
-        chain_fill(&chain, s.v, &s.e->table, &mem);
-        wrong += !chain.tried || (!chain.usable && m.blocks != 0);
-        merged += chain.usable && chain_merge(&chain, &s.e->table, text, sizeof text, &count, &mem);
-        chain_free(&chain, &mem);
+        const pybpe_vocab_spec filled = pybpe_vocab_get_spec(s.v);
+        apply_blocks_fill(&blocks, &filled, &s.e->table, &mem);
+        wrong += !blocks.tried || (!blocks.usable && m.blocks != 0);
+        merged += blocks.usable && apply_blocks(&blocks, &s.e->table, text, sizeof text, &count, &mem);
+        apply_blocks_free(&blocks, &mem);
         wrong += m.blocks != 0;
     }
     CHECK_EQ(wrong, 0);
@@ -755,9 +759,9 @@ int main(void) {
     test_random_texts();
     test_long_words();
     test_unreachable_parts();
-    test_long_chains();
+    test_long_blocks();
     test_full_cache();
     test_failing_memory();
-    test_failing_memory_of_chains();
+    test_failing_memory_of_blocks();
     return check_report("encode");
 }

@@ -1,8 +1,8 @@
 /*
 Sizes beyond the library's limits: given only by offsets, never allocated, and refused before any byte is read.
 */
+#include "apply.h"
 #include "check.h"
-#include "merge.h"
 #include "small_vocab.h"
 
 #include <string.h>
@@ -80,9 +80,9 @@ Encoding
 /* Only the length of this word is looked at. */
 static void test_huge_word(void) {
     const merge_table none = {0};
-    merge_scratch scratch = {0};
+    apply_scratch scratch = {0};
     size_t count = 77;
-    CHECK_EQ(merge_long(&none, &scratch, (const uint8_t *)"x", UINT32_MAX, &count, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK_EQ(apply_long(&none, &scratch, (const uint8_t *)"x", UINT32_MAX, &count, NULL, &err), PYBPE_ERR_LIMIT);
     CHECK_EQ(count, 77);
 }
 

@@ -55,19 +55,19 @@ static void check_words(const small_vocab *v, const pybpe_encoder *e, const uint
 /* The whole text as one word that is merged in blocks of any size, if the vocabulary allows it. */
 static void check_chain(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n, size_t block) {
     static uint32_t want[MOST_TEXT];
-    chain_table chain = {0};
-    chain_fill(&chain, e->vocab, &e->table, &fuzz_memory);
+    apply_blocks_table chain = {0};
+    apply_blocks_fill(&chain, e->vocab, &e->table, &fuzz_memory);
     if (chain.usable && n > 0) {
         size_t count = 0;
         chain.block_bytes = block;
-        if (chain_merge(&chain, &e->table, text, n, &count, &fuzz_memory)) {
+        if (apply_blocks(&chain, &e->table, text, n, &count, &fuzz_memory)) {
             size_t wanted = merge_naive(v, text, n, want);
             REQUIRE(count == wanted && memcmp(want, chain.ids, 4 * count) == 0);
         } else {
             REQUIRE(block < n);
         }
     }
-    chain_free(&chain, &fuzz_memory);
+    apply_blocks_free(&chain, &fuzz_memory);
 }
 
 /* At the first safe cut after a position. (All of them would take ten times as long as everything else.) */

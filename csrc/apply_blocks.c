@@ -22,14 +22,14 @@ two equal tokens, as in aaa: other pairs cannot overlap. A token's id is stored 
 neighbors can be found without links.
 
 This requires merges in order: no merge makes a token that an earlier merge uses. The merges of all trainers are in
-order, but those in a file may not be. In that case, or if too many tokens have to be dropped, merge_long.c does the
+order, but those in a file may not be. In that case, or if too many tokens have to be dropped, apply_long.c does the
 work, several times slower.
 */
-#include "chain.h"
+#include "apply_blocks.h"
 
-/* CHAIN_UNSURE: the number of tokens at the end of a block that may change when more bytes follow. CHAIN_TRIES: how
-   often a byte may be merged before merge_long takes over. */
-enum { CHAIN_UNSURE = 4, CHAIN_TRIES = 4 };
+/* APPLY_UNSURE: the number of tokens at the end of a block that may change when more bytes follow. APPLY_TRIES: how
+   often a byte may be merged before apply_long takes over. */
+enum { APPLY_UNSURE = 4, APPLY_TRIES = 4 };
 
 /* ---------------------------------------------------------------------------------------------------
 Which tokens go together
@@ -37,13 +37,14 @@ Which tokens go together
 
 /* Whether a followed by b stay two tokens through all merges of ranks below `limit`. Merges must be able to make
    both. */
-static bool chain_together(const chain_table *c, const merge_table *t, uint32_t a, uint32_t b, uint32_t limit) {
+static bool tokens_go_together(const apply_blocks_table *c, const merge_table *t, uint32_t a, uint32_t b,
+                               uint32_t limit) {
     for (;;) {
         if (merge_rank(t, a, b) < limit) {
             return false;
         }
-        const chain_token *x = &c->tokens[a];
-        const chain_token *y = &c->tokens[b];
+        const apply_token *x = &c->tokens[a];
+        const apply_token *y = &c->tokens[b];
         if (x->made > y->made) {
             limit = x->made - 1;
             a = x->right;
@@ -57,32 +58,34 @@ static bool chain_together(const chain_table *c, const merge_table *t, uint32_t 
 }
 
 /* Finds the tokens that the merges make, in rank order. Returns false if the merges are not in order. */
-static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_table *t, uint8_t *joined) {
+static bool apply_blocks_find_tokens(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
+                                     uint8_t *joined) {
     for (size_t id = 0; id < c->count; id++) {
-        c->tokens[id] = (chain_token){.made = CHAIN_NEVER, .length = (uint32_t)vocab_token_length(v, id)};
+        c->tokens[id] =
+            (apply_token){.made = APPLY_NEVER, .length = (uint32_t)(v->tokens.offsets[id + 1] - v->tokens.offsets[id])};
     }
-    c->tokens[t->outside] = (chain_token){.made = CHAIN_NEVER};
+    c->tokens[t->outside] = (apply_token){.made = APPLY_NEVER};
     for (unsigned byte = 0; byte < 256; byte++) {
         if (t->byte_ids[byte] != t->outside) {
-            c->tokens[t->byte_ids[byte]] = (chain_token){.made = 0, .length = 1};
+            c->tokens[t->byte_ids[byte]] = (apply_token){.made = 0, .length = 1};
         }
     }
     for (uint32_t rank = 0; rank < v->merges_count; rank++) {
         uint32_t left = v->merges[2 * (size_t)rank];
         uint32_t right = v->merges[2 * (size_t)rank + 1];
-        uint32_t id = v->merged[rank];
-        const chain_token *x = &c->tokens[left];
-        const chain_token *y = &c->tokens[right];
+        uint32_t id = t->merged[rank];
+        const apply_token *x = &c->tokens[left];
+        const apply_token *y = &c->tokens[right];
         joined[left] = 1;
         joined[right] = 1;
-        if (x->made == CHAIN_NEVER || y->made == CHAIN_NEVER || merge_rank(t, left, right) != rank ||
-            !chain_together(c, t, left, right, rank)) {
+        if (x->made == APPLY_NEVER || y->made == APPLY_NEVER || merge_rank(t, left, right) != rank ||
+            !tokens_go_together(c, t, left, right, rank)) {
             continue; /* the two never meet */
         }
         if (joined[id]) {
             return false;
         }
-        c->tokens[id] = (chain_token){left, right, rank + 1, x->length + y->length};
+        c->tokens[id] = (apply_token){left, right, rank + 1, x->length + y->length};
     }
     return true;
 }
@@ -91,32 +94,33 @@ static bool chain_find_tokens(chain_table *c, const pybpe_vocab *v, const merge_
 The table
 */
 
-static bool chain_block_new(chain_block *b, size_t ranks, const pybpe_allocator *mem) {
+static bool apply_block_new(apply_block *b, size_t ranks, const pybpe_allocator *mem) {
     b->ranks = ranks;
-    b->ids = mem_alloc_array(mem, CHAIN_BLOCK + 2, sizeof *b->ids);
-    b->places = mem_alloc_array(mem, CHAIN_PLACES + 1, sizeof *b->places);
-    b->starts = mem_alloc_array(mem, CHAIN_BLOCK / 64 + 1, sizeof *b->starts);
-    b->joined = mem_alloc_array(mem, CHAIN_BLOCK + 1, sizeof *b->joined);
+    b->ids = mem_alloc_array(mem, APPLY_BLOCK + 2, sizeof *b->ids);
+    b->places = mem_alloc_array(mem, APPLY_PLACES + 1, sizeof *b->places);
+    b->starts = mem_alloc_array(mem, APPLY_BLOCK / 64 + 1, sizeof *b->starts);
+    b->joined = mem_alloc_array(mem, APPLY_BLOCK + 1, sizeof *b->joined);
     b->lists = mem_alloc_zeroed(mem, ranks + 1, sizeof *b->lists);
     b->waiting = mem_alloc_zeroed(mem, ranks / 64 + 1, sizeof *b->waiting);
     return b->ids != NULL && b->places != NULL && b->starts != NULL && b->joined != NULL && b->lists != NULL &&
            b->waiting != NULL;
 }
 
-void chain_fill(chain_table *c, const pybpe_vocab *v, const merge_table *t, const pybpe_allocator *mem) {
-    *c = (chain_table){.tried = true, .count = v->count, .merges = v->merges, .block_bytes = CHAIN_BLOCK};
-    uint8_t *joined = mem_alloc_zeroed(mem, v->count, 1);
-    c->tokens = mem_alloc_array(mem, v->count + 1, sizeof *c->tokens);
-    c->usable = joined != NULL && c->tokens != NULL && chain_find_tokens(c, v, t, joined) &&
-                chain_block_new(&c->block, v->merges_count, mem);
+void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
+                       const pybpe_allocator *mem) {
+    *c = (apply_blocks_table){.tried = true, .count = v->tokens.count, .merges = v->merges, .block_bytes = APPLY_BLOCK};
+    uint8_t *joined = mem_alloc_zeroed(mem, v->tokens.count, 1);
+    c->tokens = mem_alloc_array(mem, v->tokens.count + 1, sizeof *c->tokens);
+    c->usable = joined != NULL && c->tokens != NULL && apply_blocks_find_tokens(c, v, t, joined) &&
+                apply_block_new(&c->block, v->merges_count, mem);
     mem_free(mem, joined);
     if (!c->usable) {
-        chain_free(c, mem);
+        apply_blocks_free(c, mem);
         c->tried = true;
     }
 }
 
-void chain_free(chain_table *c, const pybpe_allocator *mem) {
+void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem) {
     mem_free(mem, c->tokens);
     mem_free(mem, c->block.ids);
     mem_free(mem, c->block.places);
@@ -125,10 +129,10 @@ void chain_free(chain_table *c, const pybpe_allocator *mem) {
     mem_free(mem, c->block.lists);
     mem_free(mem, c->block.waiting);
     mem_free(mem, c->ids);
-    *c = (chain_table){0};
+    *c = (apply_blocks_table){0};
 }
 
-void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem) {
+void apply_blocks_trim(apply_blocks_table *c, size_t most, const pybpe_allocator *mem) {
     if (c->room >= most) {
         mem_free(mem, c->ids);
         c->ids = NULL;
@@ -137,9 +141,9 @@ void chain_trim(chain_table *c, size_t most, const pybpe_allocator *mem) {
 }
 
 /* Room for one token per byte. Untouched pages cost nothing. */
-static bool chain_make_room(chain_table *c, size_t n, const pybpe_allocator *mem) {
+static bool apply_blocks_make_room(apply_blocks_table *c, size_t n, const pybpe_allocator *mem) {
     if (n > c->room) {
-        chain_trim(c, 0, mem);
+        apply_blocks_trim(c, 0, mem);
         c->ids = mem_alloc_array(mem, n, sizeof *c->ids);
         c->room = c->ids != NULL ? n : 0;
     }
@@ -154,18 +158,18 @@ not merge also goes on a list, one that is never read, and an outdated place is 
 */
 
 /* Puts the place of a pair on the list of its rank. */
-static inline void block_add(chain_block *b, uint32_t rank, size_t at) {
+static inline void block_add(apply_block *b, uint32_t rank, size_t at) {
     size_t place = b->places_used;
     size_t list = rank < b->ranks ? rank : b->ranks;
-    b->places[place] = (chain_place){(uint16_t)at, b->lists[list]};
+    b->places[place] = (apply_place){(uint16_t)at, b->lists[list]};
     b->places_used = place + (rank < b->ranks);
     b->lists[list] = (uint16_t)place;
     b->waiting[list / 64] |= UINT64_C(1) << (list % 64);
 }
 
 /* Lays out the bytes, at positions from 1 on. */
-static void block_start(chain_block *block, const merge_table *t, const uint8_t *w, size_t n) {
-    chain_block b = *block; /* a copy, so that the compiler sees what its stores cannot change */
+static void block_start(apply_block *block, const merge_table *t, const uint8_t *w, size_t n) {
+    apply_block b = *block; /* a copy, so that the compiler sees what its stores cannot change */
     memset(b.starts, 0xFF, (n / 64 + 1) * sizeof *b.starts);
     b.starts[0] &= ~UINT64_C(1);
     b.starts[n / 64] &= (UINT64_C(2) << (n % 64)) - 1;
@@ -181,16 +185,16 @@ static void block_start(chain_block *block, const merge_table *t, const uint8_t 
 }
 
 /* The pair of one rank, and the token that it becomes. */
-typedef struct chain_step {
+typedef struct apply_step {
     uint32_t left, right, merged;
     size_t left_length, length;
-} chain_step;
+} apply_step;
 
-static inline bool block_has(const chain_block *b, const chain_step *s, size_t at) {
+static inline bool block_has(const apply_block *b, const apply_step *s, size_t at) {
     return ((b->ids[at] ^ s->left) | (b->ids[at + s->left_length] ^ s->right)) == 0;
 }
 
-static inline void block_join(chain_block *b, const chain_step *s, size_t at, uint32_t outside) {
+static inline void block_join(apply_block *b, const apply_step *s, size_t at, uint32_t outside) {
     size_t gone = at + s->left_length; /* no token starts here anymore */
     b->starts[gone / 64] &= ~(UINT64_C(1) << (gone % 64));
     b->ids[gone] = outside;
@@ -199,7 +203,7 @@ static inline void block_join(chain_block *b, const chain_step *s, size_t at, ui
 }
 
 /* Merges the places of a list of pairs that cannot overlap; returns how many it wrote to b->joined. */
-static size_t block_join_list(chain_block *b, const chain_step *s, uint16_t list, uint32_t outside) {
+static size_t block_join_list(apply_block *b, const apply_step *s, uint16_t list, uint32_t outside) {
     size_t count = 0;
     for (; list != 0; list = b->places[list].next) {
         b->joined[count] = b->places[list].at;
@@ -212,13 +216,13 @@ static size_t block_join_list(chain_block *b, const chain_step *s, uint16_t list
 }
 
 /* The same for pairs of two equal tokens, from left to right. */
-static size_t block_join_ascending(chain_block *b, const chain_step *s, uint16_t list, uint32_t outside) {
-    uint64_t places[CHAIN_BLOCK / 64 + 1] = {0};
+static size_t block_join_ascending(apply_block *b, const apply_step *s, uint16_t list, uint32_t outside) {
+    uint64_t places[APPLY_BLOCK / 64 + 1] = {0};
     size_t count = 0;
     for (; list != 0; list = b->places[list].next) {
         places[b->places[list].at / 64] |= UINT64_C(1) << (b->places[list].at % 64);
     }
-    for (size_t i = 0; i < CHAIN_BLOCK / 64 + 1; i++) {
+    for (size_t i = 0; i < APPLY_BLOCK / 64 + 1; i++) {
         for (; places[i] != 0; places[i] &= places[i] - 1) {
             size_t at = 64 * i + (size_t)__builtin_ctzll(places[i]);
             if (block_has(b, s, at)) {
@@ -231,11 +235,11 @@ static size_t block_join_ascending(chain_block *b, const chain_step *s, uint16_t
 }
 
 /* Merges the pairs of one rank, and lists the pairs that the new tokens are in. */
-static void block_merge_rank(chain_table *c, const merge_table *t, uint32_t rank) {
-    chain_block b = c->block; /* a copy, as above */
+static void block_merge_rank(apply_blocks_table *c, const merge_table *t, uint32_t rank) {
+    apply_block b = c->block; /* a copy, as above */
     uint32_t left = c->merges[2 * (size_t)rank];
     uint32_t right = c->merges[2 * (size_t)rank + 1];
-    const chain_step s = {left, right, t->merged[rank], c->tokens[left].length,
+    const apply_step s = {left, right, t->merged[rank], c->tokens[left].length,
                           c->tokens[left].length + c->tokens[right].length};
     uint16_t list = b.lists[rank];
     b.lists[rank] = 0;
@@ -250,8 +254,8 @@ static void block_merge_rank(chain_table *c, const merge_table *t, uint32_t rank
     c->block.places_used = b.places_used;
 }
 
-static void block_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n) {
-    const chain_block *b = &c->block;
+static void block_merge(apply_blocks_table *c, const merge_table *t, const uint8_t *w, size_t n) {
+    const apply_block *b = &c->block;
     block_start(&c->block, t, w, n);
     for (size_t i = 0; i <= b->ranks / 64; i++) {
         while (b->waiting[i] != 0) {
@@ -269,7 +273,7 @@ The word
 */
 
 /* Writes the tokens of the block of n bytes to `to`, and returns their number. */
-static size_t block_read(const chain_block *b, size_t n, uint32_t *to) {
+static size_t block_read(const apply_block *b, size_t n, uint32_t *to) {
     size_t count = 0;
     for (size_t i = 0; i <= n / 64; i++) {
         for (uint64_t starts = b->starts[i]; starts != 0; starts &= starts - 1) {
@@ -280,7 +284,7 @@ static size_t block_read(const chain_block *b, size_t n, uint32_t *to) {
 }
 
 /* Drops the last `tokens` tokens of the row and returns how many bytes they had. */
-static size_t row_shorten(const chain_table *c, size_t *count, size_t tokens) {
+static size_t row_shorten(const apply_blocks_table *c, size_t *count, size_t tokens) {
     size_t bytes = 0;
     for (; tokens > 0 && *count > 0; tokens--) {
         bytes += c->tokens[c->ids[--*count]].length;
@@ -288,9 +292,9 @@ static size_t row_shorten(const chain_table *c, size_t *count, size_t tokens) {
     return bytes;
 }
 
-bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
-                 const pybpe_allocator *mem) {
-    if (!chain_make_room(c, n, mem)) {
+bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w, size_t n, size_t *count,
+                  const pybpe_allocator *mem) {
+    if (!apply_blocks_make_room(c, n, mem)) {
         return false;
     }
     size_t row = 0;
@@ -299,7 +303,7 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
     size_t work = 0;
     const uint8_t *merged = w; /* the block that was merged last, and its size */
     size_t merged_bytes = 0;
-    while (pos < n && work / CHAIN_TRIES <= n) {
+    while (pos < n && work / APPLY_TRIES <= n) {
         size_t bytes = n - pos < c->block_bytes ? n - pos : c->block_bytes;
         work += bytes;
         if (bytes != merged_bytes || memcmp(w + pos, merged, bytes) != 0) { /* they are often equal in such texts */
@@ -307,7 +311,7 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
             merged = w + pos;
             merged_bytes = bytes;
         }
-        if (row > 0 && !chain_together(c, t, c->ids[row - 1], c->block.ids[1], MERGE_NONE)) {
+        if (row > 0 && !tokens_go_together(c, t, c->ids[row - 1], c->block.ids[1], MERGE_NONE)) {
             pos -= row_shorten(c, &row, back);
             back *= 2;
             continue;
@@ -317,7 +321,7 @@ bool chain_merge(chain_table *c, const merge_table *t, const uint8_t *w, size_t 
         row += added;
         pos += bytes;
         if (pos < n) {
-            pos -= row_shorten(c, &row, added <= CHAIN_UNSURE ? added - 1 : CHAIN_UNSURE);
+            pos -= row_shorten(c, &row, added <= APPLY_UNSURE ? added - 1 : APPLY_UNSURE);
         }
     }
     *count = row;

@@ -5,7 +5,7 @@ A pair's count only falls while it is in the heap, so the count that a heap entr
 entry that reaches the top with an outdated count is pushed down again with the current count; the first entry with a
 current count is the most frequent pair. So changing a count costs nothing here.
 */
-#include "pairs.h"
+#include "train_pairs.h"
 
 static const size_t SLOTS_START = 1 << 12;
 

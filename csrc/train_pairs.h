@@ -1,8 +1,8 @@
 /*
 The pairs that a trainer may merge: how often each occurs, where, and which one is next. Internal.
 */
-#ifndef PYBPE_PAIRS_H
-#define PYBPE_PAIRS_H
+#ifndef PYBPE_TRAIN_PAIRS_H
+#define PYBPE_TRAIN_PAIRS_H
 
 #include "base.h"
 

@@ -1,8 +1,8 @@
 /*
-The merges of a vocabulary as a table, and the merging of one word. Internal.
+The merges of a vocabulary as a table: a pair of ids -> its rank, and the id that the merge makes. Internal.
 */
-#ifndef PYBPE_MERGE_H
-#define PYBPE_MERGE_H
+#ifndef PYBPE_MERGES_H
+#define PYBPE_MERGES_H
 
 #include "base.h"
 
@@ -82,35 +82,5 @@ static inline uint32_t merge_rank(const merge_table *t, uint32_t left, uint32_t 
     uint64_t slot = t->slots[MERGE_BUCKET * bucket + (size_t)__builtin_ctzll(equal | UINT64_C(1) << 63) / 8];
     return PYBPE_LIKELY(slot >> t->rank_bits == key) ? (uint32_t)(slot & t->rank_mask) : merge_rank_search(t, key);
 }
-
-/* Words up to this length are merged by merge_short. */
-enum { MERGE_SHORT_MAX = 62 };
-
-/* Merges w[0..n), 1 <= n <= MERGE_SHORT_MAX. Writes the tokens to ids (room for n) and returns their number. */
-size_t merge_short(const merge_table *t, const uint8_t *w, size_t n, uint32_t *ids);
-
-/* The scratch space of merge_long. It grows on demand and is kept between calls. Zero it to start. */
-typedef struct merge_scratch {
-    mem_table symbols; /* of struct merge_symbol; large; its contents are not kept when it grows */
-    size_t symbols_cap;
-    struct merge_block *blocks;
-    size_t blocks_cap;
-    struct merge_run *runs;
-    size_t runs_cap;
-    struct merge_head *heap;
-    size_t heap_cap;
-    uint32_t *open_runs; /* rank -> run */
-    size_t open_runs_cap;
-    uint32_t *ids; /* the result */
-    size_t ids_cap;
-} merge_scratch;
-void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem);
-
-/* The bytes allocated. */
-size_t merge_scratch_memory(const merge_scratch *s);
-
-/* Merges a word of any length up to 2^32 - 2 bytes in O(n log n). The tokens are at s->ids. */
-int merge_long(const merge_table *t, merge_scratch *s, const uint8_t *w, size_t n, size_t *count,
-               const pybpe_allocator *mem, pybpe_error *err);
 
 #endif

@@ -20,68 +20,68 @@ position, and this is a plain heap.
 An entry whose pair has changed stays in its run and is recognized when it is removed: the symbol at its position no
 longer has its rank. (No pair of ids returns to a position, since the left token only grows.)
 */
-#include "merge.h"
+#include "apply.h"
 
 #define NOWHERE UINT32_MAX
 
 /* A token of the word, at the position of its first byte. */
-typedef struct merge_symbol {
+typedef struct apply_symbol {
     uint32_t id;
     uint32_t rank; /* of the pair with the next symbol; also MERGE_NONE if merged into its left neighbor */
     uint32_t prev; /* position, or NOWHERE */
     uint32_t next;
-} merge_symbol;
+} apply_symbol;
 
 enum { BLOCK_POSITIONS = 15 };
 
-typedef struct merge_block { /* one cache line */
-    uint32_t next;           /* of the same run, or of the free list */
+typedef struct apply_run_block { /* one cache line */
+    uint32_t next;               /* of the same run, or of the free list */
     uint32_t positions[BLOCK_POSITIONS];
-} merge_block;
+} apply_run_block;
 
-typedef struct merge_run {
+typedef struct apply_run {
     uint32_t rank;                   /* MERGE_NONE if the run is on the free list */
     uint32_t last;                   /* its greatest position */
     uint32_t head_block, head_index; /* head_block links the free list */
     uint32_t tail_block, tail_count;
-} merge_run;
+} apply_run;
 
-typedef struct merge_head {
+typedef struct apply_head {
     uint64_t key; /* rank << 32 | position */
     uint32_t run;
-} merge_head;
+} apply_head;
 
 /* The state of merging one word: the scratch space and how much of it is used. */
-typedef struct merge_work {
+typedef struct apply_work {
     const merge_table *table;
-    merge_scratch *s;
-    merge_symbol *symbols;
+    apply_scratch *s;
+    apply_symbol *symbols;
     const pybpe_allocator *mem;
     uint32_t blocks_used, free_block;
     uint32_t runs_used, free_run;
     size_t heads;
     void *grown;    /* for GROW */
     size_t missing; /* bytes that could not be allocated */
-} merge_work;
+} apply_work;
 
-void merge_scratch_free(merge_scratch *s, const pybpe_allocator *mem) {
+void apply_scratch_free(apply_scratch *s, const pybpe_allocator *mem) {
     mem_table_free(&s->symbols, mem);
     mem_free(mem, s->blocks);
     mem_free(mem, s->runs);
     mem_free(mem, s->heap);
     mem_free(mem, s->open_runs);
     mem_free(mem, s->ids);
-    *s = (merge_scratch){0};
+    *s = (apply_scratch){0};
 }
 
-size_t merge_scratch_memory(const merge_scratch *s) {
-    return s->symbols_cap * sizeof(merge_symbol) + s->blocks_cap * sizeof *s->blocks + s->runs_cap * sizeof *s->runs +
+size_t apply_scratch_memory(const apply_scratch *s) {
+    return s->symbols_cap * sizeof(apply_symbol) + s->blocks_cap * sizeof *s->blocks + s->runs_cap * sizeof *s->runs +
            s->heap_cap * sizeof *s->heap + (s->open_runs_cap + s->ids_cap) * sizeof *s->ids;
 }
 
 /* Makes room in an array for `need` elements. Returns the array, which may have moved; or NULL, in which case it is
    unchanged. Growing by half keeps appending linear. */
-static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, size_t size) {
+static void *array_grow(apply_work *work, void *data, size_t *cap, size_t need, size_t size) {
     if (PYBPE_LIKELY(need <= *cap)) {
         return data;
     }
@@ -107,7 +107,7 @@ static void *array_grow(merge_work *work, void *data, size_t *cap, size_t need, 
 The heap of heads
 */
 
-static void merge_heap_sift_down(merge_head *heap, size_t n, size_t i, merge_head x) {
+static void apply_heap_sift_down(apply_head *heap, size_t n, size_t i, apply_head x) {
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= n) {
@@ -123,11 +123,11 @@ static void merge_heap_sift_down(merge_head *heap, size_t n, size_t i, merge_hea
     heap[i] = x;
 }
 
-static bool merge_heap_push(merge_work *work, merge_head x) {
+static bool apply_heap_push(apply_work *work, apply_head x) {
     if (!GROW(work, heap, work->heads + 1)) {
         return false;
     }
-    merge_head *heap = work->s->heap;
+    apply_head *heap = work->s->heap;
     size_t i = work->heads++;
     while (i > 0 && x.key < heap[(i - 1) / 2].key) {
         heap[i] = heap[(i - 1) / 2];
@@ -142,7 +142,7 @@ Runs
 */
 
 /* Takes a block from the free list or from the end of the array; returns NOWHERE if memory is out. */
-static uint32_t block_take(merge_work *work) {
+static uint32_t block_take(apply_work *work) {
     uint32_t b = work->free_block;
     if (b != NOWHERE) {
         work->free_block = work->s->blocks[b].next;
@@ -151,12 +151,12 @@ static uint32_t block_take(merge_work *work) {
     return GROW(work, blocks, (size_t)work->blocks_used + 1) ? work->blocks_used++ : NOWHERE;
 }
 
-static void block_give(merge_work *work, uint32_t b) {
+static void block_give(apply_work *work, uint32_t b) {
     work->s->blocks[b].next = work->free_block;
     work->free_block = b;
 }
 
-static bool run_append(merge_work *work, merge_run *run, uint32_t position) {
+static bool run_append(apply_work *work, apply_run *run, uint32_t position) {
     if (run->tail_count == BLOCK_POSITIONS) {
         uint32_t b = block_take(work);
         if (b == NOWHERE) {
@@ -171,7 +171,7 @@ static bool run_append(merge_work *work, merge_run *run, uint32_t position) {
     return true;
 }
 
-static bool run_start(merge_work *work, uint32_t rank, uint32_t position) {
+static bool run_start(apply_work *work, uint32_t rank, uint32_t position) {
     uint32_t r = work->free_run;
     if (r != NOWHERE) {
         work->free_run = work->s->runs[r].head_block;
@@ -185,14 +185,14 @@ static bool run_start(merge_work *work, uint32_t rank, uint32_t position) {
         return false;
     }
     work->s->blocks[b].positions[0] = position;
-    work->s->runs[r] = (merge_run){rank, position, b, 0, b, 1};
+    work->s->runs[r] = (apply_run){rank, position, b, 0, b, 1};
     work->s->open_runs[rank] = r;
-    return merge_heap_push(work, (merge_head){(uint64_t)rank << 32 | position, r});
+    return apply_heap_push(work, (apply_head){(uint64_t)rank << 32 | position, r});
 }
 
 /* Queues the pair at `position`. open_runs does not have to be cleared between words: an old entry names a run that is
    not in use, or has another rank, or happens to be right. */
-static bool queue_push(merge_work *work, uint32_t rank, uint32_t position) {
+static bool queue_push(apply_work *work, uint32_t rank, uint32_t position) {
     uint32_t r = work->s->open_runs[rank];
     if (r < work->runs_used && work->s->runs[r].rank == rank && work->s->runs[r].last < position) {
         return run_append(work, &work->s->runs[r], position);
@@ -201,11 +201,11 @@ static bool queue_push(merge_work *work, uint32_t rank, uint32_t position) {
 }
 
 /* Removes the first entry of the queue, which must not be empty. */
-static uint64_t queue_pop(merge_work *work) {
-    merge_scratch *s = work->s;
-    merge_head top = s->heap[0];
-    merge_run *run = &s->runs[top.run];
-    merge_block *block = &s->blocks[run->head_block];
+static uint64_t queue_pop(apply_work *work) {
+    apply_scratch *s = work->s;
+    apply_head top = s->heap[0];
+    apply_run *run = &s->runs[top.run];
+    apply_run_block *block = &s->blocks[run->head_block];
     uint64_t key = top.key;
     run->head_index += 1;
     if (run->head_block == run->tail_block && run->head_index == run->tail_count) {
@@ -215,7 +215,7 @@ static uint64_t queue_pop(merge_work *work) {
         work->free_run = top.run;
         work->heads -= 1;
         if (work->heads > 0) {
-            merge_heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
+            apply_heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
         }
         return key;
     }
@@ -231,7 +231,7 @@ static uint64_t queue_pop(merge_work *work) {
         }
     }
     top.key = (uint64_t)run->rank << 32 | block->positions[run->head_index];
-    merge_heap_sift_down(s->heap, work->heads, 0, top);
+    apply_heap_sift_down(s->heap, work->heads, 0, top);
     return key;
 }
 
@@ -240,21 +240,21 @@ The word
 */
 
 /* Sets the rank of the pair of symbol a and the next one, b, and queues it if it merges. */
-static bool pair_update(merge_work *work, uint32_t a, uint32_t b) {
-    merge_symbol *symbols = work->symbols;
+static bool pair_update(apply_work *work, uint32_t a, uint32_t b) {
+    apply_symbol *symbols = work->symbols;
     symbols[a].rank = merge_rank(work->table, symbols[a].id, symbols[b].id);
     return symbols[a].rank == MERGE_NONE || queue_push(work, symbols[a].rank, a);
 }
 
-static bool symbols_make_room(merge_work *work, size_t n) {
-    merge_scratch *s = work->s;
+static bool symbols_make_room(apply_work *work, size_t n) {
+    apply_scratch *s = work->s;
     if (n > s->symbols_cap) {
         size_t want = s->symbols_cap + s->symbols_cap / 2;
         want = want > n ? want : n;
         mem_table_free(&s->symbols, work->mem);
         s->symbols_cap = 0;
-        if (!mem_table_alloc(&s->symbols, work->mem, want, sizeof(merge_symbol))) {
-            work->missing = want * sizeof(merge_symbol);
+        if (!mem_table_alloc(&s->symbols, work->mem, want, sizeof(apply_symbol))) {
+            work->missing = want * sizeof(apply_symbol);
             return false;
         }
         s->symbols_cap = want;
@@ -263,12 +263,12 @@ static bool symbols_make_room(merge_work *work, size_t n) {
     return true;
 }
 
-static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
+static bool word_start(apply_work *work, const uint8_t *w, uint32_t n) {
     const merge_table *t = work->table;
-    merge_symbol *symbols = work->symbols;
+    apply_symbol *symbols = work->symbols;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = i + 1 < n ? t->byte_ranks[w[i] << 8 | w[i + 1]] : MERGE_NONE;
-        symbols[i] = (merge_symbol){t->byte_ids[w[i]], rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
+        symbols[i] = (apply_symbol){t->byte_ids[w[i]], rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
         if (rank != MERGE_NONE && !queue_push(work, rank, i)) {
             return false;
         }
@@ -277,10 +277,10 @@ static bool word_start(merge_work *work, const uint8_t *w, uint32_t n) {
 }
 
 /* Merges the symbol at position a with the next one. */
-static bool symbols_merge(merge_work *work, uint32_t a) {
-    merge_symbol *symbols = work->symbols;
-    merge_symbol *left = &symbols[a];
-    merge_symbol *right = &symbols[left->next];
+static bool symbols_merge(apply_work *work, uint32_t a) {
+    apply_symbol *symbols = work->symbols;
+    apply_symbol *left = &symbols[a];
+    apply_symbol *right = &symbols[left->next];
     left->id = merge_result(work->table, left->rank);
     left->next = right->next;
     left->rank = MERGE_NONE;
@@ -294,7 +294,7 @@ static bool symbols_merge(merge_work *work, uint32_t a) {
     return left->prev == NOWHERE || pair_update(work, left->prev, a);
 }
 
-static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *count) {
+static bool word_merge(apply_work *work, const uint8_t *w, uint32_t n, size_t *count) {
     size_t known_ranks = work->s->open_runs_cap;
     if (!symbols_make_room(work, n) || !GROW(work, open_runs, work->table->capacity + 1)) {
         return false;
@@ -325,13 +325,13 @@ static bool word_merge(merge_work *work, const uint8_t *w, uint32_t n, size_t *c
     return true;
 }
 
-int merge_long(const merge_table *t, merge_scratch *s, const uint8_t *w, size_t n, size_t *count,
+int apply_long(const merge_table *t, apply_scratch *s, const uint8_t *w, size_t n, size_t *count,
                const pybpe_allocator *mem, pybpe_error *err) {
     if (n >= NOWHERE) {
         return error_set(err, PYBPE_ERR_LIMIT, 0, "a word of %zu bytes is too long: words may have up to 4,294,967,294",
                          n);
     }
-    merge_work work = {.table = t, .s = s, .mem = mem, .free_block = NOWHERE, .free_run = NOWHERE};
+    apply_work work = {.table = t, .s = s, .mem = mem, .free_block = NOWHERE, .free_run = NOWHERE};
     if (!word_merge(&work, w, (uint32_t)n, count)) {
         return error_set_memory(err, "merging a long word", work.missing);
     }

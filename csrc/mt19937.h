@@ -1,8 +1,8 @@
 /*
 The random numbers of llm.c and PyTorch: mt19937. Internal.
 */
-#ifndef PYBPE_RANDOM_H
-#define PYBPE_RANDOM_H
+#ifndef PYBPE_MT19937_H
+#define PYBPE_MT19937_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 The Mersenne Twister mt19937 of Matsumoto and Nishimura (1998), seeded and read as in PyTorch and llm.c (llmc/rand.h),
 so that a shuffle gives the same order.
 */
-#include "random.h"
+#include "mt19937.h"
 
 enum { MT19937_M = 397 };
 
