@@ -53,21 +53,22 @@ static void check_words(const small_vocab *v, const pybpe_encoder *e, const uint
 }
 
 /* The whole text as one word that is merged in blocks of any size, if the vocabulary allows it. */
-static void check_chain(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n, size_t block) {
+static void check_blocks(const small_vocab *v, const pybpe_encoder *e, const uint8_t *text, size_t n, size_t block) {
     static uint32_t want[MOST_TEXT];
-    apply_blocks_table chain = {0};
-    apply_blocks_fill(&chain, e->vocab, &e->table, &fuzz_memory);
-    if (chain.usable && n > 0) {
+    apply_blocks_table blocks = {0};
+    const pybpe_vocab_spec spec = pybpe_vocab_get_spec(e->vocab);
+    apply_blocks_fill(&blocks, &spec, &e->table, &fuzz_memory);
+    if (blocks.usable && n > 0) {
         size_t count = 0;
-        chain.block_bytes = block;
-        if (apply_blocks(&chain, &e->table, text, n, &count, &fuzz_memory)) {
+        blocks.block_bytes = block;
+        if (apply_blocks(&blocks, &e->table, text, n, &count, &fuzz_memory)) {
             size_t wanted = merge_naive(v, text, n, want);
-            REQUIRE(count == wanted && memcmp(want, chain.ids, 4 * count) == 0);
+            REQUIRE(count == wanted && memcmp(want, blocks.ids, 4 * count) == 0);
         } else {
             REQUIRE(block < n);
         }
     }
-    apply_blocks_free(&chain, &fuzz_memory);
+    apply_blocks_free(&blocks, &fuzz_memory);
 }
 
 /* At the first safe cut after a position. (All of them would take ten times as long as everything else.) */
@@ -105,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t count = encode(e, c, text, n, ids);
     naive_prepare(&v);
     check_words(&v, e, text, n, ids, count);
-    check_chain(&v, e, text, n, 1 + choice % 128 * 5);
+    check_blocks(&v, e, text, n, 1 + choice % 128 * 5);
     naive_forget(&v);
     REQUIRE(encode(e, c, text, n, again) == count && memcmp(ids, again, 4 * count) == 0);
     REQUIRE(pybpe_decode(vocab, ids, 4, count, back, MOST_TEXT, &length, &err) == PYBPE_OK);
