@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from .padding import padded_vocab_size
     from .template import Template
     from .tokenizer import Tokenizer
-    from .training.counts import Counts, count_words
-    from .training.train import train, train_bpe
+    from .trainer import train, train_bpe
+    from .training.counting import count_words
+    from .training.counts import Counts
 
 __all__ = [
     "ArgumentError",
@@ -87,13 +88,13 @@ _HOMES = {
     "UnsupportedError": "errors",
     "WorkerError": "errors",
     "binarize": "dataset",
-    "count_words": "training.counts",
+    "count_words": "training.counting",
     "encode_files": "dataset",
     "get_encoding": "encodings",
     "padded_vocab_size": "padding",
     "prepare": "dataset",
-    "train": "training.train",
-    "train_bpe": "training.train",
+    "train": "trainer",
+    "train_bpe": "trainer",
 }
 
 

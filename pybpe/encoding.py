@@ -43,7 +43,7 @@ class TextEncoder:
         self._model = model
         pretok = model.pattern.pretok
         self._encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
-        self.specials = _binding.Specials(dict(model.specials)) if model.specials else None
+        self.specials = _binding.Specials.of(model.specials)
         self._cut = cutter(model.pattern, self.specials, model.normalizer)
         self._searches = pretok is None
         self._direct = model.normalizer is None and not self._searches
@@ -299,8 +299,7 @@ class TextEncoder:
 
     def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:
         if texts not in self._matchers:
-            ids = {text: self._model.specials[text] for text in texts}
-            self._matchers[texts] = _binding.Specials(ids) if ids else None
+            self._matchers[texts] = _binding.Specials.of({text: self._model.specials[text] for text in texts})
         return self._matchers[texts]
 
 

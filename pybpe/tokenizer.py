@@ -719,7 +719,7 @@ class Tokenizer(metaclass=Answering):
         Raises:
             ArgumentError: a special token already exists, or one of inputs and vocab_size is given without the other.
         """
-        from .training.train import train
+        from .training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
             raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or neither")
@@ -727,8 +727,8 @@ class Tokenizer(metaclass=Answering):
         if vocab_size is None:
             return self._changed(remaps.with_specials(self._model, specials), remap)
         remaps.with_specials(self._model, specials)  # refuses special tokens that exist
-        new = train(inputs, vocab_size=vocab_size, base=self, special_tokens=specials, **training)
-        return self._changed(new.model, remap)
+        given = training | {"vocab_size": vocab_size, "special_tokens": specials}
+        return self._changed(learned(self._model, inputs, given), remap)
 
     def _changed(self, model: Model, remap: _binding.PathLike | None) -> Tokenizer:
         tokenizer = Tokenizer.from_model(model)

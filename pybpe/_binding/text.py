@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared
 
@@ -130,6 +130,12 @@ class Specials:
         numbers = ffi.new("uint32_t[]", list(ids.values()))
         new, free = lib.pybpe_specials_new, lib.pybpe_specials_free
         self.c = make_handle("pybpe_specials", new, free, strings.c, numbers, ffi.NULL)
+
+    @classmethod
+    def of(cls, specials: Mapping[str, int] | Iterable[str]) -> Specials | None:
+        """Returns a matcher, or None if there are no special tokens. Without ids they are numbered in order."""
+        ids = dict(specials) if isinstance(specials, Mapping) else {text: i for i, text in enumerate(specials)}
+        return cls(ids) if ids else None
 
     def find(self, data: Data, start: int = 0) -> tuple[int, int, int] | None:
         """Returns (start, end, id) of the first special token at or after `start`, or None."""

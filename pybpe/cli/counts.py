@@ -66,7 +66,7 @@ def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def count(args: argparse.Namespace, files: Sequence[str]) -> Counts:
-    from ..training.counts import count_words
+    from ..training.counting import count_words
 
     return count_words(
         list(files),

@@ -141,7 +141,7 @@ def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] =
 
 def _run_train(args: argparse.Namespace) -> None:
     from ..analysis import compression_curve
-    from ..training.train import train
+    from ..trainer import train
 
     check_tokenizer_output(args.output)
     check_not_input(args.output, args.files)

@@ -200,7 +200,7 @@ def _save(args: argparse.Namespace, old: Tokenizer, new: Tokenizer, note: str = 
 def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
     """Returns the pybpe.analysis.usage.Usage of a tokenizer on `args.files`."""
     from ..analysis.usage import measure
-    from ..training.counts import count_words
+    from ..training.counting import count_words
 
     counts = count_words(
         list(args.files),

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextlib import ExitStack
-from functools import partial
 
 from .. import _binding
-from .._version import __version__
-from ..arguments import instance
-from ..errors import ArgumentError
-from ..model import END_OF_TEXT
-from ..normalize import check_normalizer
-from ..reading import planning
-from ..reading.documents import Kinds
-from ..reading.input_file import InputFile, known_total
+from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
-from ..reading.staging import Staged, stage
-from ..reading.text_encoding import Doubts
+from ..reading.staging import stage
 from ..support.locking import only_writer
 from ..support.output_files import output_file, unfinished_folder
-from ..support.parallel import worker_count
-from ..support.progress import Progress
-from ..support.remote import map_by_executor
+from ..support.run_options import RunOptions
 from .decisions import Decisions
 from .duplicates import check_memory_limit
 from .filters import Filters
-from .language import check_languages
-from .minhash import check_near_dedup
 from .output import check_name
-from .pii import KINDS, check_kinds
-from .processes import process_pool
-from .reading import DocumentPlan
 from .report import Report
-from .spool import Result, Spool
-from .work import Scorer, Work, run_task
+from .running import identity_of, run_tasks
+from .spool import Spool
+from .steps import Scorer, Steps, kinds_of, strings
 from .writing import write_output
-
-DEDUP = ("exact", "normalized")
-_PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
 def clean(
@@ -111,130 +90,32 @@ def clean(
         MissingExtraError: a step needs a package that is not installed.
     """
     path = check_name(out)
-    work = _work(
-        Kinds(documents, text_key, END_OF_TEXT),
-        normalizer,
-        Filters() if filters is None else filters,
-        _names("languages", languages),
-        min_confidence,
-        tuple(map(Scorer.of, scorers)),
-        (KINDS if scrub_pii else ()) if isinstance(scrub_pii, bool) else _names("scrub_pii", scrub_pii),
-        dedup,
-        dedup_paragraphs,
-        near_dedup,
+    steps = Steps(
+        read=ReadOptions(text_key, encoding, documents),
+        normalizer=normalizer,
+        filters=Filters() if filters is None else filters,
+        languages=strings("languages", languages),
+        min_confidence=min_confidence,
+        scorers=tuple(map(Scorer.of, scorers)),
+        scrub_pii=kinds_of(scrub_pii),
+        dedup=dedup,
+        near_dedup=near_dedup,
+        keep_near=keep_near,
+        dedup_paragraphs=dedup_paragraphs,
     )
-    if keep_near and near_dedup is None:
-        raise ArgumentError("keep_near needs near_dedup, which says how similar near duplicates are")
-    if executor is None or workers is not None:
-        worker_count(workers)
-    check_memory_limit(memory_limit)
+    run = RunOptions(workers, executor, memory_limit, progress)
+    check_memory_limit(run.memory_limit)
     given = path_list(inputs)
-    if not given:
-        raise ArgumentError("inputs is empty: name at least one file")
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, encoding, [path], documents)
-        spool = Spool(folder, _identity(work, staged), resume)
+        staged = stage(given, folder, steps.read.encoding, [path], documents)
+        spool = Spool(folder, identity_of(steps, staged), resume)
         try:
-            with Progress("cleaning", _total(work.kinds, staged.files), "B", progress) as bar:
-                tasks = _run(work, DocumentPlan(staged.files, work.kinds), spool, workers, executor, bar)
-            decisions = Decisions(work, spool, tasks, memory_limit, keep_near)
-            tally = write_output(path, work, spool, tasks, decisions)
+            tasks = run_tasks(steps, staged.files, spool, run)
+            decisions = Decisions(steps, spool, tasks, run.memory_limit)
+            tally = write_output(path, steps, spool, tasks, decisions)
         except BaseException:
             spool.leave()
             raise
         spool.remove()
-    return Report(tally, work.filters, near_dedup)
-
-
-def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise ArgumentError(f"{what} must be a list such as [{names!r}], not a string")
-    instance(what, names, Iterable, "a list of strings")
-    return tuple(names)
-
-
-def _work(
-    kinds: Kinds,
-    normalizer: str | None,
-    filters: Filters,
-    languages: tuple[str, ...],
-    min_confidence: float,
-    scorers: tuple[Scorer, ...],
-    pii: tuple[str, ...],
-    dedup: str | None,
-    dedup_paragraphs: bool,
-    near_dedup: float | None,
-) -> Work:
-    """Returns the steps, validated."""
-    check_normalizer(normalizer)
-    instance("filters", filters, Filters, "corpus.Filters, such as Filters.gopher()")
-    if languages:
-        check_languages(languages)
-    instance("min_confidence", min_confidence, (int, float), "a number from 0 to 1")
-    if not 0 <= min_confidence <= 1:
-        raise ArgumentError(f"min_confidence must be from 0 to 1, not {min_confidence}")
-    if min_confidence and not languages:
-        raise ArgumentError("min_confidence needs languages: name the languages to keep")
-    check_kinds(pii)
-    if dedup not in (None, *DEDUP):
-        raise ArgumentError(f"dedup must be one of {', '.join(DEDUP)}, or None, not {dedup!r}")
-    if near_dedup is not None:
-        check_near_dedup(near_dedup)
-    return Work(
-        kinds, normalizer, filters, languages, min_confidence, scorers, pii, dedup, dedup_paragraphs, near_dedup
-    )
-
-
-def _identity(work: Work, staged: Staged) -> str:
-    scorers = [
-        (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in work.scorers
-    ]
-    rest = {name: value for name, value in vars(work).items() if name != "scorers"}
-    parts = repr((__version__, rest, scorers, planning.TASK_BYTES, staged.identities))
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _total(kinds: Kinds, files: Sequence[InputFile]) -> int | None:
-    return None if any(kinds.kind(file.path) == "parquet" for file in files) else known_total(files)
-
-
-def _run(
-    work: Work, plan: DocumentPlan, spool: Spool, workers: int | None, executor: Executor | None, bar: Progress
-) -> int:
-    """Runs all unfinished tasks. Returns the number of tasks."""
-    tasks = list(plan.tasks())
-    done = {task for task in range(len(tasks)) if spool.has(task)}
-    left = [task for task in range(len(tasks)) if task not in done]
-    for task in sorted(done):
-        bar.add(Result(spool.name(task)).header["read"])
-    with ExitStack() as stack:
-        count = min(worker_count(workers), len(left)) if executor is None else 0
-        if executor is None and count > 1:
-            executor = stack.enter_context(process_pool(count))
-        results: Iterator[bytes]
-        if executor is None:
-            results = (work.run(tasks[task]) for task in left)
-        else:
-            pending = 2 * (count or workers or _PENDING // 2)
-            results = map_by_executor(
-                partial(run_task, _pickled(work)), (planning.anchored(tasks[task]) for task in left), executor, pending
-            )
-        doubts = Doubts()
-        for task, result in zip(left, results):
-            _binding.write_file(spool.name(task), result)
-            header = Result(spool.name(task)).header
-            bar.add(header["read"])
-            for doubt in header["doubts"]:
-                doubts.tell(doubt)
-    return len(tasks)
-
-
-def _pickled(work: Work) -> bytes:
-    try:
-        return pickle.dumps(work)
-    except Exception as error:  # pickle can raise anything
-        raise ArgumentError(
-            f"a scorer cannot be sent to other processes: define it at the top level of a module, or use workers=1"
-            f" ({error})"
-        ) from None
+    return Report(tally, steps.filters, near_dedup)

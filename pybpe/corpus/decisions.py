@@ -11,7 +11,8 @@ from .clusters import find_clusters
 from .duplicates import DIGEST_BYTES, Repeats
 from .minhash import PERMUTATIONS
 from .spool import Spool
-from .work import Work, integers
+from .steps import Steps
+from .work import integers
 
 if TYPE_CHECKING:
     import numpy
@@ -25,21 +26,20 @@ class Decisions:
     """Decides what happens to each document. Ask in corpus order.
 
     Args:
-        work: the steps.
+        steps: what `clean` does.
         spool: the results of all tasks.
         tasks: the number of tasks.
         memory_limit: bytes of memory for digests.
-        keep_near: keep near duplicates.
     """
 
-    def __init__(self, work: Work, spool: Spool, tasks: int, memory_limit: int | None, keep_near: bool) -> None:
-        self._work, self._spool, self._tasks, self._memory_limit = work, spool, tasks, memory_limit
-        self._keep_near = keep_near
+    def __init__(self, steps: Steps, spool: Spool, tasks: int, memory_limit: int | None) -> None:
+        self._spool, self._tasks, self._memory_limit = spool, tasks, memory_limit
+        self._keep_near = steps.keep_near
         self._near: Array | None = None  # by number among documents that are not exact duplicates
-        self._exact = self._find_exact() if work.dedup is not None else None
-        if work.near_dedup is not None:
-            self._find_near(work.near_dedup)
-        self._paragraphs = self._find_paragraphs() if work.dedup_paragraphs else None
+        self._exact = self._find_exact() if steps.dedup is not None else None
+        if steps.near_dedup is not None:
+            self._find_near(steps.near_dedup)
+        self._paragraphs = self._find_paragraphs() if steps.dedup_paragraphs else None
 
     def _find_exact(self) -> Array:
         repeats = Repeats(self._spool.folder, self._memory_limit)

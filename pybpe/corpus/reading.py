@@ -9,7 +9,8 @@ from ..arguments import utf8
 from ..reading.blocks import Block, blocks
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile
-from ..reading.planning import Cutting, Plan, Task
+from ..reading.pieces import Cutting
+from ..reading.planning import Plan, Task
 from ..reading.records import record_lines
 from ..reading.text_encoding import doubt_of
 from .raw_json import raw_fields

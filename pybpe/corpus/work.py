@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ..arguments import shown, utf8
-from ..errors import ArgumentError
+from ..arguments import utf8
 from ..normalize import normalize_text
-from ..reading.documents import Kinds
 from ..reading.planning import Task
 from .duplicates import digest, normalized
-from .filters import Filters
 from .language import detect_language
 from .minhash import signatures
 from .paragraphs import paragraph_digests
@@ -23,6 +19,7 @@ from .pii import find_pii, replace_pii
 from .raw_json import json_line
 from .reading import Document, batches
 from .spool import pack
+from .steps import Steps
 from .tally import Tally
 from .units import Units
 
@@ -32,54 +29,11 @@ if TYPE_CHECKING:
 _AROUND = 40  # characters shown on each side of a replacement
 
 
-class Scorer(NamedTuple):
-    """A user's detector or classifier: documents with a score above max_score are dropped.
-
-    Attributes:
-        name: the reason that the report gives.
-        function: text -> score, any number. Worker processes must be able to import it.
-        max_score: the highest score that is kept.
-    """
-
-    name: str
-    function: Callable[[str], float]
-    max_score: float
-
-    @classmethod
-    def of(cls, given: Any) -> Scorer:
-        """Returns a scorer from (name, function, max_score). Raises ArgumentError for anything else."""
-        parts = tuple(given) if isinstance(given, (tuple, list)) else ()
-        if len(parts) != 3 or not isinstance(parts[0], str) or not callable(parts[1]):
-            raise ArgumentError(f"a scorer must be (name, function, max_score), not {shown(given)}")
-        if isinstance(parts[2], bool) or not isinstance(parts[2], (int, float)):
-            raise ArgumentError(f"the max_score of scorer {parts[0]!r} must be a number, not {shown(parts[2])}")
-        return cls(*parts)
-
-    def score(self, text: str) -> float:
-        """Returns the score. Raises ArgumentError if the function fails or does not return a number."""
-        try:
-            score = float(self.function(text))
-        except Exception as error:
-            raise ArgumentError(f"scorer {self.name!r} failed: {type(error).__name__}: {error}") from error
-        if math.isnan(score):
-            raise ArgumentError(f"scorer {self.name!r} returned NaN instead of a number")
-        return score
-
-
 @dataclass(frozen=True)
 class Work:
-    """The steps, as in `pybpe.corpus.clean`."""
+    """What a worker does."""
 
-    kinds: Kinds
-    normalizer: str | None
-    filters: Filters
-    languages: tuple[str, ...]
-    min_confidence: float
-    scorers: tuple[Scorer, ...]
-    pii: tuple[str, ...]
-    dedup: str | None
-    dedup_paragraphs: bool
-    near_dedup: float | None
+    steps: Steps
 
     def run(self, task: Task) -> bytes:
         """Returns a task's result in spool.py's form: lines, and for each line the data for finding duplicates."""
@@ -87,7 +41,7 @@ class Work:
         kept = _Kept()
         read = 0
         doubts: list[str] = []
-        for batch, size in batches(task, self.kinds, doubts):
+        for batch, size in batches(task, self.steps.kinds, doubts):
             read += size
             if batch:
                 self._batch(batch, tally, kept)
@@ -95,7 +49,7 @@ class Work:
         return pack(header, kept.sections())
 
     def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:
-        texts = [normalize_text(document.text, self.normalizer) for document in batch]
+        texts = [normalize_text(document.text, self.steps.normalizer) for document in batch]
         tally.measure("chars in", map(len, texts))
         for document in batch:
             tally.count("in", len(utf8(document.text)))
@@ -109,34 +63,34 @@ class Work:
                 tally.sample(reason, text)
                 continue
             text = self._scrubbed(text, tally)
-            fields = {**document.fields, self.kinds.text_key: text, **extra}
-            if self.near_dedup is not None:
+            fields = {**document.fields, self.steps.read.text_key: text, **extra}
+            if self.steps.near_dedup is not None:
                 fields.pop("cluster", None)  # from an earlier run; writing.py adds the new one
             stay.append((text, fields))
         if stay:
-            kept.add(self, stay)
+            kept.add(self.steps, stay)
 
     def _filtered(self, texts: Sequence[str], tally: Tally) -> list[str | None]:
-        if not self.filters.limits():
+        if not self.steps.filters.limits():
             return [None] * len(texts)
         units = Units(texts)
-        reasons, measures = self.filters.judge(texts, units)
+        reasons, measures = self.steps.filters.judge(texts, units)
         for name, values in measures.items():
             tally.measure(name, values.tolist())
         return reasons
 
     def _language(self, text: str, tally: Tally, extra: dict[str, Any]) -> str | None:
-        if not self.languages:
+        if not self.steps.languages:
             return None
         language, confidence = detect_language(text)
         tally.languages[language] += 1
         extra |= {"language": language, "language_confidence": round(confidence, 4)}
-        if language not in self.languages:
+        if language not in self.steps.languages:
             return "language"
-        return "language_confidence" if confidence < self.min_confidence else None
+        return "language_confidence" if confidence < self.steps.min_confidence else None
 
     def _scored(self, text: str, tally: Tally) -> str | None:
-        for scorer in self.scorers:
+        for scorer in self.steps.scorers:
             score = scorer.score(text)
             tally.measure(f"score {scorer.name}", [score])
             if score > scorer.max_score:
@@ -144,7 +98,7 @@ class Work:
         return None
 
     def _scrubbed(self, text: str, tally: Tally) -> str:
-        findings = find_pii(text, self.pii) if self.pii else []
+        findings = find_pii(text, self.steps.scrub_pii) if self.steps.scrub_pii else []
         for kind, start, end in findings:
             tally.changes[kind] += 1
             tally.sample(kind, text[max(0, start - _AROUND) : end + _AROUND])
@@ -161,16 +115,16 @@ class _Kept:
         self.signatures: list[bytes] = []
         self.paragraphs: list[bytes] = []
 
-    def add(self, work: Work, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    def add(self, steps: Steps, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
         texts = [text for text, _ in stay]
         encoded = [utf8(text) for text in texts]
         self.lines += [json_line(fields) for _, fields in stay]
         self.sizes += [(len(text), len(data)) for text, data in zip(texts, encoded)]
-        if work.dedup is not None or work.near_dedup is not None:
-            self.digests += map(digest, map(normalized, texts) if work.dedup == "normalized" else encoded)
-        if work.near_dedup is not None:
+        if steps.dedup is not None or steps.near_dedup is not None:
+            self.digests += map(digest, map(normalized, texts) if steps.dedup == "normalized" else encoded)
+        if steps.near_dedup is not None:
             self.signatures.append(signatures(texts).tobytes())
-        if work.dedup_paragraphs:
+        if steps.dedup_paragraphs:
             self.paragraphs += map(paragraph_digests, texts)
 
     def sections(self) -> dict[str, bytes]:

@@ -14,13 +14,14 @@ from .output import LineWriter
 from .paragraphs import without_paragraphs
 from .raw_json import json_line, raw_fields
 from .spool import Result, Spool
+from .steps import Steps
 from .tally import Tally
-from .work import Work, integers
+from .work import integers
 
 
-def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
+def write_output(path: str, steps: Steps, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
     """Writes the output file. Returns what happened to all documents."""
-    writing = _Writing(work, decisions)
+    writing = _Writing(steps, decisions)
     # A kill leaves nothing next to the output except the folder, which a later run removes.
     temporary = os.path.join(spool.folder, os.path.basename(path))
     with LineWriter(temporary) as writer:
@@ -33,9 +34,9 @@ def write_output(path: str, work: Work, spool: Spool, tasks: int, decisions: Dec
 class _Writing:
     """The position in the corpus."""
 
-    def __init__(self, work: Work, decisions: Decisions) -> None:
-        self._text_key = work.kinds.text_key
-        self._paragraphs = work.dedup_paragraphs
+    def __init__(self, steps: Steps, decisions: Decisions) -> None:
+        self._text_key = steps.read.text_key
+        self._paragraphs = steps.dedup_paragraphs
         self._decisions = decisions
         self._documents = self._distinct = self._paragraph = 0  # how many so far, as Decisions counts them
         self.tally = Tally()

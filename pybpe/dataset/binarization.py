@@ -19,7 +19,7 @@ from ..reading.documents import NAME_IT, Kinds, check_mark
 from ..reading.input_file import known_total
 from ..reading.parquet import pyarrow_parquet
 from ..reading.paths import Inputs, path_list
-from ..reading.planning import Cutting
+from ..reading.pieces import Cutting
 from ..reading.splits import SPLIT_BY, checked_splits
 from ..reading.staging import Staged, stage
 from ..reading.text_encoding import check_encoding
@@ -162,7 +162,7 @@ def run(
     splits = tuple(settings["splits"])
     kinds = Kinds(settings["documents"], settings["text_key"], tok.model.eot)
     check_mark(kinds, tok.special_tokens, staged.files)
-    cutting = Cutting.of(tok.pattern, tok.specials_matcher, tok.special_tokens, tok.normalizer)
+    cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer)
     plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
     encoder = TaskEncoder(tok, kinds, splits, settings["dtype"], joins=settings["eot"] != KEEP)
     check_shares(plan, kinds, splits, settings["min_shard_tokens"])

@@ -19,13 +19,14 @@ from ..model import end_of_text as find_end_of_text
 from ..pattern import Pattern
 from ..reading.documents import Kinds, check_mark
 from ..reading.paths import Inputs, path_list
-from ..reading.planning import Cutting, Plan
+from ..reading.pieces import Cutting
+from ..reading.planning import Plan
 from ..reading.splits import checked_splits
 from ..reading.staging import stage
 from ..support.locking import FOLDER, STAGED, only_writer
 from ..support.output_files import make_folder
 from ..tokenizer import Tokenizer
-from ..training.train import train
+from ..trainer import train
 from ..training.word_counter import CountSettings
 from .binarization import check_settings, name_of, run
 from .manifest import Manifest, check_name
@@ -121,7 +122,7 @@ def prepare(
     with only_writer(folder):
         staged = stage(given, folder, encoding, [folder], documents)
         check_mark(kinds, specials, staged.files)
-        cutting = Cutting.of(cut, _binding.Specials(specials) if specials else None, specials, normalizer)
+        cutting = Cutting.of(cut, specials, normalizer)
         plan = Plan(staged.files, kinds, splits, split_by, cutting)
         check_shares(plan, kinds, splits, settings_for(vocab_size)["min_shard_tokens"])
         words = TrainWords(kinds, tuple(splits), counting)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from .. import _binding
 from ..arguments import whole_number
 from ..reading.blocks import blocks
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile, known_total
-from ..reading.pieces import cutter
 from ..reading.planning import Plan, Task, anchored
-from ..support.remote import map_by_executor
+from ..support.progress import Progress
+from ..training.counting import Counted, count_by_executor
 from ..training.counts import Counts
 from ..training.word_counter import CountSettings, WordCounter
 from .encoding import divide
@@ -42,7 +41,7 @@ class TrainWords:
         tasks: Callable[[], Iterable[Task]],
         workers: int | None,
         progress: bool | None,
-    ) -> Counts:
+    ) -> Counted:
         """Counts with threads. The texts of records are counted separately, since special tokens in them are plain
         text, in training as in encoding.
 
@@ -57,23 +56,21 @@ class TrainWords:
         try:
             if others:
                 texts = chain.from_iterable(self._texts(tasks(), records=False))
-                counter.add_texts(texts, progress, total=self._total(others))
+                counter.add_texts(texts, progress, total=self.total(others))
             if records:
-                counter.add_records(self._texts(tasks(), records=True), progress, self._total(records))
-            return Counts(counter.finish(), self.settings)
+                counter.add_records(self._texts(tasks(), records=True), progress, self.total(records))
+            return Counted(Counts(counter.finish(), self.settings), counter.bytes_seen)
         finally:
             counter.close()
 
-    def _total(self, files: Iterable[InputFile]) -> int | None:
+    def total(self, files: Iterable[InputFile]) -> int | None:
         """Returns about how many bytes of these files are in the train split."""
         total = known_total(files)
         return None if total is None else int(total * self.splits[0] / sum(self.splits))
 
     def _texts(self, tasks: Iterable[Task], records: bool) -> Iterator[Sequence[bytes]]:
         """Yields batches of the train split's texts: either those of records, or all others, joined by the mark."""
-        specials = {text: i for i, text in enumerate(self.settings.specials)}
-        matcher = _binding.Specials(specials) if specials else None
-        cut = cutter(self.settings.pattern, matcher, self.settings.normalizer)
+        cut = self.settings.cutting.cut
         join = self.kinds.mark is not None and not records
         for task in tasks:
             parts = [part for part in task if (self.kinds.kind(part.path) in RECORDS) == records]
@@ -94,13 +91,13 @@ def count_train_split(
     """Returns the words of a corpus's train split; any executor gives the same. Arguments and errors are those of
     `binarize`."""
     if executor is None:
-        return words.count(plan.files, plan.tasks, workers, progress)
+        return words.count(plan.files, plan.tasks, workers, progress).counts
     limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
-    nothing = Counts(_binding.Words.from_dict({}), words.settings)
-    tasks = map(anchored, plan.tasks())
-    return Counts.merge(chain([nothing], map_by_executor(partial(count_task, words), tasks, executor, limit)))
+    with Progress("counting", words.total(plan.files), "B", progress) as bar:
+        tasks = map(anchored, plan.tasks())
+        return count_by_executor(partial(count_task, words), tasks, words.settings, executor, bar, limit)
 
 
-def count_task(words: TrainWords, task: Task) -> Counts:
+def count_task(words: TrainWords, task: Task) -> Counted:
     """Counts a task in a worker."""
     return words.count([part.file for part in task], lambda: [task], 1, False)

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .. import _binding
-from ..arguments import instance, is_unicode, one_of, shown, utf8
+from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from .input_file import InputFile
+from .options import ReadOptions
 from .pieces import Cut, line_cut
 from .records import has_records, records
 
@@ -34,7 +35,6 @@ NAME_IT = (
     " document when training (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
     f" '{END_OF_TEXT}' -o NEW)"
 )
-DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
 RECORDS = ("jsonl", "parquet")
 
 _BLANK = re.compile(rb"\n\r?\n")
@@ -62,10 +62,7 @@ class Kinds:
     mark: str | None
 
     def __post_init__(self) -> None:
-        one_of("documents", self.documents, DOCUMENTS)
-        instance("text_key", self.text_key, str, "a str")
-        if not is_unicode(self.text_key):
-            raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
+        ReadOptions(self.text_key, documents=self.documents)  # checks them
         if self.documents == "special" and self.mark is None:
             raise ArgumentError(f"documents='special': the tokenizer has no end of text to separate them: {NAME_IT}")
 

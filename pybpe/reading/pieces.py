@@ -8,9 +8,9 @@ not depend on the number of workers, and memory does not grow with the file.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from .. import _binding
 from ..arguments import Text, utf8
@@ -21,6 +21,7 @@ from ..pattern import Pattern
 BLOCK_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # how much of a text is read first, because it may be short
 _CUT_WINDOW = 1 << 16  # the end of a block, where its last cut is searched for first
+_CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
 _CUT_STEP = 1 << 24  # how far one call of C searches for a cut
 
 Cut = Callable[[_binding.Data, int], int]
@@ -42,6 +43,28 @@ def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str
         return lambda data, start: len(data)
     cut: Cut = partial(_binding.text_cut, pretok, specials)
     return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
+
+
+class Cutting(NamedTuple):
+    """Finds where texts can be cut between two words.
+
+    Attributes:
+        cut: returns the first such position.
+        context: the number of bytes before a position that decide whether it is one.
+        none: whether there are none, because the pattern guarantees nothing.
+    """
+
+    cut: Cut
+    context: int
+    none: bool
+
+    @classmethod
+    def of(cls, pattern: Pattern, specials: Iterable[str], normalizer: str | None) -> Cutting:
+        """Returns the cutting for a pattern, special tokens and a normalizer."""
+        texts = list(specials)
+        cut = cutter(pattern, _binding.Specials.of(texts), normalizer)
+        longest = max((len(text.encode()) for text in texts), default=0)
+        return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
 
 
 def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:

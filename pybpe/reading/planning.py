@@ -8,16 +8,14 @@ interrupted run resumes at a task.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
-from .._binding import Specials
-from ..pattern import Pattern
 from .documents import Kinds
 from .input_file import InputFile
 from .parquet import RowGroups
-from .pieces import BLOCK_BYTES, Cut, Limited, cutter, find_cut, has_cuts
+from .pieces import BLOCK_BYTES, Cut, Cutting, Limited, find_cut
 from .splits import has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
@@ -54,26 +52,6 @@ Task = Sequence[Part]
 def anchored(task: Task) -> Task:
     """Returns a task for a worker that may run in another folder."""
     return [part._replace(file=part.file.anchored()) for part in task]
-
-
-class Cutting(NamedTuple):
-    """Finds where texts can be cut between two words.
-
-    Attributes:
-        cut: returns the first such position.
-        context: the number of bytes before a position that decide whether it is one.
-        none: whether there are none, because the pattern guarantees nothing.
-    """
-
-    cut: Cut
-    context: int
-    none: bool
-
-    @classmethod
-    def of(cls, pattern: Pattern, matcher: Specials | None, specials: Iterable[str], normalizer: str | None) -> Cutting:
-        """Returns the cutting for a pattern, special tokens and a normalizer."""
-        context = 16 + max((len(text.encode()) for text in specials), default=0)
-        return cls(cutter(pattern, matcher, normalizer), context, not has_cuts(pattern, normalizer))
 
 
 class Stretch(NamedTuple):

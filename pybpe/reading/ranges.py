@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .input_file import InputFile
-from .pieces import Cut, Limited, find_cut, line_cut, stream_pieces
+from .pieces import Cutting, Limited, find_cut, line_cut, stream_pieces
 from .records import has_records
 from .sample import Rest, Sample
 
@@ -37,22 +37,16 @@ class Piece(NamedTuple):
 
 
 class Source:
-    """Reads files in ranges and pieces.
+    """Reads files in ranges and pieces. Plain text is cut as `cutting` says."""
 
-    Args:
-        cut: finds where plain text can be cut.
-        whole: whether plain text must not be read in ranges, because its pattern has no safe cuts.
-        context: how many bytes before a place may decide whether it is a cut.
-    """
-
-    def __init__(self, cut: Cut, whole: bool, context: int) -> None:
-        self._cut, self._whole, self._context = cut, whole, context
+    def __init__(self, cutting: Cutting) -> None:
+        self._cutting = cutting
 
     def ranges(self, files: Iterable[InputFile], size: int) -> Iterator[Range]:
         """Yields the files in ranges of about `size` bytes, or whole if they cannot be read in ranges."""
         for file in files:
             length = file.known_size
-            if length is None or length <= size or (self._whole and not has_records(file.path)):
+            if length is None or length <= size or (self._cutting.none and not has_records(file.path)):
                 yield Range(file)
                 continue
             for start in range(0, length, size):
@@ -62,12 +56,12 @@ class Source:
         """Yields the pieces of a range."""
         path = part.file.path
         records = has_records(path)
-        cut = line_cut if records else self._cut
+        cut = line_cut if records else self._cutting.cut
         with part.file.open() as stream:
             offset, size = 0, part.file.known_size
             if part.end is not None:
-                offset = find_cut(stream, part.start, cut, self._context)
-                size = max(0, find_cut(stream, part.end, cut, self._context) - offset)
+                offset = find_cut(stream, part.start, cut, self._cutting.context)
+                size = max(0, find_cut(stream, part.end, cut, self._cutting.context) - offset)
                 stream.seek(offset)
                 stream = Limited(stream, size)  # type: ignore[assignment]
             for data in stream_pieces(stream, cut, size=size):
@@ -80,14 +74,14 @@ class Source:
 
         parts = list(self.ranges(files, _SAMPLE_BYTES))
         random.Random(sample.seed).shuffle(parts)
-        left = Rest(sample)
+        left, cut = Rest(sample), self._cutting.cut
         for part in parts:
             if left.none:
                 return
             if not has_records(part.file.path):
                 left.documents -= 1
             for piece in self.pieces(part):
-                taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, self._cut)
+                taken = left.take_records(piece.data) if piece.records else left.take_text(piece.data, cut)
                 yield piece._replace(data=taken)
                 if left.bytes <= 0 or (piece.records and left.none):
                     break

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..arguments import utf8, whole_number
 from .pieces import Cut
@@ -19,31 +20,34 @@ def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
             yield item
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True)
+class Sample:
     """How much of a corpus is used, and the seed that decides which part.
 
     Files are divided into documents: a JSON record, a range of 1 MiB of plain text, or a smaller or compressed plain
     file. The ranges of 1 MiB, of JSON lines too, are shuffled with the seed and taken until there are max_documents, or
     max_bytes of file content. What exceeds max_bytes is dropped, starting at the next safe cut or record. The texts of
     an iterable are documents, taken in their own order.
+
+    Raises:
+        ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer.
     """
 
     max_documents: int | None = None
     max_bytes: int | None = None
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("max_documents", "max_bytes"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, 1))
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, None))
+
     @property
     def is_all(self) -> bool:
         """Whether nothing is left out."""
         return self.max_documents is None and self.max_bytes is None
-
-    def checked(self) -> Sample:
-        """Returns the sample with Python integers. Raises ArgumentError for a number below 1, or a non-integer."""
-        return Sample(
-            None if self.max_documents is None else whole_number("max_documents", self.max_documents, 1),
-            None if self.max_bytes is None else whole_number("max_bytes", self.max_bytes, 1),
-            whole_number("seed", self.seed, None),
-        )
 
     def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
         """Yields the texts of an iterable that belong to the sample."""

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from .. import _binding
-from ..arguments import Text, instance, utf8, whole_number
+from ..arguments import Text, utf8, whole_number
 from ..formats import counts_file
 from ..normalize import check_normalizer, normalize
 from ..pattern import Pattern
 from ..reading.input_file import InputFile, known_total
-from ..reading.pieces import cutter, data_pieces, has_cuts
+from ..reading.options import ReadOptions
+from ..reading.pieces import Cutting, data_pieces
 from ..reading.ranges import Piece, Range, Source
 from ..reading.records import record_texts
 from ..reading.sample import Sample, flat_texts
-from ..reading.text_encoding import Doubts, check_encoding
+from ..reading.text_encoding import Doubts
 from ..support.parallel import end_if_unwanted, map_ordered, run_interruptibly, worker_count
 from ..support.progress import Progress
 
@@ -38,20 +39,21 @@ class CountSettings:
         pattern: splits texts into words.
         specials: strings that separate words and are not counted. In JSON records they are plain text.
         normalizer: None, "NFC" or "NFKC": applied before cutting.
-        text_key: the key of the text in a JSON record.
-        encoding: the encoding of files, by Python's name; None is UTF-8.
+        read: how files are read.
     """
 
     pattern: Pattern
     specials: tuple[str, ...] = ()
     normalizer: str | None = None
-    text_key: str = "text"
-    encoding: str | None = None
+    read: ReadOptions = ReadOptions()
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
-        instance("text_key", self.text_key, str, "a str")
-        object.__setattr__(self, "encoding", check_encoding(self.encoding))
+
+    @property
+    def cutting(self) -> Cutting:
+        """Where texts can be cut between two words."""
+        return Cutting.of(self.pattern, self.specials, self.normalizer)
 
 
 class WordCounter:
@@ -62,6 +64,9 @@ class WordCounter:
         workers: number of threads; None for all CPUs.
         memory_limit: bytes that all tables together may take. When a thread's table exceeds its share, it is sorted and
             written to a temporary folder as a run; the runs are merged at the end. None: no limit.
+
+    Attributes:
+        bytes_seen: how many bytes of text were counted.
     """
 
     def __init__(self, settings: CountSettings, workers: int | None = None, memory_limit: int | None = None) -> None:
@@ -69,9 +74,8 @@ class WordCounter:
             whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
         self._settings = settings
         self._pattern = settings.pattern
-        ids = {text: 0 for text in settings.specials}
-        self._specials = _binding.Specials(ids) if ids else None
-        self._cut = cutter(self._pattern, self._specials, settings.normalizer)
+        self._specials = _binding.Specials.of(settings.specials)
+        self._cut = settings.cutting.cut
         self._workers = worker_count(workers)
         # Sorting a table takes about three times its memory, in Python objects.
         self._table_limit = None if memory_limit is None else memory_limit // 4 // self._workers
@@ -82,23 +86,17 @@ class WordCounter:
         self._total_room = 0  # how many words the total has room for
         self.doubts = Doubts()
         self._bytes: int | None = None  # of the whole input, if known
-        self._bytes_done = 1
+        self.bytes_seen = 0
         # Tables that no thread is using, with and without specials. pop and append are atomic, so no lock is needed.
         self._free: dict[bool, list[_binding.Counter]] = {True: [], False: []}
         if self._table_limit is not None:
             self._runs = tempfile.TemporaryDirectory(prefix="pybpe-")
 
-    @property
-    def source(self) -> Source:
-        """How files are read."""
-        context = 16 + max((len(text.encode()) for text in self._settings.specials), default=0)
-        return Source(self._cut, not has_cuts(self._pattern, self._settings.normalizer), context)
-
     def add_files(
         self, files: Sequence[InputFile], progress: bool | None = False, sample: Sample | None = None
     ) -> None:
         """Counts files; each is a separate text."""
-        source = self.source
+        source = Source(self._settings.cutting)
         if sample is None or sample.is_all:
             pieces = (piece for file in files for piece in source.pieces(Range(file)))
             self._add_pieces(pieces, known_total(files), progress)
@@ -107,8 +105,11 @@ class WordCounter:
 
     def add_range(self, part: Range) -> str | None:
         """Counts a part of a file, in this thread. Returns a warning about its encoding, or None."""
-        doubts = [doubt for _, doubt in map(self._looked_at, self.source.pieces(part)) if doubt is not None]
-        return doubts[0] if doubts else None
+        first: str | None = None
+        for size, doubt in map(self._looked_at, Source(self._settings.cutting).pieces(part)):
+            self.bytes_seen += size
+            first = first or doubt
+        return first
 
     def add_texts(
         self,
@@ -133,11 +134,11 @@ class WordCounter:
         self._add_pieces((Piece(memoryview(b""), texts=batch) for batch in batches), total, progress)
 
     def _add_pieces(self, pieces: Iterator[Piece], total: int | None, progress: bool | None) -> None:
-        self._bytes, self._bytes_done = total, 1
+        self._bytes = None if total is None else self.bytes_seen + total
         with Progress("counting", total, "B", progress) as bar:
             for size, doubt in map_ordered(self._looked_at, pieces, self._workers):
                 self.doubts.tell(doubt)
-                self._bytes_done += size
+                self.bytes_seen += size
                 bar.add(size)
 
     def _looked_at(self, piece: Piece) -> tuple[int, str | None]:
@@ -177,7 +178,7 @@ class WordCounter:
                 self._total = _binding.Counter(self._pattern.pretok, None)
             words = self._total.stats.words + counter.stats.words
             if words > self._total_room:  # at most the room that the rest of the text needs at this rate
-                rest = self._bytes / self._bytes_done if self._bytes is not None else 1.0
+                rest = self._bytes / max(1, self.bytes_seen) if self._bytes is not None else 1.0
                 self._total_room = int(words * min(max(rest, 1.0), _GROWTH_MAX))
                 self._total.reserve(self._total_room)
             self._total.absorb(counter)
@@ -188,7 +189,7 @@ class WordCounter:
             return piece.texts or (piece.data,)
         texts: Iterable[_binding.Data] = piece.texts or ordinary_segments(piece.data, self._specials)
         if piece.records:
-            texts = record_texts(piece.data, self._settings.text_key, piece.path, piece.offset)
+            texts = record_texts(piece.data, self._settings.read.text_key, piece.path, piece.offset)
         return (normalize(text, self._settings.normalizer) for text in texts)
 
     def _spill(self, counter: _binding.Counter) -> None:

@@ -40,7 +40,7 @@ WRONG_TRAININGS: list[tuple[dict[str, Any], str]] = [
     ({"workers": 0}, "workers must be at least 1, not 0"),
     ({"max_bytes": "1M"}, "max_bytes must be an integer, not '1M'"),
     ({"max_bytes": 10, "seed": None}, "seed must be an integer"),
-    ({"memory_limit": "1G"}, "memory_limit, in bytes, must be an integer"),
+    ({"memory_limit": "1G"}, "memory_limit must be an integer"),
     ({"pattern": b"gpt2"}, "pattern must be a name or a regular expression, not bytes"),
     ({"pattern": ""}, "there is no pattern ''"),
     ({"pattern": "gpt2\0"}, "a pattern cannot contain a NUL"),

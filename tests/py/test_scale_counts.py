@@ -234,15 +234,15 @@ pybpe.train(sys.argv[1], vocab_size=4000, special_tokens=["<|endoftext|>"], chec
 def test_a_killed_training_goes_on_to_the_identical_result(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.training.train._STEP_BUDGET", 1 << 12)
+    monkeypatch.setattr("pybpe.training.merging._STEP_BUDGET", 1 << 12)
     expected = pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS)
     path = tmp_path / "x.checkpoint"
-    slow = textwrap.dedent(TRAIN).replace("import sys, pybpe", "import sys, pybpe, pybpe.training.train, time")
+    slow = textwrap.dedent(TRAIN).replace("import sys, pybpe", "import sys, pybpe, pybpe.training.merging, time")
     # Small steps with pauses, so that the kill comes in the middle on any machine.
     slow = slow.replace(
         'print("ready"',
         "step = pybpe._binding.Trainer.step\n"
-        "pybpe.training.train._STEP_BUDGET = 1 << 12\n"
+        "pybpe.training.merging._STEP_BUDGET = 1 << 12\n"
         "pybpe._binding.Trainer.step = lambda self, budget: (time.sleep(0.02), step(self, budget))[1]\n"
         'print("ready"',
     )
@@ -262,7 +262,7 @@ def test_a_killed_training_goes_on_to_the_identical_result(
         pybpe.train(corpus, vocab_size=4001, special_tokens=SPECIALS, checkpoint=path)
     with pytest.raises(pybpe.ArgumentError, match="inputs"):
         pybpe.train(corpus / "a.txt", vocab_size=4000, special_tokens=SPECIALS, checkpoint=path)
-    monkeypatch.setattr("pybpe.training.train.count_inputs", None)  # nothing is counted again
+    monkeypatch.setattr("pybpe.training.merging.count_inputs", None)  # nothing is counted again
     assert pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS, checkpoint=path).model == expected.model
     assert not path.exists()
 
@@ -272,7 +272,7 @@ def test_a_training_goes_on_where_a_merge_spells_a_token_of_its_base(
 ) -> None:
     """The base makes bbb of b + bb, which words never have. So bb + b makes it again, before an a + bbb."""
     monkeypatch.setattr("pybpe.training.checkpoint.SECONDS", 0.0)
-    monkeypatch.setattr("pybpe.training.train._STEP_BUDGET", 1)
+    monkeypatch.setattr("pybpe.training.merging._STEP_BUDGET", 1)
     tokens = [*(bytes([i]) for i in range(256)), b"bb", b"bbb", b"abbb"]
     base = pybpe.Tokenizer(dict(enumerate(tokens)), [(b"b", b"b"), (b"b", b"bb"), (b"a", b"bbb")])
     train = partial(pybpe.train, counts={"abbbab": 1}, vocab_size=262, base=base)

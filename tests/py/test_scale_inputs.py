@@ -13,7 +13,7 @@ from texts import chinese, english, mixed
 import pybpe
 from pybpe.pattern import Pattern
 from pybpe.reading.input_file import InputFile
-from pybpe.reading.ranges import Range
+from pybpe.reading.ranges import Range, Source
 from pybpe.training.word_counter import CountSettings, WordCounter
 
 TEXT = english()[:60_000] + chinese()[:5000] + mixed()[:5000]
@@ -151,7 +151,7 @@ def test_ranges_of_any_size_count_the_same(tmp_path: Path, pattern: str, size: i
     whole, parts = WordCounter(settings, 1), WordCounter(settings, 1)
     for path in (plain, records):
         whole.add_range(Range(InputFile.of(str(path))))
-        for part in parts.source.ranges([InputFile.of(str(path))], size):
+        for part in Source(settings.cutting).ranges([InputFile.of(str(path))], size):
             parts.add_range(part)
     assert parts.finish().to_dict() == whole.finish().to_dict()
 
@@ -165,7 +165,7 @@ def test_ranges_where_a_special_is_longer_than_what_is_read_at_once(tmp_path: Pa
     settings = CountSettings(Pattern("gpt2"), (special,))
     whole, parts = WordCounter(settings, 1), WordCounter(settings, 1)
     whole.add_range(Range(InputFile.of(str(path))))
-    for part in parts.source.ranges([InputFile.of(str(path))], 30_000):
+    for part in Source(settings.cutting).ranges([InputFile.of(str(path))], 30_000):
         parts.add_range(part)
     assert parts.finish().to_dict() == whole.finish().to_dict()
 

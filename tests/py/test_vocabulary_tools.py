@@ -88,6 +88,13 @@ def test_extend_by_merges(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
         tok.extend([], iter(["a"]))
     with pytest.raises(pybpe.ArgumentError, match="go together"):
         tok.extend([], vocab_size=1300)
+    for wrong in (
+        {"base": tok},
+        {"documents": "line"},
+        {"min_freqency": 2},
+    ):  # the first is known; the last is misspelled
+        with pytest.raises(TypeError, match=next(iter(wrong))):
+            tok.extend([], iter(["a"]), vocab_size=1300, **wrong)
 
 
 # ------------------------------------------------------------------------------------------------------

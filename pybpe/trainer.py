@@ -1,0 +1,139 @@
+"""`train` and `train_bpe`: training as users call it, with keyword arguments, to a Tokenizer.
+
+The work is in pybpe/training/, on plain data, so that Tokenizer.extend can use it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+
+from . import _binding
+from .arguments import Text, instance
+from .reading.options import ReadOptions
+from .reading.paths import Inputs
+from .reading.sample import Sample
+from .support.run_options import RunOptions
+from .tokenizer import Tokenizer
+from .training.counts import Counts
+from .training.merging import TrainInput, train_model
+from .training.plan import TrainOptions
+
+
+def train(
+    inputs: Inputs | None = None,
+    *,
+    vocab_size: int,
+    special_tokens: Sequence[str] | Mapping[str, int] = (),
+    pattern: str | None = None,
+    min_frequency: int = 0,
+    tie_break: str = "lexicographic",
+    special_ids: str = "first",
+    max_token_length: int = 255,
+    normalizer: str | None = None,
+    digits: int | None = None,
+    end_of_text: str | None = None,
+    base: Tokenizer | None = None,
+    counts: Counts | Mapping[Text, int] | None = None,
+    text_key: str = "text",
+    encoding: str | None = None,
+    max_documents: int | None = None,
+    max_bytes: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    memory_limit: int | None = None,
+    checkpoint: _binding.PathLike | None = None,
+    progress: bool | None = None,
+) -> Tokenizer:
+    """Trains a byte-level BPE tokenizer.
+
+    Args:
+        inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
+            A path may be a glob, a folder (all files in it), or "-" (standard input). Each file or text is separate:
+            no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
+            record is a separate text, in which no special token is recognized.
+        vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
+            remaining pair occurs `min_frequency` times.
+        special_tokens: strings with their own ids, never split and never learned from. `special_ids` decides the ids.
+            A mapping text -> id, such as another tokenizer's, raises an error if training would give other ids.
+        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or a regular
+            expression for the `regex` package. No merge crosses the end of a word.
+        min_frequency: the lowest count at which a pair is merged.
+        tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
+            right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.
+        special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
+            merges) or "last" (bytes, merges, special tokens).
+        max_token_length: in bytes; tokenizer.bin holds at most 255.
+        normalizer: None, "NFC" or "NFKC". It is stored in the tokenizer and also applied when encoding.
+        digits: 1 makes every digit a separate word.
+        end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means that of the base,
+            otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
+        base: a tokenizer to extend. Its ids, merges, special tokens, pattern and normalizer are kept. New special
+            tokens, then new tokens, get the ids after its own; vocab_size counts all of them.
+        counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
+        text_key: the key of the text in a JSON record.
+        encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
+        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
+            text, smaller or compressed plain files, and the texts of an iterable. Files are taken in ranges of 1 MiB,
+            in an order that `seed` decides; an iterable is taken in its own order. What exceeds max_bytes (of file
+            content) is dropped, starting at the next safe cut or record.
+        seed: random seed for sampling.
+        workers: number of threads for counting; None for all CPUs. The result is the same for any number.
+        executor: counts files instead of threads: see `pybpe.count_words`.
+        memory_limit: approximate number of bytes for counting. Counts that exceed it are sorted into temporary files,
+            which is slower, but gives the same result. The distinct words must fit in memory at the end.
+        checkpoint: a file in which to save progress while merging. After a kill, the same call resumes from it and
+            gives an identical result. (Counting, if it was not finished, starts over.) Removed after success.
+        progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
+
+    Returns:
+        The trained Tokenizer. The same input and settings always give the same one.
+
+    Raises:
+        ArgumentError (a ValueError): an argument is invalid, such as a vocab_size below 256 + special tokens.
+        FileError (an OSError): an input cannot be read.
+        FormatError (a ValueError): a compressed file, a JSON record or a checkpoint is damaged.
+        MissingExtraError (an ImportError): the package that reads .zst files is not installed.
+        WorkerError (a RuntimeError): a process of the executor died.
+    """
+    if base is not None:
+        instance("base", base, Tokenizer, "a Tokenizer, such as Tokenizer.from_file returns")
+    options = TrainOptions(
+        vocab_size=vocab_size,
+        special_tokens=special_tokens,
+        pattern=pattern,
+        min_frequency=min_frequency,
+        tie_break=tie_break,
+        special_ids=special_ids,
+        max_token_length=max_token_length,
+        normalizer=normalizer,
+        digits=digits,
+        end_of_text=end_of_text,
+        base=None if base is None else base.model,
+    )
+    source = TrainInput(inputs, counts, ReadOptions(text_key, encoding), Sample(max_documents, max_bytes, seed))
+    run = RunOptions(workers, executor, memory_limit, progress)
+    return Tokenizer.from_model(train_model(source, options, run, checkpoint))
+
+
+def train_bpe(
+    input_path: _binding.PathLike, vocab_size: int, special_tokens: Sequence[str], **kw: object
+) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
+    """Trains on one file, with the signature and the ids of Stanford CS336's first assignment.
+
+    Args:
+        input_path: a text file.
+        vocab_size: the total number of tokens.
+        special_tokens: strings that are never split.
+        **kw: further arguments of `train`.
+
+    Returns:
+        vocab: id -> bytes: the bytes 0-255, then the special tokens, then the merged tokens in order.
+        merges: (left bytes, right bytes) in order. Among equally frequent pairs the greatest is merged.
+    """
+    path = _binding.path_text(input_path)  # bytes in a list would be a text
+    kw.setdefault("special_ids", "after_bytes")
+    kw.setdefault("progress", False)
+    tokenizer = train([path], vocab_size=vocab_size, special_tokens=special_tokens, **kw)  # type: ignore[arg-type]
+    return tokenizer.vocab, tokenizer.merges

@@ -1,0 +1,165 @@
+"""Trains a model: counts words, unless they are given, and merges pairs of tokens."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from .. import _binding
+from ..arguments import Text
+from ..errors import ArgumentError, file_errors
+from ..model import Model
+from ..reading.files import input_files
+from ..reading.options import ReadOptions
+from ..reading.paths import STDIN, Inputs, is_path_list
+from ..reading.sample import Sample
+from ..support.parallel import run_interruptibly
+from ..support.progress import Progress
+from ..support.run_options import RunOptions
+from .checkpoint import Checkpoint, only_trainer
+from .counting import count_inputs
+from .counts import Counts
+from .plan import Plan, TrainOptions
+from .word_counter import CountSettings
+
+Options = TypeVar("Options", TrainOptions, ReadOptions, Sample, RunOptions)
+
+_STEP_BUDGET = 1 << 20  # occurrences: some milliseconds
+
+
+@dataclass(frozen=True)
+class TrainInput:
+    """What to learn from. The fields are arguments of `pybpe.train`, or made of them.
+
+    Raises:
+        ArgumentError: the values contradict each other.
+    """
+
+    inputs: Inputs | None = None
+    counts: Counts | Mapping[Text, int] | None = None
+    read: ReadOptions = ReadOptions()
+    sample: Sample = Sample()
+
+    def __post_init__(self) -> None:
+        if (self.inputs is None) == (self.counts is None):
+            raise ArgumentError("pass either inputs or counts")
+        if self.counts is not None and not self.sample.is_all:
+            raise ArgumentError("max_documents and max_bytes need inputs: they cannot sample counts")
+
+    def plan(self, options: TrainOptions) -> Plan:
+        """Returns the plan of a training run with these options."""
+        counted = self.counts.settings if isinstance(self.counts, Counts) else None
+        return Plan.of(options, counted, self.read)
+
+    def ready_counts(self, settings: CountSettings) -> Counts | None:
+        """Returns the counts if they were given. `settings` are those that this training run would count with."""
+        if self.counts is None:
+            return None
+        if not isinstance(self.counts, Counts):
+            return Counts(Counts.from_dict(self.counts).words, settings)
+        _check_counts(self.counts, settings)
+        return self.counts
+
+
+def train_model(
+    source: TrainInput, options: TrainOptions, run: RunOptions, checkpoint: _binding.PathLike | None = None
+) -> Model:
+    """Does the work of `pybpe.train`."""
+    plan = source.plan(options)
+    ready = source.ready_counts(plan.count)
+    with ExitStack() as held:
+        saved = None
+        if checkpoint is not None:
+            held.enter_context(only_trainer(checkpoint))
+            saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(source, ready))
+        if saved is not None and saved.words is not None:
+            words = saved.words
+        elif ready is not None:
+            words = ready.words
+        else:
+            assert source.inputs is not None
+            words = count_inputs(source.inputs, plan.count, source.sample, run).words
+        return plan.model(_merge(plan.without_whole_words(words), plan, saved, run.progress))
+
+
+def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:
+    """Does what `pybpe.train` does with a base and these keyword arguments, whatever Tokenizer the base is of.
+
+    Raises:
+        TypeError: `pybpe.train` has no such argument.
+    """
+    rest = dict(given)
+
+    def options(kind: type[Options], **own: Any) -> Options:
+        names = [name for name in kind.__dataclass_fields__ if name in rest and name not in own]
+        return kind(**{name: rest.pop(name) for name in names}, **own)
+
+    target, read = options(TrainOptions, base=base), options(ReadOptions, documents="auto")
+    source = TrainInput(inputs, rest.pop("counts", None), read, options(Sample))
+    run = options(RunOptions)
+    checkpoint = rest.pop("checkpoint", None)
+    for name in rest:
+        raise TypeError(f"pybpe.train has no argument {name!r}")
+    return train_model(source, target, run, checkpoint)
+
+
+def _check_counts(counts: Counts, wanted: CountSettings) -> None:
+    """Raises ArgumentError unless this training run would have made the same counts."""
+    unknown = sorted(set(wanted.specials) - set(counts.settings.specials))
+    if unknown:
+        raise ArgumentError(f"the words were counted without the special tokens {unknown}: count again with them")
+    if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
+        raise ArgumentError("the counts were made with a different pattern or normalizer than the base has")
+
+
+def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, object]:
+    """Returns what identifies the input: for files their names, sizes and times."""
+    inputs, sample = source.inputs, source.sample
+    if counts is not None:
+        return {"counts": counts.fingerprint()}
+    if inputs is None or not is_path_list(inputs):
+        raise ArgumentError("checkpoint: texts of an iterable cannot be recognized later: pass paths or counts")
+    files = []
+    for path in input_files(inputs):
+        if path == STDIN:
+            raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
+        with file_errors(path, "cannot be opened"):
+            status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise ArgumentError(f"checkpoint: {path} is a pipe or device, which cannot be recognized later: use a file")
+        files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
+    return {"inputs": files, "sample": [sample.max_documents, sample.max_bytes, sample.seed]}
+
+
+def _merge(
+    words: _binding.Words, plan: Plan, saved: Checkpoint | None, progress: bool | None
+) -> list[tuple[int, int, int]]:
+    """Returns all merges, including those of the base and of a checkpoint."""
+    skip = len(plan.base_merges)
+    if saved is not None:
+        run_interruptibly(saved.start, words)
+    merges_so_far = plan.base_merges + (saved.merges if saved is not None else [])
+    trainer = run_interruptibly(
+        partial(
+            _binding.Trainer,
+            words,
+            vocab_size=plan.merged_size,
+            max_token_length=plan.options.max_token_length,
+            min_frequency=plan.options.min_frequency,
+            tie_break=plan.options.tie_break,
+            base_merges=merges_so_far,
+        )
+    )
+    with Progress("merging", plan.merged_size - 256, "merge", progress) as bar:
+        while not run_interruptibly(trainer.step, _STEP_BUDGET):
+            bar.set(trainer.tokens - 256)
+            if saved is not None:
+                saved.update(trainer, skip)
+    if saved is not None:
+        saved.remove()
+    return trainer.merges()
