@@ -510,7 +510,7 @@ class _Parser:
                 self._unlike(f"[{found[0]}", at)
             members = self._folded(list(members.ranges), flags, at)
             return without(members) if found[1] else members
-        if not self.dialect.nested or self._rest(1) in (":", "=", "."):
+        if not self.dialect.nested or self._rest(1) == ":":
             self._unlike("a '[' in a class", at)
         return self._class(flags)
 

@@ -9,6 +9,8 @@ A tokenizer.json has the pattern in a step of its pre-tokenizer:
                                                             spelling differs, it is under "regex" in model.pybpe.
     {"type": "Split", "pattern": {"PythonRegex": "..."}}    for a pattern that Hugging Face's engine cannot run. It
                                                             refuses the file ("unknown variant"); pybpe reads it.
+
+All steps together are in steps.py.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ import re
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
 from ..errors import ArgumentError, FormatError, UnsupportedError, warn
 from ..model import Model, refuse_aliases
-from ..pattern import Pattern
+from ..pattern import OF_BYTES, Pattern
+from . import byte_steps
 from .json_parts import JsonObject
 
 _PRIVATE = "PythonRegex"
 
 
 def for_hugging_face(pattern: Pattern) -> str:
-    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma.
+    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. The pattern has one
+    step.
 
     Raises:
         UnsupportedError: none is known. The message says which part of the pattern is the reason.
@@ -33,6 +37,8 @@ def for_hugging_face(pattern: Pattern) -> str:
     if not pattern.is_custom:
         return pattern.regex
     try:
+        if pattern.regex.startswith(OF_BYTES):
+            return byte_steps.to_hugging_face(pattern.regex)
         return translate(pattern.regex, REGEX, ONIGURUMA)
     except UnsupportedError as error:
         raise UnsupportedError(
@@ -44,7 +50,8 @@ def check_for_hugging_face(model: Model) -> None:
     """Raises UnsupportedError if Hugging Face would give other ids, because of the pattern or of special tokens that
     share an id. Everything that writes for Hugging Face calls this, except `save`, which then writes a file that
     Hugging Face refuses."""
-    for_hugging_face(model.pattern)
+    for step in model.pattern.steps or (model.pattern,):
+        for_hugging_face(step)
     refuse_aliases(model, "Hugging Face")
 
 
@@ -64,6 +71,11 @@ def for_tiktoken(pattern: Pattern) -> str:
     """
     if not pattern.is_custom:
         return pattern.regex
+    if pattern.steps:
+        raise UnsupportedError(
+            f"tiktoken splits text with one regular expression; this pattern has {len(pattern.steps)} steps, each of"
+            " which splits the pieces of the one before it"
+        )
     try:
         return translate(pattern.regex, REGEX, RUST, whole=True)
     except UnsupportedError as error:
@@ -92,35 +104,48 @@ def from_tiktoken(pattern: str, name: str) -> Pattern:
 
 
 def write_split(pattern: Pattern) -> JsonObject:
-    """Returns the step. If Hugging Face's engine cannot run the pattern, it is a step that Hugging Face refuses."""
-    try:
-        given = {"Regex": for_hugging_face(pattern)}
-    except UnsupportedError:
-        given = {_PRIVATE: pattern.regex}
+    """Returns the step. Raises UnsupportedError if Hugging Face's engine cannot run the pattern."""
+    return _isolated({"Regex": for_hugging_face(pattern)})
+
+
+def private_split(pattern: Pattern) -> JsonObject:
+    """Returns a step that Hugging Face refuses, for a pattern that its engine cannot run."""
+    return _isolated({_PRIVATE: pattern.regex})
+
+
+def _isolated(given: JsonObject) -> JsonObject:
     return {"type": "Split", "pattern": given, "behavior": "Isolated", "invert": False}
 
 
 def own_spelling(pattern: Pattern) -> str | None:
-    """Returns the pattern in pybpe's spelling if `write_split` writes another spelling; otherwise None."""
-    written = write_split(pattern)["pattern"].get("Regex", pattern.regex)
-    return None if written == pattern.regex else pattern.regex
+    """Returns the pattern in pybpe's spelling if the pre-tokenizer has another spelling; otherwise None."""
+    try:
+        is_same = not pattern.steps and for_hugging_face(pattern) == pattern.regex
+    except UnsupportedError:
+        return None
+    return None if is_same else pattern.regex
+
+
+def unnamed(regex: str) -> str:
+    """Returns the regular expression, in a group if it could be taken for the name of a pattern."""
+    return f"(?:{regex})" if re.fullmatch(r"[\w.-]*", regex) else regex
+
+
+def splits_plainly(split: JsonObject) -> bool:
+    """Returns whether a Split makes a piece of each match of a regular expression."""
+    behavior, invert, given = split.get("behavior"), bool(split.get("invert")), split.get("pattern")
+    by_regex = isinstance(given, dict) and any(isinstance(given.get(key), str) for key in ("Regex", _PRIVATE))
+    return by_regex and (behavior == "Isolated" or (behavior == "Removed" and invert))
 
 
 def read_split(split: JsonObject, own: JsonObject | None, name: str) -> Pattern:
-    """Returns the pattern of the step. `own` is model.pybpe, if the file has it.
+    """Returns the pattern of a step that `splits_plainly`. `own` is model.pybpe, if the file has it.
 
     Raises:
         FormatError: the step does something that pybpe does not support. The message says what.
     """
-    given = split.get("pattern")
-    if not isinstance(given, dict) or not any(isinstance(given.get(key), str) for key in ("Regex", _PRIVATE)):
-        raise FormatError(f"{name}: the pre_tokenizer splits with {given!r:.80}, which is not a Regex")
-    behavior, invert = split.get("behavior"), bool(split.get("invert"))
-    drops = behavior == "Removed" and invert  # drops unmatched text; Isolated keeps it, as pybpe does
-    if not drops and (behavior != "Isolated" or invert):
-        raise FormatError(
-            f"{name}: the pre_tokenizer's Split has behavior {behavior!r} and invert {invert}; pybpe supports Isolated"
-        )
+    given = split["pattern"]
+    drops = split.get("behavior") == "Removed"  # drops unmatched text; Isolated keeps it, as pybpe does
     if _PRIVATE in given:
         return _own_pattern(given[_PRIVATE], name)
     return _read_regex(given["Regex"], own, drops, name)
@@ -142,7 +167,7 @@ def _read_regex(regex: str, own: JsonObject | None, drops: bool, name: str) -> P
     if known is not None:
         return known
     try:
-        return Pattern(translate(regex, ONIGURUMA, REGEX, whole=drops))
+        return Pattern(unnamed(translate(regex, ONIGURUMA, REGEX, whole=drops)))
     except UnsupportedError as error:
         raise FormatError(
             f"{name}: the pre_tokenizer splits with {regex!r:.80}: {error}; pass pattern= if you know one that gives"
@@ -158,4 +183,7 @@ def _read_own(regex: str, own: JsonObject | None, drops: bool, name: str) -> Pat
     if not isinstance(spelled, str):  # the spelling is the same in both engines, or an old pybpe wrote the file
         return _own_pattern(regex, name)
     pattern = _own_pattern(spelled, name)
-    return pattern if write_split(pattern)["pattern"].get("Regex") == regex else None
+    try:
+        return pattern if not pattern.steps and for_hugging_face(pattern) == regex else None
+    except UnsupportedError:
+        return None

@@ -1,5 +1,5 @@
-"""Reads and writes the parts of a tokenizer.json around its model: normalizer, pre-tokenizer, post-processor. The added
-tokens are in added_tokens.py.
+"""Reads and writes the parts of a tokenizer.json around its model: normalizer, decoder, post-processor. The
+pre-tokenizer is in steps.py, the added tokens are in added_tokens.py.
 
 Each part that is read means exactly the same as in Hugging Face; all others are refused by name.
 """
@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError, FormatError
-from ..pattern import Pattern
 from ..template import Piece, Template
-from . import patterns
 from .json_parts import JsonObject, part
 
 NORMALIZERS = ("NFC", "NFKC")
@@ -46,39 +44,11 @@ def read_normalizer(normalizer: Any, name: str) -> str | None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Pre-tokenizer: our pattern
-
-
-def write_pre_tokenizer(pattern: Pattern) -> JsonObject:
-    if pattern == Pattern("gpt2"):
-        return {**_BYTE_LEVEL, "use_regex": True}
-    return {"type": "Sequence", "pretokenizers": [patterns.write_split(pattern), {**_BYTE_LEVEL, "use_regex": False}]}
+# Decoder
 
 
 def write_decoder() -> JsonObject:
     return {**_BYTE_LEVEL, "use_regex": True}
-
-
-def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
-    """Returns the pattern of ByteLevel alone, or of a Sequence of Split and ByteLevel. `own` is model.pybpe, if any."""
-    nested = None
-    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
-        nested = pre_tokenizer.get("pretokenizers")
-    steps: list[Any] = nested if isinstance(nested, list) else [pre_tokenizer]
-    kinds = [step.get("type") if isinstance(step, dict) else None for step in steps]
-    if kinds in (["ByteLevel"], ["Split", "ByteLevel"]):
-        if steps[-1].get("add_prefix_space"):
-            raise FormatError(f"{name}: ByteLevel in the pre_tokenizer has add_prefix_space, which pybpe lacks")
-        if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
-            return Pattern("gpt2")
-        if len(kinds) == 2 and not steps[1].get("use_regex", True):
-            return patterns.read_split(steps[0], own, name)
-    shown = [f"{kind} (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
-             for kind, step in zip(kinds, steps)]  # fmt: skip
-    raise FormatError(
-        f"{name}: the pre_tokenizer is {shown}; pybpe supports ByteLevel with use_regex, and Split followed by"
-        " ByteLevel without it. Pass pattern= if you know a pattern that gives the same words"
-    )
 
 
 def check_decoder(decoder: Any, name: str) -> None:

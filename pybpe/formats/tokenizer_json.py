@@ -22,7 +22,7 @@ from ..arguments import is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from . import added_tokens, patterns, pipeline
+from . import added_tokens, patterns, pipeline, steps
 from .json_parts import JsonObject, part
 from .spelling import NO_MERGE, read_parts, token_names
 
@@ -60,7 +60,7 @@ def to_object(model: Model) -> JsonObject:
         "padding": None,
         "added_tokens": added_tokens.write(model),
         "normalizer": pipeline.write_normalizer(model.normalizer),
-        "pre_tokenizer": pipeline.write_pre_tokenizer(model.pattern),
+        "pre_tokenizer": steps.write_pre_tokenizer(model.pattern),
         "post_processor": pipeline.write_post_processor(model.template, model.specials),
         "decoder": pipeline.write_decoder(),
         "model": {
@@ -173,7 +173,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
     if pattern is None:
-        pattern = pipeline.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
+        pattern = steps.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
     facts.pop("regex", None)
     pipeline.check_decoder(data.get("decoder"), name)
     template = pipeline.read_post_processor(data.get("post_processor"), specials, name)

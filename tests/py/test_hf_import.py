@@ -187,7 +187,7 @@ TWO_IDS = {
     [
         (changed(pre_tokenizer=split(r"\w+|\R|\W+")), r"\\R"),
         (changed(pre_tokenizer=split(QWEN2, "MergedWithNext")), "MergedWithNext"),
-        (changed(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL]}), "Digits"),
+        (changed(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL]}), "_digits"),
         (changed(pre_tokenizer={"type": "Metaspace"}), "Metaspace"),
         (changed(decoder={"type": "Metaspace"}), "Metaspace"),
         (changed(post_processor=ROBERTA), "RobertaProcessing"),

@@ -1,0 +1,223 @@
+r"""The steps of a tokenizer.json's pre-tokenizer, and the pattern that gives the same words.
+
+Hugging Face runs the steps in order, each on the pieces of the step before it, as a Pattern does its own:
+
+    Split        a regular expression or a string, and a behavior: what becomes of the matches
+    Digits       a Split at \p{N}
+    Punctuation  a Split at punctuation
+    ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (byte_level.py)
+
+The steps after ByteLevel see the characters that stand for bytes. Falcon's does: it takes the byte 0xB2 for a number,
+because the character of that byte is a superscript two. In a Pattern such a step begins with (?bytes).
+
+Sources: tokenizers/src/pre_tokenizers/{split,digits,punctuation,byte_level}.rs and NormalizedString::split in
+tokenizers/src/tokenizer/normalizer.rs, in Hugging Face's repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..dialects import ONIGURUMA, REGEX
+from ..dialects.parse import parse
+from ..dialects.tree import Node, Repeat, alt, chars, intersection, run_of, seq, without
+from ..dialects.write import write
+from ..errors import FormatError, UnsupportedError
+from ..pattern import OF_BYTES, THEN, Pattern
+from . import byte_steps, patterns
+from .json_parts import JsonObject, part
+
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+# Each drops white space, or turns it into other characters, so texts would not come back from their ids.
+_LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
+
+_NUMBER = chars(properties=["N"])
+# Hugging Face's punctuation is ASCII's, and the categories P of Unicode 8 (the crate unicode_categories). These became
+# P later:
+_LATER = (
+    "61D 9FD A76 C77 C84 1B4E-1B4F 1B7D-1B7F 2E43-2E4F 2E52-2E5D 2E60-2E63 10D6E 10EAD 10ED0 10F55-10F59 10F86-10F89"
+    " 113D4-113D5 113D7-113D8 1144B-1144F 1145A-1145B 1145D 11660-1166C 116B9 1183B 11944-11946 119E2 11A3F-11A46"
+    " 11A9A-11A9C 11A9E-11AA2 11B00-11B09 11BE1 11C41-11C45 11C70-11C71 11EF7-11EF8 11F43-11F4F 11FFF 12FF1-12FF2"
+    " 16D6D-16D6F 16E97-16E9A 16FE2 1E5FF 1E95E-1E95F"
+)
+
+
+def _ranges(listed: str) -> list[tuple[int, int]]:
+    pairs = [item.partition("-") for item in listed.split()]
+    return [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
+
+
+_PUNCTUATION = intersection(
+    [
+        without(chars(_ranges(_LATER))),
+        chars([*((ord(char), ord(char)) for char in "$+<=>^`|~"), (0x166D, 0x166D), (0x111C9, 0x111C9)], ["P"]),
+    ]
+)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
+    """Returns the pattern of a pre-tokenizer. `own` is model.pybpe, if the file has it.
+
+    Raises:
+        FormatError: a step does something that pybpe does not support, or no step makes bytes of the text. The message
+            says what.
+    """
+    pattern = _of_ours(pre_tokenizer, own)
+    if pattern is not None:
+        return pattern
+    steps = list(_flat(pre_tokenizer))
+    found: list[Pattern] = []
+    in_bytes = False
+    for step in steps:
+        if step.get("type") != "ByteLevel":
+            found.append(_read_step(step, own if len(steps) == 2 else None, in_bytes, name))
+            continue
+        if in_bytes or step.get("add_prefix_space"):
+            what = "ByteLevel twice" if in_bytes else "ByteLevel with add_prefix_space"
+            raise FormatError(f"{name}: the pre_tokenizer has {what}, which pybpe does not support")
+        in_bytes = True
+        found += [Pattern("gpt2")] if step.get("use_regex", True) else []
+    if not in_bytes or not found:
+        raise FormatError(
+            f"{name}: the pre_tokenizer is {[_shown(step) for step in steps]}; pybpe supports steps that split the text"
+            " and one ByteLevel. Pass pattern= if you know a pattern that gives the same words"
+        )
+    return Pattern(THEN.join(step.regex for step in found)) if len(found) > 1 else found[0]
+
+
+def _shown(step: JsonObject) -> object:
+    kind = step.get("type")
+    return f"ByteLevel (use_regex: {step.get('use_regex', True)})" if kind == "ByteLevel" else kind
+
+
+def _of_ours(pre_tokenizer: Any, own: JsonObject | None) -> Pattern | None:
+    """Returns the pattern in steps, in pybpe's spelling, if this file of ours has exactly its pre-tokenizer."""
+    spelled = own.get("regex") if own is not None else None
+    if not isinstance(spelled, str) or not (THEN in spelled or spelled.startswith(OF_BYTES)):
+        return None
+    try:
+        pattern = Pattern(spelled)
+        return pattern if write_pre_tokenizer(pattern) == pre_tokenizer else None
+    except (UnsupportedError, ValueError):
+        return None
+
+
+def _flat(step: Any) -> Iterator[JsonObject]:
+    """Yields all steps, without Sequence."""
+    nested = step.get("pretokenizers") if isinstance(step, dict) and step.get("type") == "Sequence" else None
+    for inner in nested if isinstance(nested, list) else ():
+        yield from _flat(inner)
+    if not isinstance(nested, list):
+        yield step if isinstance(step, dict) else {"type": step}
+
+
+def _read_step(step: JsonObject, own: JsonObject | None, in_bytes: bool, name: str) -> Pattern:
+    """Returns the pattern of any step except ByteLevel."""
+    kind, behavior, invert = step.get("type"), step.get("behavior"), bool(step.get("invert"))
+    if kind in _LOSSY:
+        raise FormatError(
+            f"{name}: the pre_tokenizer has {kind}, which does not keep white space as it is; pybpe keeps all text"
+        )
+    if kind == "Split" and not in_bytes and patterns.splits_plainly(step):
+        return patterns.read_split(step, own, name)
+    if kind == "Split":
+        tree = _read_tree(step, name)
+    elif kind == "Digits":
+        tree, behavior = _NUMBER, "Isolated" if part(step, "individual_digits", bool, name) else "Contiguous"
+    elif kind == "Punctuation":
+        tree, behavior = _PUNCTUATION, step.get("behavior", "Isolated")
+    else:
+        raise FormatError(f"{name}: the pre_tokenizer has {kind!r:.80}, which pybpe does not support")
+    node = _behaving(tree, behavior, invert)
+    if node is None:
+        raise FormatError(
+            f"{name}: the pre_tokenizer's {kind} has behavior {behavior!r:.40} and invert {invert}, which pybpe does"
+            " not support for this pattern" + (": it drops text" if behavior == "Removed" else "")
+        )
+    try:
+        return Pattern(byte_steps.from_hugging_face(node) if in_bytes else spelling(node))
+    except UnsupportedError as error:
+        raise FormatError(f"{name}: the pre_tokenizer's {kind} after ByteLevel: {error}") from None
+
+
+def spelling(node: Node) -> str:
+    """Returns a tree as a pattern."""
+    return patterns.unnamed(write(node, REGEX))
+
+
+def _read_tree(step: JsonObject, name: str) -> Node:
+    given = step.get("pattern")
+    string = given.get("String") if isinstance(given, dict) else None
+    if isinstance(string, str) and string:
+        return seq([chars([(ord(char), ord(char))]) for char in string])
+    regex = given.get("Regex") if isinstance(given, dict) else None
+    if not isinstance(regex, str):
+        raise FormatError(f"{name}: the pre_tokenizer splits with {given!r:.80}, which is not a Regex or a String")
+    try:
+        return parse(regex, ONIGURUMA)
+    except UnsupportedError as error:
+        raise FormatError(f"{name}: the pre_tokenizer splits with {regex!r:.80}: {error}") from None
+
+
+def _behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
+    """Returns what matches the pieces that a Split makes with this behavior; None if that is not known.
+
+    Without Isolated, matches that touch each other, or the text between them, are joined. For runs of one set of
+    characters that is a regular expression again.
+    """
+    if behavior == "Isolated":  # invert only exchanges matches and what is between them
+        return tree
+    run = run_of(tree)
+    if run is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):
+        return None
+    if behavior == "Contiguous":
+        return Repeat(run.members, 1, None)
+    if run.most not in (1, None):
+        return None
+    others = without(run.members)
+    gap = Repeat(others, 0, None)
+    parts = [gap, tree] if (behavior == "MergedWithPrevious") != invert else [tree, gap]
+    return alt([seq(parts), Repeat(others, 1, None)])
+
+
+# ----------------------------------------------------------------------------------------------------
+# Writing
+
+
+def write_pre_tokenizer(pattern: Pattern) -> JsonObject:
+    """Returns the pre-tokenizer. If Hugging Face's engine cannot run the pattern, Hugging Face refuses the result."""
+    try:
+        return _written(pattern)
+    except UnsupportedError:
+        return _sequence([patterns.private_split(pattern), _byte_level(use_regex=False)])
+
+
+def _written(pattern: Pattern) -> JsonObject:
+    """Returns the pre-tokenizer. Raises UnsupportedError if Hugging Face's engine cannot run a step."""
+    steps = list(pattern.steps or (pattern,))
+    of_bytes = [step for step in steps if step.regex.startswith(OF_BYTES)]
+    before = steps[: len(steps) - len(of_bytes)]
+    use_regex = bool(before) and before[-1] == Pattern("gpt2")
+    written = [_write_step(step) for step in (before[:-1] if use_regex else before)]
+    return _sequence([*written, _byte_level(use_regex), *map(_write_step, of_bytes)])
+
+
+def _sequence(steps: list[JsonObject]) -> JsonObject:
+    return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
+
+
+def _byte_level(use_regex: bool) -> JsonObject:
+    return {**_BYTE_LEVEL, "use_regex": use_regex}
+
+
+def _write_step(step: Pattern) -> JsonObject:
+    if step.regex == spelling(_NUMBER):
+        return {"type": "Digits", "individual_digits": True}
+    if step.regex == spelling(Repeat(_PUNCTUATION, 1, None)):
+        return {"type": "Punctuation", "behavior": "Contiguous"}
+    return patterns.write_split(step)

@@ -1,0 +1,171 @@
+"""tokenizer.json files of model families: small vocabularies trained under the families' exact pipelines."""
+
+import json
+import random
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from pipelines import (
+    BLOOM,
+    CONTIGUOUS,
+    DEEPSEEK_V3,
+    DIGITS,
+    EXACT,
+    LLAMA3,
+    O200K,
+    QWEN2,
+    WITH_REGEX,
+    WITHOUT_REGEX,
+    sequence,
+    split,
+)
+from texts import CORNER_TEXTS, chinese, english, mixed
+from tokenizers import models, pre_tokenizers, trainers
+
+import pybpe
+from pybpe import byte_level
+
+SPECIALS = ["<|endoftext|>", "<|im_end|>", "<tool>"]
+PIECES = [
+    *(*SPECIALS, "<|im_end", " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85"),
+    *("a", "The", " the", "don't", "I'LL", "'ſ", "x_y", "camelCase", "ABCd", "e\u0301", "\u0338", "ǆ", "ß", "ᾼ", "ꞇ"),
+    *("1", "12", "123", "1234567", " 1", "3.14", "٣", "Ⅷ", "½", "²", "ò", "³é", "१२३", "𝟘"),
+    *(".", "?!", "...", " (", ")]", "[x]", "|", "$+<=>^`", "/n", "//", "，", "。", "！／", "‘’", "、।۔،", "¡", "⹏", "᙭"),
+    *("中文", "一龥", "丁", "ひらがな", "カタカナ", "ア・イ", "゠", "\u3099", "゛", "한국어", "ࠀ", "คำ", "हिन्दी", "العربية"),
+    *("👍", "👩\u200d👧", "\u200b", "\ufeff", "\x00", "\x7f", "\x1c", "\ue000", "\U000e0001", "#include", "def f(x):", "¤"),
+]  # fmt: skip
+
+
+def hostile(seed: int, count: int, pieces: Sequence[str] = PIECES) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices(pieces, k=rng.randint(1, 25))) for _ in range(count)]
+
+
+def changed(pre_tokenizer: dict[str, Any] | None, **parts: Any) -> str:
+    data = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
+    data["model"]["vocab"] = {char: i for i, char in enumerate(byte_level.CHAR_TO_BYTE)}
+    return json.dumps(data | {"pre_tokenizer": pre_tokenizer} | parts)
+
+
+@cache
+def trained(pipeline: str) -> str:
+    """A tokenizer.json that `tokenizers` has trained."""
+    pre_tokenizer, normalizer = EXACT[pipeline]
+    theirs = tokenizers.Tokenizer.from_str(changed(pre_tokenizer, normalizer=normalizer and {"type": normalizer}))
+    trainer = trainers.BpeTrainer(
+        vocab_size=1200,
+        special_tokens=SPECIALS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    corpus = [english()[:60_000], chinese()[:10_000], mixed()[:20_000], *hostile(1, 500, PIECES[len(SPECIALS) :])]
+    theirs.train_from_iterator(corpus, trainer)
+    return theirs.to_str()
+
+
+@pytest.mark.parametrize("pipeline", EXACT)
+def test_ids_are_those_of_hugging_face(pipeline: str, tmp_path: Path) -> None:
+    theirs = tokenizers.Tokenizer.from_str(trained(pipeline))
+    path = tmp_path / "tokenizer.json"
+    path.write_text(trained(pipeline))
+    ours = pybpe.Tokenizer.from_file(path)
+    texts = [*CORNER_TEXTS, english()[60_000:80_000], chinese()[9000:12_000], mixed()[15_000:30_000], *hostile(2, 400)]
+    expected = [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)]
+    for text, ids in zip(texts, expected, strict=True):
+        assert ours.encode(text) == ids, text[:80]
+    assert ours.encode_batch_to_numpy(texts)[0].tolist() == [i for ids in expected for i in ids]
+    assert [ours.count(text) for text in texts] == [len(ids) for ids in expected]
+    joined = "".join(texts)
+    assert list(ours.encode_iterable(texts)) == theirs.encode(joined, add_special_tokens=False).ids
+    assert ours.encode_to_numpy(joined).tolist() == theirs.encode(joined, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("pipeline", EXACT)
+def test_what_is_saved_is_the_same_tokenizer(pipeline: str, tmp_path: Path) -> None:
+    """In pybpe's formats, and for Hugging Face."""
+    ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(trained(pipeline)))
+    ours.save(tmp_path / "ours.json")
+    ours.export(tmp_path / "ours.bin")
+    texts = hostile(3, 100)
+    expected = [ours.encode(text) for text in texts]
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "ours.json"))
+    for again in (pybpe.Tokenizer.from_file(tmp_path / name) for name in ("ours.json", "ours.bin")):
+        assert again.pattern == ours.pattern and [again.encode(text) for text in texts] == expected
+    assert [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)] == expected
+    assert [encoding.ids for encoding in ours.to_hf().encode_batch(texts, add_special_tokens=False)] == expected
+
+
+BEHAVIORS = ["Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"]
+RUNS = [r"\p{N}", r"\p{N}+", r"[\p{P}\p{S}]", "[\r\n]", " ", r"\s+", "[a-z]", "[一-龥ア]+", "(?:a|b|1)", "(?>[^a-z ]+)"]
+PATTERNS = [LLAMA3, QWEN2, O200K, BLOOM, *DEEPSEEK_V3, r"\s?\p{L}+", r"\s?\p{P}+", r"\s+$", "don't", "x|xy?", "(?:12)+"]
+AFTER = [DIGITS, {**DIGITS, "individual_digits": False}, split("[0-9][0-9][0-9]"), split("[Ā-Ġ]"), split("a|Ãł?")]
+
+
+def random_pre_tokenizer(rng: random.Random) -> dict[str, Any]:
+    def step() -> dict[str, Any]:
+        kind = rng.randrange(5)
+        if kind == 0:
+            return rng.choice([DIGITS, {**DIGITS, "individual_digits": False}, CONTIGUOUS, {"type": "Punctuation"}])
+        if kind == 1:
+            return split(rng.choice(PATTERNS), invert=rng.random() < 0.2)
+        if kind == 2:
+            string = {"String": rng.choice(["a", " ", "--", "don't", "."])}
+            return {**split("", "Isolated"), "pattern": string}
+        return split(rng.choice(RUNS), rng.choice(BEHAVIORS), rng.random() < 0.3)
+
+    steps = [step() for _ in range(rng.randint(0, 3))]
+    inner = sequence(*steps) if steps and rng.random() < 0.2 else None
+    steps = [inner] if inner is not None else steps
+    level = rng.choice([WITH_REGEX, WITHOUT_REGEX]) if steps else WITH_REGEX
+    return sequence(*steps, level, *rng.choices(AFTER, k=rng.choice([0, 0, 1, 2])))
+
+
+def test_random_pre_tokenizers_make_the_words_of_hugging_face() -> None:
+    rng = random.Random(7)
+    refused = 0
+    for seed in range(300):
+        text = changed(random_pre_tokenizer(rng))
+        theirs = tokenizers.Tokenizer.from_str(text)
+        try:
+            ours = pybpe.Tokenizer.from_hf(theirs)
+        except pybpe.FormatError as error:
+            refused += 1
+            assert "behavior" in str(error), text
+            continue
+        for sample in hostile(seed, 10):
+            pieces = theirs.pre_tokenizer.pre_tokenize_str(sample)
+            data = sample.encode()
+            words = [data[a:b] for a, b in pairwise([0, *ours.pattern.word_ends(data)])]
+            assert words == [byte_level.to_bytes(piece) for piece, _ in pieces], (text, sample)
+    assert refused < 30
+
+
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "message"),
+    [
+        (sequence({"type": "WhitespaceSplit"}, WITHOUT_REGEX), "WhitespaceSplit, which does not keep white space"),
+        (sequence({"type": "Whitespace"}, WITHOUT_REGEX), "Whitespace, which"),
+        ({"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": True}, "Metaspace, which"),
+        (sequence(split(r"\s+", "Removed"), WITHOUT_REGEX), "behavior 'Removed'.*it drops text"),
+        (sequence(split(r"\w+", "Removed", True), WITHOUT_REGEX), "may leave text unmatched"),
+        (sequence(split(r"(?:\r?\n)+(?!\r?\n)", "MergedWithNext"), WITH_REGEX), "behavior 'MergedWithNext'"),
+        (sequence(WITH_REGEX, WITH_REGEX), "ByteLevel twice"),
+        ({**WITH_REGEX, "add_prefix_space": True}, "add_prefix_space"),
+        (sequence(DIGITS), "one ByteLevel"),
+        (WITHOUT_REGEX, "one ByteLevel"),
+        (sequence(WITH_REGEX, split("a(?=b)")), "after ByteLevel: the pattern looks around"),
+        (sequence({"type": "UnicodeScripts"}, WITH_REGEX), "UnicodeScripts"),
+        (None, "pre_tokenizer"),
+    ],
+)
+def test_what_is_refused_by_name(pre_tokenizer: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(changed(pre_tokenizer))
+    with pytest.raises(pybpe.FormatError, match=message):
+        pybpe.Tokenizer.from_file(path)
+    assert pybpe.Tokenizer.from_file(path, pattern="gpt2").pattern.name == "gpt2"
