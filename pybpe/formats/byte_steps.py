@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..byte_level import BYTE_TO_CHAR
 from ..dialects import ONIGURUMA, REGEX
 from ..dialects.parse import parse
 from ..dialects.tree import Alt, Atomic, Both, Chars, CharSet, Either, Node, Repeat, Seq, alt, chars, seq
 from ..dialects.write import write
 from ..errors import UnsupportedError
 from ..pattern import OF_BYTES
-from ..byte_level import BYTE_TO_CHAR
 
 _Pairs = list[tuple[str, int]]  # a character that a set may contain, and the code point that stands for it afterwards
 
