@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import teaching as teaching
     from . import viz as viz
+    from .analysis.comparison import compare
+    from .analysis.comparison_result import Comparison
     from .dataset import Manifest, binarize, encode_files, prepare
     from .decoding import DecodeStream
     from .encodings import get_encoding
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentError",
+    "Comparison",
     "Counts",
     "DecodeStream",
     "Error",
@@ -60,6 +63,7 @@ __all__ = [
     "WorkerError",
     "__version__",
     "binarize",
+    "compare",
     "count_words",
     "encode_files",
     "get_encoding",
@@ -73,6 +77,7 @@ __all__ = [
 # Where each name comes from. A module is loaded when it is first used, so encoding does not wait for the trainer.
 _HOMES = {
     "ArgumentError": "errors",
+    "Comparison": "analysis.comparison_result",
     "Counts": "training.counts",
     "DecodeStream": "decoding",
     "Error": "errors",
@@ -88,6 +93,7 @@ _HOMES = {
     "UnsupportedError": "errors",
     "WorkerError": "errors",
     "binarize": "dataset",
+    "compare": "analysis.comparison",
     "count_words": "training.counting",
     "encode_files": "dataset",
     "get_encoding": "encodings",

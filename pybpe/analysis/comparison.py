@@ -1,110 +1,250 @@
-"""Finds the differences between two tokenizers."""
+"""Compares tokenizers on texts of several languages, or of other kinds: `pybpe.compare`."""
 
 from __future__ import annotations
 
-from itertools import accumulate, zip_longest
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from ..arguments import Text, instance, is_unicode, shown
+from ..errors import ArgumentError, warn
+from ..named import Tokenizers, named_tokenizers
+from ..reading.paths import STDIN, Inputs, is_path_list, path_list
 from ..tokenizer import Tokenizer
+from .comparison_result import ALL, Comparison, Fairness, Measures, VocabularyFacts
+from .measures import RARE, efficiency, gini, renyi_entropy, zipf
+from .tally import Tallier, Tally, TextSize, hidden_specials
 
-_SHOWN_DIFFERENCES = 1000
+if TYPE_CHECKING:
+    import numpy
+
+    Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
+
+_LONG_WORD = 20  # characters; texts whose words are longer on average do not separate words with spaces
+
+NUMBERS = ("42", "365", "2024", "65536", "1234567", "1,234,567", "3.14159", "-273.15", "0x7fff", "2024-02-29", "12:30")
+CODE = (
+    "12345 + 67890 = 80235",
+    "def area(r):\n    return 3.14 * r**2  # circle\n",
+    "for (int i = 0; i < n; i++) {\n\ttotal += a[i];\n}\n",
+    '{"name": "x_1", "values": [1, 2.5, null]}',
+    "https://example.com/a?q=1",
+)
 
 
-def compare(a: Tokenizer, b: Tokenizer) -> dict[str, Any]:
-    """Returns the differences between two tokenizers, as plain data.
+def compare(
+    tokenizers: Tokenizers,
+    on: Mapping[str, Inputs | Iterable[Text]],
+    *,
+    text_key: str = "text",
+    encoding: str | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Measures tokenizers on the same texts: compression, fertility, fairness between languages, use of the vocabulary.
 
-    Returns:
-        "equal": whether they give the same ids for every text. "settings": name -> [value in a, value in b] where they
-        differ. "only_in_a", "only_in_b": tokens, ordinary or special. "other_ids": [token, id in a, id in b].
-        "first_merge": [rank, merge of a, merge of b] where the lists first differ, or None. Tokens are shown as text,
-        with U+FFFD for bytes that are not UTF-8.
+    docs/vocabularies.md explains each measure. Sizes are those of the text before any normalizer. Special tokens of any
+    of the tokenizers separate plain text, and are not measured. Templates are not applied.
+
+    Args:
+        tokenizers: one or more, as name -> tokenizer or as a list.
+        on: language, or any other name for a kind of text -> its texts: paths as in `pybpe.train` (also of parquet
+            files), or an iterable of texts, each separate.
+        text_key: the key, or the column, of the text in a record.
+        encoding: encoding of the files; None is UTF-8.
+        workers: number of threads; None for all CPUs. The result is the same for any number.
+        progress: whether to show a progress bar; None shows it on a terminal.
+
+    Raises:
+        ArgumentError: there is no tokenizer or no text; a name is invalid; or a tokenizer has no token for a byte.
+        FileError, FormatError: as in `pybpe.train`.
     """
-    left, right = _tokens(a), _tokens(b)
-    return {
-        "equal": a.model.fingerprint() == b.model.fingerprint(),
-        "settings": _settings(a, b),
-        "only_in_a": [_shown(key) for key in left if key not in right],
-        "only_in_b": [_shown(key) for key in right if key not in left],
-        "other_ids": [[_shown(key), i, right[key]] for key, i in left.items() if right.get(key, i) != i],
-        "first_merge": _first_merge(a, b),
-    }
+    named = named_tokenizers(tokenizers)
+    if not named:
+        raise ArgumentError("tokenizers is empty: name at least one")
+    _check_languages(on)
+    tallier = Tallier(named, text_key, encoding, workers)
+    tallies = {}
+    for language, inputs in on.items():
+        tallies[language] = tallier.tally(inputs, progress)
+        _check_not_empty(language, tallies[language].size)
+    texts = {language: tally.size for language, tally in tallies.items()}
+    parallel = len(texts) > 1 and len({size.lines for size in texts.values()}) == 1
+    if len(texts) > 1 and not parallel:
+        lines = ", ".join(f"{language} has {size.lines}" for language, size in texts.items())
+        warn(
+            f"the texts are not translations of each other, line by line ({lines} lines): differences between languages"
+            " may come from what the texts say"
+        )
+    vocabularies = {name: _Vocabulary(tok) for name, tok in named.items()}
+    return Comparison(
+        texts=texts,
+        vocabularies={name: vocabulary.facts for name, vocabulary in vocabularies.items()},
+        measures={name: _all_measures(name, vocabulary, tallies) for name, vocabulary in vocabularies.items()},
+        fairness={name: _fairness(name, tallies, parallel) for name in named if len(texts) > 1},
+        parallel=parallel,
+        samples={sample: _pieces(named, sample) for sample in NUMBERS + CODE},
+        notes=_notes(named, vocabularies, texts, tallies),
+    )
 
 
-def _tokens(tokenizer: Tokenizer) -> dict[tuple[bool, bytes], int]:
-    """Returns (is special, bytes) -> id."""
-    specials = set(tokenizer.special_tokens.values())
-    return {(i in specials, token): i for i, token in tokenizer.vocab.items()}
+def _check_languages(on: object) -> None:
+    instance("on", on, Mapping, "a mapping of names to texts, such as {'en': 'english.txt'}")
+    assert isinstance(on, Mapping)
+    if not on:
+        raise ArgumentError("on is empty: name at least one text, such as {'en': 'english.txt'}")
+    stdin = 0
+    for name, inputs in on.items():
+        instance("the name of a text", name, str, "a str")
+        if not name or name == ALL or not name.isprintable() or not is_unicode(name):
+            raise ArgumentError(f"on: {shown(name)} cannot be the name of a text: use another one, such as 'en'")
+        stdin += path_list(inputs).count(STDIN) if is_path_list(inputs) else 0
+    if stdin > 1:
+        raise ArgumentError("on: standard input (-) can be read only once")
 
 
-def _shown(key: tuple[bool, bytes]) -> str:
-    return key[1].decode("utf-8", "replace")
+def _check_not_empty(language: str, size: TextSize) -> None:
+    if not size.bytes:
+        except_for = f" but {_counted(size.special_tokens)}" if size.special_tokens else ""
+        raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
 
 
-def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
-    def facts(tokenizer: Tokenizer) -> dict[str, Any]:
-        model = tokenizer.model
-        return {
-            "n_vocab": tokenizer.n_vocab,
-            "merges": len(model.merges),
-            "pattern": model.pattern,
-            "normalizer": model.normalizer,
-            "whole_words": model.whole_words,
-            "eot_token": model.eot,
-            "template": str(model.template) if model.template is not None else None,
-        }
+class _Vocabulary:
+    """A tokenizer's ordinary tokens.
 
-    left, right = facts(a), facts(b)
-    different = {name: [value, right[name]] for name, value in left.items() if right[name] != value}
-    if "pattern" in different:  # patterns are equal if their regular expressions are, even if their names differ
-        different["pattern"] = list(map(str, different["pattern"]))
-    return different
-
-
-def _first_merge(a: Tokenizer, b: Tokenizer) -> list[Any] | None:
-    for rank, (one, other) in enumerate(zip_longest(a.merges, b.merges)):
-        if one != other:
-            shown = [[part.decode("utf-8", "replace") for part in pair] if pair else None for pair in (one, other)]
-            return [rank, *shown]
-    return None
-
-
-def compare_on(a: Tokenizer, b: Tokenizer, text: bytes) -> dict[str, Any]:
-    """Compares how two tokenizers encode a text.
-
-    Returns:
-        "tokens_a", "tokens_b": how many tokens. "different": [byte offset, tokens of a, tokens of b] for up to 1000
-        places where the token boundaries differ, with tokens as text; None if the normalizers produce different texts.
+    Attributes:
+        ordinary: their ids, ascending.
+        broken: those that are not valid UTF-8.
     """
-    ids_a, ids_b = a.encode(text), b.encode(text)
-    facts: dict[str, Any] = {"tokens_a": len(ids_a), "tokens_b": len(ids_b), "different": None}
-    text = a.decode_bytes(ids_a)
-    if text == b.decode_bytes(ids_b):
-        facts["different"] = _different_places(text, _ends(a, ids_a), _ends(b, ids_b))
-    return facts
+
+    def __init__(self, tok: Tokenizer) -> None:
+        hidden = {tok.special_tokens[text] for text in hidden_specials(tok)}
+        self.ordinary = [i for i in tok.vocab if i not in hidden]
+        self.broken = [i for i in self.ordinary if not is_utf8(tok.vocab[i])]
+        self.facts = VocabularyFacts(
+            ordinary=len(self.ordinary),
+            special=len(hidden),
+            not_utf8=sum(1 for i in self.broken if len(tok.vocab[i]) > 1),
+            unreachable=len(_unreachable(tok, sorted(set(self.ordinary) - set(self.broken)))),
+        )
 
 
-def _different_places(text: bytes, ends_a: list[int], ends_b: list[int]) -> list[Any]:
-    found: list[Any] = []
-    at_a = at_b = start = 0
-    for end in sorted(set(ends_a) & set(ends_b)):
-        part_a, at_a = _until(ends_a, at_a, end)
-        part_b, at_b = _until(ends_b, at_b, end)
-        if part_a != part_b and len(found) < _SHOWN_DIFFERENCES:
-            found.append([start, _pieces(text, start, part_a), _pieces(text, start, part_b)])
-        start = end
+def is_utf8(token: bytes) -> bool:
+    """Returns whether the bytes of a token are valid UTF-8 on their own."""
+    try:
+        token.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
+    """Returns those of the ids that encoding their own text does not give."""
+    lacking = set(tok.model.lacking_bytes)
+    simple = [i for i in ids if lacking.isdisjoint(tok.vocab[i])]
+    visible = tok.encoder.allowed((), tok.model.visible)
+    found, starts = tok.encoder.batch_arrays([tok.vocab[i] for i in simple], visible, tok.dtype, 1)
+    reached = {i for i, start, end in zip(simple, starts, starts[1:]) if end - start == 1 and found[start] == i}
+    reached |= {i for i in ids if not lacking.isdisjoint(tok.vocab[i]) and _is_reached(tok, i)}
+    return [i for i in ids if i not in reached]
+
+
+def _is_reached(tok: Tokenizer, i: int) -> bool:
+    try:
+        return tok.encode(tok.vocab[i], allowed_special=tok.model.visible) == [i]
+    except ArgumentError:  # no token for a byte
+        return False
+
+
+def _all_measures(name: str, vocabulary: _Vocabulary, tallies: Mapping[str, Tally]) -> dict[str, Measures]:
+    measures = {language: _measures(vocabulary, tally.size, tally.counts[name]) for language, tally in tallies.items()}
+    size = TextSize()
+    for tally in tallies.values():
+        size += tally.size
+    measures[ALL] = _measures(vocabulary, size, sum(tally.counts[name] for tally in tallies.values()))  # type: ignore[arg-type]
+    return measures
+
+
+def _measures(vocabulary: _Vocabulary, size: TextSize, by_id: Counts) -> Measures:
+    counts = by_id[vocabulary.ordinary]
+    tokens, used = int(counts.sum()), int((counts > 0).sum())
+    entropy = renyi_entropy(counts)
+    line = zipf(counts)
+    return Measures(
+        tokens=tokens,
+        bytes_per_token=_ratio(size.bytes, tokens),
+        tokens_per_word=_ratio(tokens, size.words),
+        tokens_per_character=_ratio(tokens, size.characters),
+        renyi_efficiency=efficiency(entropy, len(counts)),
+        renyi_efficiency_used=efficiency(entropy, used),
+        used=used,
+        used_share=used / len(counts),
+        never=len(counts) - used,
+        rare=int(((counts > 0) & (counts < RARE)).sum()),
+        not_utf8_share=_ratio(int(by_id[vocabulary.broken].sum()), tokens),
+        zipf_slope=line.slope,
+        zipf_r2=line.r2,
+    )
+
+
+def _ratio(amount: int, of: int) -> float | None:
+    return amount / of if of else None
+
+
+def _fairness(name: str, tallies: Mapping[str, Tally], parallel: bool) -> Fairness:
+    tokens = {language: int(tally.counts[name].sum()) for language, tally in tallies.items()}
+    sizes = [tally.size for tally in tallies.values()]
+    first = next(iter(tokens.values()))
+    return Fairness(
+        parity={language: count / first for language, count in tokens.items()} if parallel else None,
+        gini_tokens=gini(list(tokens.values())) if parallel else None,
+        gini_per_character=gini([count / size.characters for count, size in zip(tokens.values(), sizes)]),
+        gini_per_byte=gini([count / size.bytes for count, size in zip(tokens.values(), sizes)]),
+    )
+
+
+def _pieces(tokenizers: Mapping[str, Tokenizer], sample: str) -> dict[str, list[str]]:
+    """Returns the tokens of a sample, as text."""
+    found = {}
+    for name, tok in tokenizers.items():
+        if set(tok.model.lacking_bytes).isdisjoint(sample.encode()):
+            ids = tok.encode(sample, allowed_special=tok.model.visible)
+            found[name] = [tok.id_to_token(i) for i in ids]
     return found
 
 
-def _ends(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
-    return list(accumulate(len(tokenizer.model.tokens[i]) for i in ids))
+def _notes(
+    tokenizers: Mapping[str, Tokenizer],
+    vocabularies: Mapping[str, _Vocabulary],
+    texts: Mapping[str, TextSize],
+    tallies: Mapping[str, Tally],
+) -> list[str]:
+    notes = []
+    first_of: dict[Tokenizer, str] = {}
+    for name, tok in tokenizers.items():
+        if tok in first_of:
+            notes.append(f"{name} and {first_of[tok]} are equal: they give the same ids for every text")
+        first_of.setdefault(tok, name)
+        if tok.normalizer is not None:
+            notes.append(f"{name} changes the text first ({tok.normalizer}). Bytes, characters and words are those"
+                         " before it")  # fmt: skip
+        if tok.template is not None:
+            notes.append(f"{name} has a template that adds tokens around a text. They are not counted")
+        tokens = sum(int(tally.counts[name].sum()) for tally in tallies.values())
+        if tokens < RARE * vocabularies[name].facts.ordinary:
+            notes.append(
+                f"{name}: the {tokens:,} tokens of these texts are too few for each of its"
+                f" {vocabularies[name].facts.ordinary:,} tokens to occur {RARE} times. Use more text to find those that"
+                " are rare or never occur"
+            )
+    for language, size in texts.items():
+        if size.special_tokens:
+            verb = "separates" if size.special_tokens == 1 else "separate"
+            notes.append(f"{language}: {_counted(size.special_tokens)} {verb} its texts. No measure includes them")
+        if size.characters > _LONG_WORD * size.words:
+            notes.append(f"{language}: its words have {size.characters / max(1, size.words):.0f} characters on average:"
+                         " it does not separate words with spaces, so tokens per word mean little")  # fmt: skip
+    return notes
 
 
-def _until(ends: list[int], at: int, last: int) -> tuple[list[int], int]:
-    begin = at
-    while ends[at] != last:
-        at += 1
-    return ends[begin : at + 1], at + 1
-
-
-def _pieces(text: bytes, start: int, ends: list[int]) -> list[str]:
-    return [text[a:b].decode("utf-8", "replace") for a, b in zip([start, *ends], ends)]
+def _counted(specials: int) -> str:
+    return "1 special token" if specials == 1 else f"{specials:,} special tokens"

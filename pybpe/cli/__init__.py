@@ -22,6 +22,7 @@ from .._version import __version__
 from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
+from .compare import add_compare
 from .corpus import add_corpus
 from .counts import add_counts
 from .dataset import add_stats, add_verify
@@ -61,6 +62,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_inspect,
     add_export,
     add_diff,
+    add_compare,
     add_prune,
     add_extend,
     add_viz,

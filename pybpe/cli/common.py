@@ -101,6 +101,18 @@ def load(path: str) -> Tokenizer:
     return Tokenizer.from_file(path)
 
 
+def load_all(paths: list[str]) -> dict[str, Tokenizer]:
+    """Loads the tokenizers, by the names of their files, or by their paths if names are equal."""
+    names = [os.path.basename(path) for path in paths]
+    names = names if len(set(names)) == len(names) else paths
+    loaded: dict[str, Tokenizer] = {}
+    for name, path in zip(names, paths):
+        if name in loaded:
+            raise ArgumentError(f"{path}: this tokenizer is given twice: name each one once")
+        loaded[name] = load(path)
+    return loaded
+
+
 def open_source(path: str, encoding: str | None = None) -> BinaryIO:
     """Opens a text for reading, and decompresses it if needed. - is standard input."""
     from ..reading.files import open_text

@@ -104,8 +104,10 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
 
 
 def _lists(tok: Tokenizer) -> dict[str, Entries]:
+    from ..analysis.comparison import is_utf8
+
     first = sorted(tok.vocab.items())
-    broken = [(i, token) for i, token in first if len(token) > 1 and "\ufffd" in token.decode("utf-8", "replace")]
+    broken = [(i, token) for i, token in first if len(token) > 1 and not is_utf8(token)]
     longest = sorted(first, key=lambda entry: -len(entry[1]))
     return {"first": first, "last": first, "longest": longest, "not_utf8": broken}
 

@@ -51,7 +51,7 @@ _COMMANDS = {
     "detokenize": "decode",
     "convert": "export",
     "save": "export",
-    "compare": "diff",
+    "measure": "compare",
     "visualize": "viz",
     "check": "llmc check",
     "workspace": "llmc workspace",

@@ -5,23 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import ArgumentError, FileMissingError
+from ..errors import FileMissingError
 from .common import (
     TOKENIZER_HELP,
     Sink,
     add_command,
     add_common,
     check_writable,
-    load,
+    load_all,
     open_source,
     parse_amount,
     report,
 )
-
-if TYPE_CHECKING:
-    from ..tokenizer import Tokenizer
 
 
 def add_viz(commands: Any) -> None:
@@ -54,7 +51,7 @@ def _run_viz(args: argparse.Namespace) -> None:
 
     check_writable(args.output)
     max_bytes = MAX_BYTES if args.max_bytes is None else args.max_bytes
-    tokenizers = _load_all([args.tokenizer, *args.compare])
+    tokenizers = load_all([args.tokenizer, *args.compare])
     text, source, total = _read(args.text, max_bytes)
     page = make_page(text, tokenizers, source=source, max_bytes=max_bytes, total_bytes=total).encode("utf-8")
     with Sink(args.output) as sink:
@@ -65,18 +62,6 @@ def _run_viz(args: argparse.Namespace) -> None:
         {"output": args.output, "bytes": len(page)},
         f"{args.output}: {len(page):,} bytes{cut}; open it in a browser",
     )
-
-
-def _load_all(paths: list[str]) -> dict[str, Tokenizer]:
-    """Loads the tokenizers, by the names of their files, or by their paths if names are equal."""
-    names = [os.path.basename(path) for path in paths]
-    names = names if len(set(names)) == len(names) else paths
-    loaded: dict[str, Tokenizer] = {}
-    for name, path in zip(names, paths):
-        if name in loaded:
-            raise ArgumentError(f"{path}: this tokenizer is given twice: name each one once")
-        loaded[name] = load(path)
-    return loaded
 
 
 def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:

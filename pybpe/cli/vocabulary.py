@@ -105,15 +105,15 @@ def add_diff(commands: Any) -> None:
 
 
 def _run_diff(args: argparse.Namespace) -> int:
-    from ..analysis.comparison import compare, compare_on
+    from ..analysis.differences import differences, differences_on
 
     a, b = load(args.a), load(args.b)
-    facts = compare(a, b)
+    facts = differences(a, b)
     if args.text is not None:
         from .common import open_source
 
         with open_source(args.text) as stream:
-            facts["text"] = compare_on(a, b, stream.read())
+            facts["text"] = differences_on(a, b, stream.read())
     report(args, facts, "\n".join(_diff_lines(facts, max(0, args.count))))
     return 0 if facts["equal"] else 1
 

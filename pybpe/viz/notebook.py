@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 
 from ..arguments import Text, whole_number
-from .page import MAX_BYTES, Tokenizers, make_page
+from ..named import Tokenizers
+from .page import MAX_BYTES, make_page
 
 
 class Page:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import Text, instance, shown, utf8
-from ..errors import ArgumentError
-from ..tokenizer import Tokenizer
+from ..arguments import Text, utf8
+from ..named import Tokenizers, named_tokenizers
 from .data import page_data
+from .policy import content_policy
 
 MAX_BYTES = 100_000
-
-Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 
 # These form one script in this order: each uses the ones before it.
 ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
@@ -60,14 +55,14 @@ def make_page(
     Raises:
         ArgumentError: there is no tokenizer, or more than four; or max_bytes is below 1.
     """
-    named = _named(tokenizers)
+    named = named_tokenizers(tokenizers)
     data = page_data(text, named, source, max_bytes, total_bytes)
     style = _asset("page.css")
     script = encoder_script() + "".join(map(_asset, PAGE_SCRIPTS))
     script = f'(() => {{\n"use strict";\n\n{script}}})();\n'
     title = " · ".join([*filter(None, [source]), *named])
     parts = {
-        "policy": _policy(style, script),
+        "policy": content_policy(style, script),
         "title": html.escape(bytes(utf8(title)).decode()),  # a file's name may contain what UTF-8 cannot encode
         "version": html.escape(__version__),
         "style": style,
@@ -76,22 +71,6 @@ def make_page(
     }
     # One pass, so that inserted text is not searched for placeholders.
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], _asset("page.html"))
-
-
-def _named(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
-    """Returns the tokenizers by the names that the page shows."""
-    if isinstance(tokenizers, Tokenizer):
-        tokenizers = {"tokenizer": tokenizers}
-    if isinstance(tokenizers, (list, tuple)):
-        tokenizers = {f"tokenizer {number}": tok for number, tok in enumerate(tokenizers, 1)}
-    if not isinstance(tokenizers, Mapping):
-        raise ArgumentError(
-            f"tokenizers must be a Tokenizer, a list of them, or a mapping of names to them, not {shown(tokenizers)}"
-        )
-    for name, tok in tokenizers.items():
-        instance("the name of a tokenizer", name, str, "a str")
-        instance(f"tokenizers[{shown(name)}]", tok, Tokenizer, "a Tokenizer")
-    return dict(tokenizers)
 
 
 def write_page(
@@ -126,15 +105,3 @@ def _json_in_html(data: object) -> str:
     """Returns JSON that cannot end the script element, or begin a comment in it."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _policy(style: str, script: str) -> str:
-    """Returns a content security policy that allows this style and this script, and nothing else."""
-
-    def source(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    return (
-        f"default-src 'none'; style-src {source(style)}; script-src {source(script)}; img-src data:; base-uri 'none';"
-        " form-action 'none'"
-    )

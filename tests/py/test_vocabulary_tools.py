@@ -12,7 +12,7 @@ from gpt2 import gpt2_files
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
-from pybpe.analysis.comparison import compare, compare_on
+from pybpe.analysis.differences import differences, differences_on
 from pybpe.analysis.usage import measure, script_of
 from pybpe.cli import main
 from pybpe.model import Model
@@ -125,26 +125,26 @@ def test_scripts(word: str, script: str) -> None:
 
 
 def test_compare(tok: pybpe.Tokenizer) -> None:
-    assert compare(tok, tok) == {"equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [],
+    assert differences(tok, tok) == {"equal": True, "settings": {}, "only_in_a": [], "only_in_b": [], "other_ids": [],
                                  "first_merge": None}  # fmt: skip
     small = tok.with_vocab_size(600)
-    facts = compare(tok, small)
+    facts = differences(tok, small)
     assert not facts["equal"] and facts["settings"]["n_vocab"] == [1200, 600] and facts["first_merge"][0] == 342
     assert len(facts["only_in_a"]) == 600 and facts["only_in_b"] == facts["other_ids"] == []
-    moved = compare(tok, pybpe.Tokenizer(dict(enumerate(tok.model.tokens)), tok.merges).extend(["<z>"]))
+    moved = differences(tok, pybpe.Tokenizer(dict(enumerate(tok.model.tokens)), tok.merges).extend(["<z>"]))
     assert moved["only_in_b"][-1] == "<z>"
 
 
 def test_compare_on_a_text(tok: pybpe.Tokenizer) -> None:
     small = tok.with_vocab_size(400)
     text = english()[:3000].encode()
-    facts = compare_on(tok, small, text)
+    facts = differences_on(tok, small, text)
     assert facts["tokens_a"] == tok.count(text) and facts["tokens_b"] == small.count(text)
     for start, ours, theirs in facts["different"]:
         if not any("\ufffd" in piece for piece in ours + theirs):
             part = "".join(ours)
             assert part == "".join(theirs) and ours != theirs and text[start:].startswith(part.encode())
-    assert compare_on(tok, tok, text)["different"] == []
+    assert differences_on(tok, tok, text)["different"] == []
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -236,3 +236,10 @@ def test_prune_and_extend(
     for bad in (["prune", path, "-o", small], ["extend", path, "-o", small], ["extend", path, corpus, "-o", small]):
         assert main([*map(str, bad)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_inspect_lists_tokens_that_are_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The replacement character is valid UTF-8, although it also stands for bytes that are not."""
+    tokens = [bytes([i]) for i in range(256)] + [b"\xef\xbf", b"\xef\xbf\xbd"]
+    pybpe.Tokenizer(dict(enumerate(tokens)), [(b"\xef", b"\xbf"), (b"\xef\xbf", b"\xbd")]).save(tmp_path / "t.json")
+    assert [token["id"] for token in run(capsys, "inspect", tmp_path / "t.json")["not_utf8"]] == [256]

@@ -1,0 +1,242 @@
+"""Encodes texts with several tokenizers, and counts how often each token occurs.
+
+All tokenizers encode the same texts. Plain text is cut at every special token of any of them, as at <|endoftext|>
+between two documents, and only what is between them is measured. Special tokens that readers see as text
+(Model.visible) do not separate texts: tokenizers that have them use them. In records nothing is a special token, as in
+`binarize`.
+
+Files are read in pieces, each cut where every tokenizer's words begin, so memory does not grow with the text, and the
+counts are those of the whole text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _binding
+from ..arguments import Text, instance, utf8
+from ..encoding import segments
+from ..errors import ArgumentError
+from ..reading.files import corpus_files
+from ..reading.input_file import InputFile, known_total
+from ..reading.parquet import RowGroups
+from ..reading.paths import Inputs, is_path_list
+from ..reading.pieces import Cut, cutter, data_pieces
+from ..reading.ranges import Piece, Range, Source
+from ..reading.records import record_texts
+from ..reading.sample import flat_texts
+from ..reading.text_encoding import Doubts
+from ..support.parallel import map_ordered, worker_count
+from ..support.progress import Progress
+from ..tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy
+
+    Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
+
+
+@dataclass
+class TextSize:
+    """How much text was measured. This does not depend on a tokenizer, nor on its normalizer.
+
+    Attributes:
+        bytes: without special tokens.
+        characters: code points; a byte that is not part of valid UTF-8 counts as one.
+        words: what white space separates, as in str.split.
+        lines: lines of plain text, the empty ones too; each record counts as one.
+        special_tokens: how many separate the texts.
+    """
+
+    bytes: int = 0
+    characters: int = 0
+    words: int = 0
+    lines: int = 0
+    special_tokens: int = 0
+
+    def __iadd__(self, other: TextSize) -> TextSize:
+        self.bytes += other.bytes
+        self.characters += other.characters
+        self.words += other.words
+        self.lines += other.lines
+        self.special_tokens += other.special_tokens
+        return self
+
+
+def text_size(text: bytes) -> TextSize:
+    """Returns the size of a text without special tokens. Its lines are its line ends."""
+    decoded = text.decode("utf-8", "surrogateescape")
+    return TextSize(len(text), len(decoded), len(decoded.split()), text.count(b"\n"))
+
+
+@dataclass
+class Tally:
+    """What some texts contain.
+
+    Attributes:
+        size: how much text there is.
+        counts: tokenizer -> how often each id occurs: int64, shape (n_vocab,).
+    """
+
+    size: TextSize
+    counts: dict[str, Counts]
+
+
+class _Item(NamedTuple):
+    """A piece of text for a thread."""
+
+    piece: Piece
+    continues: bool = False
+    """Whether the piece before it belongs to the same text."""
+
+
+class _Found(NamedTuple):
+    """What a thread found in a piece. The edges say whether a word, or the last line, may go beyond it."""
+
+    size: TextSize
+    counts: list[Counts]
+    continues: bool
+    starts_in_word: bool
+    ends_in_word: bool
+    ends_in_line: bool
+    read: int
+    doubt: str | None
+
+
+class Tallier:
+    """Counts tokens of named tokenizers.
+
+    Args:
+        tokenizers: by name.
+        text_key, encoding: as in `pybpe.train`.
+        workers: number of threads; None for all CPUs.
+    """
+
+    def __init__(
+        self, tokenizers: Mapping[str, Tokenizer], text_key: str, encoding: str | None, workers: int | None
+    ) -> None:
+        instance("text_key", text_key, str, "a str")
+        self._tokenizers = tokenizers
+        self._text_key, self._encoding = text_key, encoding
+        self._workers = worker_count(workers)
+        self._marks = _matcher(text for tok in tokenizers.values() for text in hidden_specials(tok))
+        specials = _matcher(text for tok in tokenizers.values() for text in tok.special_tokens)
+        self._cut = common_cut([cutter(tok.pattern, specials, tok.normalizer) for tok in tokenizers.values()])
+        self._visible = {name: tok.encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
+
+    def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:
+        """Reads paths, or an iterable of texts.
+
+        Raises:
+            FileError, FormatError: a file cannot be read. ArgumentError: a tokenizer has no token for a byte.
+        """
+        tally = Tally(TextSize(), {name: _zeros(tok.n_vocab) for name, tok in self._tokenizers.items()})
+        self._doubts = Doubts()
+        items, total = self._items(inputs)
+        in_word = in_line = False
+        with Progress("measuring", total, "B", progress) as bar:
+            for found in map_ordered(self._look, items, self._workers):
+                self._doubts.tell(found.doubt)
+                tally.size += found.size
+                tally.size.words -= found.continues and in_word and found.starts_in_word
+                tally.size.lines += in_line and not found.continues
+                in_word, in_line = found.ends_in_word, found.ends_in_line
+                for name, counts in zip(self._tokenizers, found.counts):
+                    tally.counts[name][: len(counts)] += counts
+                bar.add(found.read)
+        tally.size.lines += in_line
+        return tally
+
+    def _items(self, inputs: Any) -> tuple[Iterator[_Item], int | None]:
+        if is_path_list(inputs):
+            files = corpus_files(inputs, self._encoding)
+            return (item for file in files for item in self._file_items(file)), known_total(files)
+        instance("on", inputs, Iterable, "paths or an iterable of texts")
+        if isinstance(inputs, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
+            raise ArgumentError(f"on: pass paths, or texts as iter([...]), not a {type(inputs).__name__}")
+        return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
+
+    def _file_items(self, file: InputFile) -> Iterator[_Item]:
+        if file.path.endswith(".parquet"):
+            groups = RowGroups(file, self._text_key)
+            for row, texts in groups.texts(0, groups.rows):
+                yield _Item(Piece(memoryview(b""), file.path, row, True, texts))
+            return
+        for number, piece in enumerate(Source(self._cut, False, 0).pieces(Range(file))):
+            yield _Item(piece, number > 0)
+
+    def _text_items(self, text: Text) -> Iterator[_Item]:
+        for number, data in enumerate(data_pieces(utf8(text), self._cut)):
+            yield _Item(Piece(data), number > 0)
+
+    def _look(self, item: _Item) -> _Found:
+        piece, data = item.piece, bytes(item.piece.data)
+        if piece.records:
+            texts = list(piece.texts or record_texts(piece.data, self._text_key, piece.path, piece.offset))
+            size = TextSize()
+            for text in texts:
+                size += text_size(text)
+            size.lines = len(texts)
+            read = len(data) or size.bytes
+            return _Found(size, self._counts(texts, True), item.continues, False, False, False, read, None)
+        doubt = self._doubts.look(data, piece.path, piece.offset) if piece.path else None
+        parts = list(segments(data, self._marks))
+        texts = [text for text, _ in parts]
+        size = TextSize(special_tokens=len(parts) - 1)
+        for text in texts:
+            size += text_size(text)
+        size.lines = data.count(b"\n")
+        edges = _in_word(texts[0][:4], 0), _in_word(texts[-1][-4:], -1), not data.endswith(b"\n")
+        return _Found(size, self._counts(texts, False), item.continues, *edges, len(data), doubt)
+
+    def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
+        """Returns how often each tokenizer's ids occur in texts, up to the highest id that does."""
+        import numpy
+
+        found = []
+        for name, tok in self._tokenizers.items():
+            try:
+                ids, _ = tok.encoder.batch_arrays(texts, None if records else self._visible[name], tok.dtype, 1)
+            except ArgumentError as error:  # no token for a byte
+                raise ArgumentError(f"{name}: {error}") from None
+            found.append(numpy.bincount(ids))
+        return found
+
+
+def hidden_specials(tok: Tokenizer) -> list[str]:
+    """Returns the special tokens of a tokenizer that readers do not see as text."""
+    return [text for text in tok.special_tokens if text not in tok.model.visible]
+
+
+def common_cut(cuts: Sequence[Cut]) -> Cut:
+    """Returns the Cut that finds the first place that all the given ones find."""
+
+    def cut(data: _binding.Data, start: int) -> int:
+        while True:
+            at = start
+            for each in cuts:
+                at = each(data, at)
+            if at == start or at >= len(data):
+                return at
+            start = at
+
+    return cut if len(cuts) > 1 else cuts[0]
+
+
+def _matcher(texts: Iterable[str]) -> _binding.Specials | None:
+    ids = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return _binding.Specials(ids) if ids else None
+
+
+def _in_word(edge: bytes, index: int) -> bool:
+    """Returns whether a text begins (index 0) or ends (-1) inside a word, judging by the 4 bytes at its edge."""
+    decoded = edge.decode("utf-8", "surrogateescape")
+    return bool(decoded) and not decoded[index].isspace()
+
+
+def _zeros(size: int) -> Counts:
+    import numpy
+
+    return numpy.zeros(size, dtype=numpy.int64)
