@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
@@ -23,7 +24,7 @@ from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.parquet import RowGroups
 from ..reading.paths import Inputs, is_path_list
-from ..reading.pieces import Cut, cutter, data_pieces
+from ..reading.pieces import Cut, Cutting, cutter, data_pieces
 from ..reading.ranges import Piece, Range, Source
 from ..reading.records import record_texts
 from ..reading.sample import flat_texts
@@ -121,8 +122,8 @@ class Tallier:
         self._tokenizers = tokenizers
         self._text_key, self._encoding = text_key, encoding
         self._workers = worker_count(workers)
-        self._marks = _matcher(text for tok in tokenizers.values() for text in hidden_specials(tok))
-        specials = _matcher(text for tok in tokenizers.values() for text in tok.special_tokens)
+        self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
+        specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
         self._cut = common_cut([cutter(tok.pattern, specials, tok.normalizer) for tok in tokenizers.values()])
         self._visible = {name: tok.encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
@@ -164,7 +165,7 @@ class Tallier:
             for row, texts in groups.texts(0, groups.rows):
                 yield _Item(Piece(memoryview(b""), file.path, row, True, texts))
             return
-        for number, piece in enumerate(Source(self._cut, False, 0).pieces(Range(file))):
+        for number, piece in enumerate(Source(Cutting(self._cut, 0, False)).pieces(Range(file))):
             yield _Item(piece, number > 0)
 
     def _text_items(self, text: Text) -> Iterator[_Item]:
@@ -225,9 +226,8 @@ def common_cut(cuts: Sequence[Cut]) -> Cut:
     return cut if len(cuts) > 1 else cuts[0]
 
 
-def _matcher(texts: Iterable[str]) -> _binding.Specials | None:
-    ids = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    return _binding.Specials(ids) if ids else None
+def _distinct(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def _in_word(edge: bytes, index: int) -> bool:
