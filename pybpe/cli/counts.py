@@ -45,7 +45,8 @@ def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = N
         "--pattern",
         default=pattern,
         metavar="P",
-        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression (default: gpt2)",
+        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression; several with (?then) between them split the"
+        " pieces of the one before (default: gpt2)",
     )
     parser.add_argument("--digits", type=int, metavar="1", help="make every digit a separate word; 1 is the only value")
     parser.add_argument("--normalizer", metavar="N", help="convert text to NFC or NFKC first (default: none)")

@@ -80,6 +80,13 @@ def _write_piece(piece: Piece) -> JsonObject:
     return {kind: {"id": piece.text, "type_id": piece.type_id}}
 
 
+# Sources: tokenizers/src/processors/{roberta,bert}.rs.
+_FIXED_TEMPLATES = {
+    "RobertaProcessing": ("{cls} $A {sep}", "{cls} $A {sep} {sep} $B {sep}"),
+    "BertProcessing": ("{cls} $A {sep}", "{cls} $A {sep} $B:1 {sep}:1"),
+}
+
+
 def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) -> Template | None:
     """Returns the template, or None. ByteLevel only trims offsets, so it is ignored."""
     if processor is None:
@@ -90,9 +97,26 @@ def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) 
     if not others:
         return None
     kinds = [type_of(step) for step in others]
+    if len(kinds) == 1 and kinds[0] in _FIXED_TEMPLATES:
+        return _fixed_template(kinds[0], others[0], specials, f"{name}: post_processor")
     if kinds != ["TemplateProcessing"]:
-        raise FormatError(f"{name}: the post_processor is {kinds}; pybpe supports ByteLevel and one TemplateProcessing")
+        raise FormatError(
+            f"{name}: the post_processor is {kinds}; pybpe supports ByteLevel and one of TemplateProcessing,"
+            " RobertaProcessing and BertProcessing"
+        )
     return _read_template(others[0], specials, name)
+
+
+def _fixed_template(kind: str, processor: JsonObject, specials: Mapping[str, int], name: str) -> Template:
+    """Returns the template of a processor that only says which tokens it uses."""
+    tokens: dict[str, str] = {}
+    for role in ("cls", "sep"):
+        given = processor.get(role)
+        if not (isinstance(given, list) and len(given) == 2 and specials.get(str(given[0]), -1) == given[1]):
+            raise FormatError(f"{name}: {role} is {given!r:.80}, which is not an added token with its id")
+        tokens[role] = str(given[0])
+    single, pair = ([piece.format(**tokens) for piece in spelled.split()] for spelled in _FIXED_TEMPLATES[kind])
+    return Template.parse(single, pair)
 
 
 def _only_trims(step: Any) -> bool:

@@ -174,3 +174,40 @@ def test_what_is_refused_by_name(pre_tokenizer: dict[str, Any] | None, message: 
     with pytest.raises(pybpe.FormatError, match=message):
         pybpe.Tokenizer.from_file(path)
     assert pybpe.Tokenizer.from_file(path, pattern="gpt2").pattern.name == "gpt2"
+
+
+@pytest.mark.parametrize("kind", ["RobertaProcessing", "BertProcessing"])
+def test_templates_of_roberta_and_bert(kind: str, tmp_path: Path) -> None:
+    tokens = [
+        {"id": 256 + i, "content": text, "special": True, "normalized": False, "single_word": False}
+        | {"lstrip": False, "rstrip": False}
+        for i, text in enumerate(["<s>", "</s>"])
+    ]
+    processor = {"type": kind, "cls": ["<s>", 256], "sep": ["</s>", 257]}
+    processor |= {"trim_offsets": True, "add_prefix_space": False} if kind == "RobertaProcessing" else {}
+    text = changed(WITH_REGEX, added_tokens=tokens, post_processor=processor)
+    theirs = tokenizers.Tokenizer.from_str(text)
+    ours = pybpe.Tokenizer.from_hf(theirs)
+    ours.save(tmp_path / "ours.json")
+    for tok in (ours, pybpe.Tokenizer.from_file(tmp_path / "ours.json")):
+        for sample in ("", "Hello", " <s>x</s>"):
+            assert tok.encode(sample, add_special_tokens=True) == theirs.encode(sample).ids
+            assert tok.encode(sample, "B side", add_special_tokens=True) == theirs.encode(sample, "B side").ids
+    saved = tokenizers.Tokenizer.from_file(str(tmp_path / "ours.json")).encode("a", "b")
+    assert saved.type_ids == theirs.encode("a", "b").type_ids
+    for wrong in (["<s>", 257], ["<x>", 256], "<s>", ["<s>"], None):
+        data = json.loads(text)
+        data["post_processor"]["cls"] = wrong
+        (tmp_path / "wrong.json").write_text(json.dumps(data))
+        with pytest.raises(pybpe.FormatError, match="cls is"):
+            pybpe.Tokenizer.from_file(tmp_path / "wrong.json")
+
+
+def test_the_page_on_models_says_what_is_tested(root: Path) -> None:
+    """Each exact pipeline of these tests is a row of the table in docs/models.md, and each exact row is tested."""
+    page = (root / "docs" / "models.md").read_text(encoding="utf-8").partition("## Other parts")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
+    ]
+    assert [name for name, _, verdict in rows[1:] if verdict == "exact"] == list(EXACT)
+    assert all(verdict == "exact" or verdict.startswith("refused: ") for _, _, verdict in rows[1:])
