@@ -123,19 +123,23 @@ int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, 
                          : decode_into(v, ids, 4, n, out, cap, length, err);
 }
 
-/* How many bytes the UTF-8 character that starts with these two has; 0 if no character starts so.
-   The second byte's range depends on the first (Unicode 16, table 3-7); -1 if there is none yet. */
+/* The lead bytes of UTF-8: how many bytes the character has, and the range of its second byte (Unicode 16, Table
+   3-7). */
+static const struct {
+    uint8_t first, last, length, second_min, second_max;
+} UTF8_LEADS[] = {
+    {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF}, {0xED, 0xED, 3, 0x80, 0x9F},
+    {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF}, {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
+};
+
+/* The length of the UTF-8 character that begins with these two bytes, or 0 if none does. `second` is -1 if it is not
+   known yet. */
 static size_t character_length(uint8_t first, int second) {
-    if (first >= 0xC2 && first <= 0xDF) {
-        return 2;
-    }
-    if (first >= 0xE0 && first <= 0xEF) {
-        bool fits = second < 0 || (second >= (first == 0xE0 ? 0xA0 : 0x80) && second <= (first == 0xED ? 0x9F : 0xBF));
-        return fits ? 3 : 0;
-    }
-    if (first >= 0xF0 && first <= 0xF4) {
-        bool fits = second < 0 || (second >= (first == 0xF0 ? 0x90 : 0x80) && second <= (first == 0xF4 ? 0x8F : 0xBF));
-        return fits ? 4 : 0;
+    for (size_t i = 0; i < sizeof UTF8_LEADS / sizeof UTF8_LEADS[0]; i++) {
+        if (first >= UTF8_LEADS[i].first && first <= UTF8_LEADS[i].last) {
+            bool fits = second < 0 || (second >= UTF8_LEADS[i].second_min && second <= UTF8_LEADS[i].second_max);
+            return fits ? UTF8_LEADS[i].length : 0;
+        }
     }
     return 0;
 }

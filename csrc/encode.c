@@ -476,13 +476,21 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
 
 static const uint8_t NO_TEXT[1]; /* instead of NULL: adding even 0 to NULL is undefined */
 
+/* The caller's buffer for ids, of id_bytes; `ids` is NULL if they are only counted. */
+typedef struct id_buffer {
+    void *ids;
+    int id_bytes;
+    size_t cap;
+} id_buffer;
+
 static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
-                      void *ids, int id_bytes, size_t cap, pybpe_error *err) {
-    if (ids != NULL && id_bytes != 2 && id_bytes != 4) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", id_bytes);
+                      id_buffer to, pybpe_error *err) {
+    if (to.ids != NULL && to.id_bytes != 2 && to.id_bytes != 4) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", to.id_bytes);
     }
-    if (ids != NULL && cap < n) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "room for %zu ids; %zu bytes of text need room for as many", cap, n);
+    if (to.ids != NULL && to.cap < n) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "room for %zu ids; %zu bytes of text need room for as many", to.cap,
+                         n);
     }
     if (c->encoder != e) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; make one for this");
@@ -494,7 +502,7 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     work->err = err;
     work->code = PYBPE_OK;
     const size_t most = CACHE_NARROW_IDS;
-    work->sink = (id_sink){.ids = ids, .id_bytes = id_bytes, .roomy = cap >= most ? cap - most + 1 : 0};
+    work->sink = (id_sink){.ids = to.ids, .id_bytes = to.id_bytes, .roomy = to.cap >= most ? to.cap - most + 1 : 0};
     work->count = 0;
     cache_fit(c, n);
     return PYBPE_OK;
@@ -540,7 +548,7 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
     text = n > 0 ? text : NO_TEXT;
     int code = check_named(e, err);
     if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
+        code = work_start(&work, e, c, text, n, (id_buffer){ids, id_bytes, cap}, err);
     }
     if (code != PYBPE_OK) {
         return code;
@@ -559,7 +567,7 @@ int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_speci
     size_t n = code == PYBPE_OK ? (size_t)strings_total(texts) : 0;
     const uint8_t *bytes = n > 0 ? texts->bytes : NO_TEXT;
     if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, bytes, n, ids, id_bytes, cap, err);
+        code = work_start(&work, e, c, bytes, n, (id_buffer){ids, id_bytes, cap}, err);
     }
     if (code != PYBPE_OK) {
         return code;
@@ -584,7 +592,7 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
     encode_work work;
     size_t n = words > 0 ? ends[words - 1] : 0;
     text = n > 0 ? text : NO_TEXT;
-    int code = work_start(&work, e, c, text, n, ids, id_bytes, cap, err);
+    int code = work_start(&work, e, c, text, n, (id_buffer){ids, id_bytes, cap}, err);
     if (code != PYBPE_OK) {
         return code;
     }

@@ -33,12 +33,22 @@ static inline __attribute__((always_inline)) void store_id(void *ids, int id_byt
     }
 }
 
-static inline __attribute__((always_inline)) size_t place(const void *ids, int id_bytes, size_t n, uint32_t mark,
-                                                          int mode, int *is_open, void *out, uint64_t *starts,
-                                                          size_t *documents) {
+/* Where marked_fill writes, and what it found. */
+typedef struct marked_ids {
+    void *ids;
+    size_t n;
+    uint64_t *starts; /* of documents */
+    size_t documents;
+    bool open; /* whether the last document may continue */
+} marked_ids;
+
+static inline __attribute__((always_inline)) void marked_fill(marked_ids *to, const void *ids, int id_bytes, size_t n,
+                                                              uint32_t mark, int mode) {
+    void *out = to->ids; /* copies, which the loop keeps in registers */
+    uint64_t *starts = to->starts;
     size_t at = 0;
     size_t begun = 0;
-    bool open = *is_open != 0;
+    bool open = to->open;
     for (size_t i = 0; i < n; i++) {
         uint32_t id = id_at(ids, id_bytes, i);
         if (PYBPE_UNLIKELY(id == mark)) {
@@ -57,13 +67,20 @@ static inline __attribute__((always_inline)) size_t place(const void *ids, int i
         }
         store_id(out, id_bytes, at++, id);
     }
-    *is_open = open;
-    *documents = begun;
-    return at;
+    to->open = open;
+    to->documents = begun;
+    to->n = at;
 }
 
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents) {
-    return id_bytes == 2 ? place(ids, 2, n, mark, mode, is_open, out, starts, documents)
-                         : place(ids, 4, n, mark, mode, is_open, out, starts, documents);
+    marked_ids to = {.ids = out, .starts = starts, .open = *is_open != 0};
+    if (id_bytes == 2) {
+        marked_fill(&to, ids, 2, n, mark, mode);
+    } else {
+        marked_fill(&to, ids, 4, n, mark, mode);
+    }
+    *is_open = to.open;
+    *documents = to.documents;
+    return to.n;
 }

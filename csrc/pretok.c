@@ -25,7 +25,10 @@ static const pretok_kernel *kernel_choose(void) {
     const char *wanted = getenv("PYBPE_SIMD");
     const pretok_kernel *widest = NULL;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-        if (kernels[i] != NULL && wanted != NULL && strcmp(wanted, kernels[i]->name) == 0) {
+        if (kernels[i] == NULL || !kernels[i]->supported()) {
+            continue;
+        }
+        if (wanted != NULL && strcmp(wanted, kernels[i]->name) == 0) {
             return kernels[i];
         }
         widest = widest == NULL ? kernels[i] : widest;

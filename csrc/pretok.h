@@ -88,10 +88,11 @@ enum {
 /* The cutters for one instruction set. */
 typedef struct pretok_kernel {
     const char *name;
+    bool (*supported)(void); /* whether this processor has the instructions */
     pretok_cut_fn *cut[CUT_COUNT];
 } pretok_kernel;
 
-/* One file each. NULL if this processor lacks the instructions. */
+/* One file each. NULL if the library is compiled for another kind of processor. */
 const pretok_kernel *pretok_avx512(void);
 const pretok_kernel *pretok_avx2(void);
 const pretok_kernel *pretok_neon(void);

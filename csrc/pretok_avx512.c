@@ -6,28 +6,31 @@ The splitters with AVX-512: 64 bytes at a time, and the positions of bits withou
 #if defined(PYBPE_AVX)
 #include <immintrin.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi2,bmi,bmi2,popcnt")))
+#define AVX512 __attribute__((target(AVX512_FEATURES(FEATURE_NAME, ","))))
 
+/* The top bits of the bytes. */
+AVX512 static inline uint64_t avx512_mask(__m512i x) { return _mm512_movepi8_mask(x); }
+
+/* A bit for each byte of x that is in low..high; the distance of a smaller byte from `low` wraps around. */
 AVX512 static inline uint64_t avx512_in(__m512i x, int low, int high) {
+    if (low == high) {
+        return _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8((char)low));
+    }
     __m512i distance = _mm512_sub_epi8(x, _mm512_set1_epi8((char)low));
     return _mm512_cmple_epu8_mask(distance, _mm512_set1_epi8((char)(high - low)));
 }
 
-AVX512 static inline uint64_t avx512_is(__m512i x, int byte) {
-    return _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8((char)byte));
-}
-
 AVX512 PRETOK_INLINE void avx512_classify(block *b, const uint8_t *p) {
     __m512i x = _mm512_loadu_si512(p);
-    b->high = _mm512_movepi8_mask(x);
+    b->high = avx512_mask(x);
     b->letter = avx512_in(_mm512_or_si512(x, _mm512_set1_epi8(0x20)), 'a', 'z');
     b->upper = avx512_in(x, 'A', 'Z');
     b->number = avx512_in(x, '0', '9');
-    b->blank = avx512_is(x, ' ');
+    b->blank = avx512_in(x, ' ', ' ');
     b->space = avx512_in(x, '\t', '\r') | b->blank;
-    b->newline = avx512_is(x, '\n') | avx512_is(x, '\r');
-    b->apostrophe = avx512_is(x, '\'');
-    b->slash = avx512_is(x, '/');
+    b->newline = avx512_in(x, '\n', '\n') | avx512_in(x, '\r', '\r');
+    b->apostrophe = avx512_in(x, '\'', '\'');
+    b->slash = avx512_in(x, '/', '/');
 }
 
 AVX512 static inline uint64_t avx512_range(const uint8_t *p, int low, int high) {
@@ -52,13 +55,11 @@ AVX512 static size_t avx512_emit(size_t *ends, size_t base, uint64_t starts) {
     return count;
 }
 
+static bool avx512_supported(void) { return AVX512_FEATURES(__builtin_cpu_supports, &&); }
+
 PRETOK_KERNEL(avx512, AVX512, common_all, avx512_emit)
 
-const pretok_kernel *pretok_avx512(void) {
-    bool supported = pretok_avx2() != NULL && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512vbmi2");
-    return supported ? &avx512_kernel : NULL;
-}
+const pretok_kernel *pretok_avx512(void) { return &avx512_kernel; }
 
 #else
 

@@ -158,14 +158,15 @@ static inline void set_bit(uint64_t *mask, uint64_t *next, unsigned at, unsigned
 
 /* Rule 6. In o200k an apostrophe after a letter does not start a word if it begins a contraction, and neither does a
    capital inside the contraction; but after a contraction it does, since a word has only one. */
-static inline uint64_t with_contractions(uint64_t starts, split_state *s, const block *b, const pretok_carry *c,
-                                         const uint8_t *text, size_t n, size_t base, bool cased) {
+static inline uint64_t with_contractions(uint64_t starts, split_state *s, const block *b, const pretok_place *place,
+                                         const uint8_t *text, size_t n, bool cased) {
+    const pretok_carry *c = &place->carry;
     uint64_t candidates = b->apostrophe & (cased ? b->letter << 1 | c->letter : starts);
     uint64_t forced = c->forced;
     uint64_t joined = c->joined;
     for (; candidates != 0; candidates &= candidates - 1) {
         unsigned at = (unsigned)__builtin_ctzll(candidates);
-        unsigned length = cased && bit_at(forced, at) ? 0 : contraction_length(text, n, base + at);
+        unsigned length = cased && bit_at(forced, at) ? 0 : contraction_length(text, n, place->base + at);
         if (length != 0) {
             set_bit(&forced, &s->next.forced, at + length, b->length);
         }
@@ -245,7 +246,7 @@ PRETOK_INLINE uint64_t block_starts_cl100k(pretok_place *place, block *b, const 
         starts = starts_of_spaces(place, b, &s, text, n, r.end_is_one) | starts_of_others(b, &s, c) |
                  (r.numbers == 3 ? starts_of_numbers(b, &s, c) : b->number & ~b->inner);
         starts |= starts_of_letters(b, &s, c, r.cased);
-        starts = with_contractions(starts, &s, b, c, text, n, place->base, r.cased) & s.valid;
+        starts = with_contractions(starts, &s, b, place, text, n, r.cased) & s.valid;
         carry_last(b, &s, absorbed);
     }
     place->carry = s.next;

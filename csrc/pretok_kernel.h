@@ -1,9 +1,16 @@
 /*
 The cutters for one instruction set. Internal to the splitters.
 
-A file such as pretok_avx2.c defines the functions that differ between machines (block_ops), each prefixed with the name
-of its instruction set. PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these instructions
-there too.
+A file such as pretok_avx2.c defines the functions that differ between machines, each prefixed with the name of its
+instruction set:
+
+    avx2_mask        the top bits of some bytes, as a mask
+    avx2_in          which of them are in a range
+    avx2_classify    the masks of a block, from avx2_in (block_ops)
+    avx2_range       avx2_in of a block in memory (range_fn)
+    avx2_supported   whether this machine has the instructions
+
+PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these instructions there too.
 */
 #ifndef PYBPE_PRETOK_KERNEL_H
 #define PYBPE_PRETOK_KERNEL_H
@@ -11,25 +18,31 @@ there too.
 #include "pretok_cl100k.h"
 #include "pretok_gpt2.h"
 
-/* The pattern of a cutter: gpt2, or another one, which `rules` describes. */
+/* The features of a processor that a kernel needs: as names for the compiler, and to ask whether this machine has them. */
+#define FEATURE_NAME(name) name
+#define AVX2_FEATURES(each, join) each("avx2") join each("bmi") join each("bmi2") join each("popcnt")
+#define AVX512_FEATURES(each, join)                                                                                    \
+    AVX2_FEATURES(each, join) join each("avx512f") join each("avx512bw") join each("avx512vbmi2")
+
+/* A cutter: its instructions, and its pattern: gpt2, or another one, which `rules` describes. */
 typedef struct cut_kind {
+    block_ops ops;
     bool gpt2;
     pretok_rules rules;
 } cut_kind;
 
-/* Splits into words, and if t is not NULL, also at hard boundaries. `ops` and `kind` are constants where this is
-   inlined. */
+/* Splits into words, and if t is not NULL, also at hard boundaries. `kind` is a constant where this is inlined. */
 PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n,
-                                size_t *ends, size_t cap, block_ops ops, cut_kind kind) {
+                                size_t *ends, size_t cap, cut_kind kind) {
     size_t count = 0;
     while (place->base < n && cap - count >= BLOCK) {
-        block b = block_load(text, n, place->base, ops, !kind.gpt2 && kind.rules.cased);
+        block b = block_load(text, n, place->base, kind.ops, !kind.gpt2 && kind.rules.cased);
         uint64_t starts = kind.gpt2 ? block_starts_gpt2(place, &b, text, n, kind.rules.numbers == 1)
                                     : block_starts_cl100k(place, &b, text, n, kind.rules);
         if (b.high != 0 && t != NULL) {
-            starts |= ops.hard(block_places(&b, text, place->base, starts), t, text, n, place->base);
+            starts |= kind.ops.hard(block_places(&b, text, place->base, starts), t, text, n, place->base);
         }
-        count += ops.emit(ends + count, place->base, starts & ~place->ends_none);
+        count += kind.ops.emit(ends + count, place->base, starts & ~place->ends_none);
         place->ends_none = 0;
         place->base += b.length;
     }
@@ -45,7 +58,7 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
     attribute static size_t simd##_cut_##pattern(pretok_place *place, const boundary_table *t, const uint8_t *text,    \
                                                  size_t n, size_t *ends, size_t cap) {                                 \
         const block_ops ops = {simd##_classify, simd##_common, simd##_common_cased, simd##_hard, emit};                \
-        return cut_masked(place, t, text, n, ends, cap, ops, (cut_kind){__VA_ARGS__});                                 \
+        return cut_masked(place, t, text, n, ends, cap, (cut_kind){ops, __VA_ARGS__});                                 \
     }
 
 /* Defines simd##_kernel. `find` is common_all or common_few; `emit` is emit_bits or a faster one. simd##_hard is not
@@ -67,6 +80,7 @@ PRETOK_INLINE size_t cut_masked(pretok_place *place, const boundary_table *t, co
     PRETOK_CUTTER(simd, attribute, emit, llama3, false, {.numbers = 3})                                                \
     PRETOK_CUTTER(simd, attribute, emit, qwen2, false, {.numbers = 1})                                                 \
     static const pretok_kernel simd##_kernel = {#simd,                                                                 \
+                                                simd##_supported,                                                      \
                                                 {simd##_cut_gpt2, simd##_cut_gpt2_digits1, simd##_cut_cl100k,          \
                                                  simd##_cut_cl100k_digits1, simd##_cut_o200k,                          \
                                                  simd##_cut_o200k_digits1, simd##_cut_llama3, simd##_cut_qwen2}};

@@ -54,6 +54,8 @@ PRETOK_INLINE void neon_classify(block *b, const uint8_t *p) {
 
 PRETOK_INLINE uint64_t neon_range(const uint8_t *p, int low, int high) { return neon_in(vld4q_u8(p), low, high); }
 
+static bool neon_supported(void) { return true; }
+
 PRETOK_KERNEL(neon, , common_all, emit_bits)
 
 const pretok_kernel *pretok_neon(void) { return &neon_kernel; }

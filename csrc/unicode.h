@@ -54,34 +54,44 @@ static inline uint8_t unicode_class(uint32_t code_point) {
 /* The code point of a byte that is not UTF-8. */
 #define UNICODE_INVALID UINT32_MAX
 
+/* The code point of three or four bytes at p, if the lead byte announces as many and the second byte continues it. */
+static inline uint32_t unicode_read_three(const uint8_t *p, size_t left) {
+    if (left < 3 || !byte_is_continuation(p[2])) {
+        return UNICODE_INVALID;
+    }
+    uint32_t code_point = (p[0] & 0x0FU) << 12 | (p[1] & 0x3FU) << 6 | (p[2] & 0x3FU);
+    return code_point >= 0x800 && code_point >> 11 != 0xD800 >> 11 ? code_point : UNICODE_INVALID;
+}
+
+static inline uint32_t unicode_read_four(const uint8_t *p, size_t left) {
+    if (left < 4 || !byte_is_continuation(p[2]) || !byte_is_continuation(p[3])) {
+        return UNICODE_INVALID;
+    }
+    uint32_t code_point = (p[0] & 0x07U) << 18 | (p[1] & 0x3FU) << 12 | (p[2] & 0x3FU) << 6 | (p[3] & 0x3FU);
+    return code_point >= 0x10000 && code_point <= 0x10FFFF ? code_point : UNICODE_INVALID;
+}
+
 /* The code point at p, and its length in bytes; UNICODE_INVALID with length 1 for a byte that is not UTF-8. p[0] >=
    0x80; p[0..left) is the rest of the text, and left >= 1. */
 static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uint8_t *length) {
     uint32_t lead = p[0];
-    if (left >= 2 && byte_is_continuation(p[1])) {
-        uint32_t second = p[1] & 0x3FU;
-        if (lead >= 0xC2 && lead <= 0xDF) {
-            *length = 2;
-            return (lead & 0x1F) << 6 | second;
-        }
-        if (left >= 3 && byte_is_continuation(p[2])) {
-            uint32_t third = p[2] & 0x3FU;
-            uint32_t code_point = (lead & 0x0F) << 12 | second << 6 | third;
-            if (lead >= 0xE0 && lead <= 0xEF && code_point >= 0x800 && code_point >> 11 != 0xD800 >> 11) {
-                *length = 3;
-                return code_point;
-            }
-            if (left >= 4 && lead >= 0xF0 && lead <= 0xF4 && byte_is_continuation(p[3])) {
-                code_point = (lead & 0x07) << 18 | second << 12 | third << 6 | (p[3] & 0x3FU);
-                if (code_point >= 0x10000 && code_point <= 0x10FFFF) {
-                    *length = 4;
-                    return code_point;
-                }
-            }
-        }
-    }
+    uint32_t code_point = UNICODE_INVALID;
     *length = 1;
-    return UNICODE_INVALID;
+    if (left < 2 || !byte_is_continuation(p[1])) {
+        return UNICODE_INVALID;
+    }
+    if (lead >= 0xC2 && lead <= 0xDF) {
+        *length = 2;
+        return (lead & 0x1F) << 6 | (p[1] & 0x3FU);
+    }
+    if (lead >= 0xE0 && lead <= 0xEF) {
+        code_point = unicode_read_three(p, left);
+        *length = code_point != UNICODE_INVALID ? 3 : 1;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+        code_point = unicode_read_four(p, left);
+        *length = code_point != UNICODE_INVALID ? 4 : 1;
+    }
+    return code_point;
 }
 
 /* The character at p, with p[0] >= 0x80, as above. */

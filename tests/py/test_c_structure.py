@@ -9,6 +9,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "csrc").glob("*.[ch]"))}
 PUBLIC = "pybpe.h"
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
+MOST_PARAMETERS = 7
+# Public functions with more. Structs would make their callers longer, and break the programs that call them.
+LONG_CALLS = {
+    *("pybpe_encode", "pybpe_encode_words", "pybpe_encode_batch", "pybpe_loader_new", "pybpe_marks_place"),
+    "pybpe_vocab_new_json",
+}
 SHORT_FILE = 45  # lines; shorter files need a reason in docs/architecture.md
 
 Graph = dict[str, set[str]]
@@ -114,3 +120,20 @@ def test_short_files_have_a_reason() -> None:
     listed = re.search(rf"Files of fewer than {SHORT_FILE} lines:(.*?)\n\n", page() + "\n\n", re.S)
     assert listed is not None
     assert set(re.findall(r"`(\w+\.[ch])`", listed[1])) == short
+
+
+def functions() -> dict[str, int]:
+    """The functions that csrc defines, with the number of their parameters."""
+    signature = re.compile(r"^(?!#)\w[\w *]*?\b(\w+)\(((?:[^(){};]|\([^()]*\))*)\)\s*\{", re.M)
+    return {
+        name: parameters.count(",") + 1
+        for file, text in SOURCES.items()
+        if file != PUBLIC
+        for name, parameters in signature.findall(re.sub(r"__attribute__\(\(\w+\)\)", "", COMMENT.sub("", text)))
+    }
+
+
+def test_few_parameters() -> None:
+    found = functions()
+    assert len(found) > 600
+    assert {name for name, count in found.items() if count > MOST_PARAMETERS} == LONG_CALLS
