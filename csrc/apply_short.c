@@ -31,7 +31,7 @@ static inline unsigned position_before(uint64_t alive, unsigned i) {
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): apply_short fills whole groups, which the analyzer cannot follow */
+/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): apply_short fills whole groups, which it cannot follow */
 static inline uint64_t least_of_group(const uint64_t *x) { return min_u64(min_u64(x[0], x[1]), min_u64(x[2], x[3])); }
 
 /* The minimum of the group that a position is in. */

@@ -98,14 +98,13 @@ int strings_check(const pybpe_strings *strings, const char *what, pybpe_error *e
     }
     for (size_t i = 0; i < strings->count; i++) {
         if (strings->offsets[i + 1] < strings->offsets[i]) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of %s descend after index %zu; expected none to",
+            return error_set(err, PYBPE_ERR_VALUE, i, "the offsets of %s decrease after index %zu; they must ascend",
                              what, i);
         }
     }
     if (strings->offsets[strings->count] > SIZE_MAX) { /* where size_t has 32 bits */
-        return error_set(err, PYBPE_ERR_LIMIT, strings->count - 1,
-                         "%s have %llu bytes; this machine has addresses for %zu", what,
-                         (unsigned long long)strings->offsets[strings->count], SIZE_MAX);
+        return error_set(err, PYBPE_ERR_LIMIT, strings->count - 1, "%s have %llu bytes; this machine can address %zu",
+                         what, (unsigned long long)strings->offsets[strings->count], SIZE_MAX);
     }
     if (strings->bytes == NULL && strings->offsets[strings->count] > 0) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the bytes of %s are NULL, but the offsets say there are some", what);
@@ -460,7 +459,7 @@ int pybpe_output_write(pybpe_output *o, const void *data, size_t n, pybpe_error 
 int pybpe_output_patch(pybpe_output *o, uint64_t offset, const void *data, size_t n, pybpe_error *err) {
     if (offset > o->size || n > o->size - offset) {
         return error_set(err, PYBPE_ERR_VALUE, offset,
-                         "%s: a patch of %zu bytes at offset %llu passes what was written", o->path, n,
+                         "%s: a patch of %zu bytes at offset %llu extends past what was written", o->path, n,
                          (unsigned long long)offset);
     }
     return output_write_at(o, offset, data, n, err);

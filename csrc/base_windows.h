@@ -11,7 +11,7 @@ What base.c and loader.c, written for POSIX, use on Windows instead. Internal.
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
-#undef near /* what its compilers once needed */
+#undef near /* its compilers once needed these */
 #undef far
 
 #include <direct.h>
@@ -34,7 +34,7 @@ enum { WINDOWS_PATH = 4096 }; /* the longest path, in UTF-16 units or bytes */
 #define O_CLOEXEC _O_NOINHERIT
 #define O_NONBLOCK 0
 
-/* The errno of what Windows just refused. */
+/* The errno of the error that Windows just reported. */
 static inline int windows_errno(void) {
     switch (GetLastError()) {
     case ERROR_FILE_NOT_FOUND:
@@ -86,7 +86,7 @@ static inline int windows_fstat(int fd, struct windows_stat *st) {
     return result;
 }
 
-/* Windows opens no folders, and says that access is denied. */
+/* Windows cannot open folders, and reports that access is denied. */
 static inline int windows_open(const char *path, int flags, int mode, ...) {
     wchar_t wide[WINDOWS_PATH];
     struct windows_stat st;

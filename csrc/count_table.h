@@ -75,7 +75,7 @@ static inline const uint8_t *slot_word(const count_slot *slot, uint8_t inline_wo
 static inline size_t count_record_size(size_t length) { return (sizeof(count_record) + length + 7) / 8 * 8; }
 
 static inline int count_overflow(pybpe_error *err) {
-    return error_set(err, PYBPE_ERR_LIMIT, 0, "the count of a word passes 2^64 - 1");
+    return error_set(err, PYBPE_ERR_LIMIT, 0, "the count of a word exceeds 2^64 - 1");
 }
 
 /* Prepares a lookup and prefetches the slot; `end` is the end of the readable bytes. */

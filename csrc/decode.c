@@ -73,7 +73,7 @@ INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_by
             }
         }
         if (PYBPE_UNLIKELY(!size_add(total, step, &total))) { /* LCOV_EXCL_START: ids for 2^64 bytes fit no memory */
-            return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes are more than a size can count");
+            return error_set(err, PYBPE_ERR_LIMIT, i, "the number of decoded bytes does not fit size_t");
         } /* LCOV_EXCL_STOP */
         i += taken;
     }
@@ -81,8 +81,16 @@ INLINE_ALWAYS int decode_length(const pybpe_vocab *v, const void *ids, int id_by
     return PYBPE_OK;
 }
 
-INLINE_ALWAYS int decode_into(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, uint8_t *out, size_t cap,
-                              size_t *length, pybpe_error *err) {
+/* The caller's buffer for the decoded bytes. */
+typedef struct byte_buffer {
+    uint8_t *bytes;
+    size_t cap, length;
+} byte_buffer;
+
+INLINE_ALWAYS int decode_into(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, byte_buffer *to,
+                              pybpe_error *err) {
+    uint8_t *out = to->bytes; /* copies, as above */
+    const size_t cap = to->cap;
     const token_record *records = v->records;
     const size_t count = v->count;
     size_t at = 0;
@@ -100,14 +108,14 @@ INLINE_ALWAYS int decode_into(const pybpe_vocab *v, const void *ids, int id_byte
             return bad_id(v, id, i, err);
         }
         if (step > cap - at) {
-            return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes are more than the %zu that there is room for",
+            return error_set(err, PYBPE_ERR_LIMIT, i, "the decoded bytes need more than the %zu bytes of the buffer",
                              cap);
         }
         memcpy(out + at, vocab_token(v, id), step);
         at += step;
         i += 1;
     }
-    *length = at;
+    to->length = at;
     return PYBPE_OK;
 }
 
@@ -119,8 +127,12 @@ int pybpe_decode(const pybpe_vocab *v, const void *ids, int id_bytes, size_t n, 
     if (out == NULL) {
         return id_bytes == 2 ? decode_length(v, ids, 2, n, length, err) : decode_length(v, ids, 4, n, length, err);
     }
-    return id_bytes == 2 ? decode_into(v, ids, 2, n, out, cap, length, err)
-                         : decode_into(v, ids, 4, n, out, cap, length, err);
+    byte_buffer to = {.bytes = out, .cap = cap};
+    int code = id_bytes == 2 ? decode_into(v, ids, 2, n, &to, err) : decode_into(v, ids, 4, n, &to, err);
+    if (code == PYBPE_OK) {
+        *length = to.length;
+    }
+    return code;
 }
 
 /* The lead bytes of UTF-8: how many bytes the character has, and the range of its second byte (Unicode 16, Table

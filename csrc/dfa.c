@@ -1,24 +1,24 @@
 /*
-Cutting with a compiled regular expression.
+Splitting with a compiled regular expression.
 
-Someone else (pybpe/automata) has made a deterministic automaton of the expression. It reads classes of characters, and
-with each character it may say that a match ends before it; the last such place is where the match ends, once the
-automaton is dead. So it has all that comes next, one character at a time: (?!\S) and $ are part of its states.
+pybpe/automata has compiled the expression to a deterministic automaton. It reads classes of characters, and for each
+character it may report that a match ends before that character. When the automaton reaches the dead state, the match
+ends at the last such place. The automaton looks ahead one character at a time, so (?!\S) and $ are part of its states.
 
     text     t  h  e     c  a  t        columns of a row: the classes of characters, then
     state   1  3  3  3  4  3  3  3      "the text ends with a newline, and here it is", then "the text ends here"
     ends               |          |
 
-Two tables. `next` is what was given. `steps` is made of it, for speed: a state is *sure* if a match will end at this place
-or later, whatever follows. In a sure state, all places where a match may end but a later end is sure are forgotten.
-Where a match ends and nothing else may follow, the step leads to where the next word's first character does. So one
-look-up a character is all, and no branch depends on where words end. What leads to a state that is not sure is left to
-word_resolve, which remembers the last end and may have to go back to it.
+There are two tables. `next` is the caller's. `steps` is derived from it, for speed. A state is *sure* if a match will
+end at this place or later, whatever follows. In a sure state, an end that a later end is certain to replace is
+forgotten. Where a match ends and nothing can extend it, the step leads to the state after the next word's first
+character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
+sure are left to word_resolve, which remembers the last end and may have to return to it.
 
-Going back could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far beyond the last
-end in vain, the states it was in are marked, each with its place (dfa_memo), and no later run follows one of
-them again. Far runs then take at most one step for each state and place, near ones less than FAR each: linear time.
-(T. Reps, "Maximal-munch" tokenization in linear time, 1998.)
+Returning could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far past the last
+end without a new one, its states are marked, each with its place (dfa_memo), and no later run follows them again. Far
+runs then take at most one step per state and place, and near ones fewer than FAR steps each, so the time is linear.
+Source: T. Reps, "Maximal-munch" tokenization in linear time, 1998.
 */
 #include "dfa.h"
 #include "unicode.h"
@@ -116,12 +116,13 @@ static bool state_is_sure(const dfa *a, const uint32_t *unsures, uint32_t state)
     return true;
 }
 
-/* Takes all states for sure but the dead one and the first, and then those away that are not. From the last to the first,
-   since most steps lead to states with higher numbers. */
+/* Assumes that all states but the dead one and the first are sure, then removes those that are not. Goes from the last
+   to the first, since most steps lead to states with higher numbers. */
 static uint32_t fill_unsures(uint32_t *unsures, const dfa *a) {
     memset(unsures, 0xFF, a->states * sizeof *unsures);
     unsures[DEAD] = unsures[START] = 0;
-    uint32_t count = 1; /* those two need no different numbers: nothing leads to the first, or asks for the dead one */
+    uint32_t count =
+        1; /* these two may share a number: no step leads to the first, and the dead one is not looked up */
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t state = a->states - 1; state > START; state--) {
@@ -136,7 +137,7 @@ static uint32_t fill_unsures(uint32_t *unsures, const dfa *a) {
 
 static uint32_t step_to(const dfa *a, uint32_t target, uint32_t flags) {
     if (a->unsures[target] != SURE) {
-        return flags | STEP_SLOW; /* from the row where it was read: see word_resolve */
+        return flags | STEP_SLOW; /* word_resolve starts from the row of this state */
     }
     return target * a->columns << STEP_SHIFT | flags;
 }
@@ -152,14 +153,16 @@ static void fill_steps(uint32_t *steps, const dfa *a) {
     }
 }
 
-/* Whether a state takes no character of a column, and the match is the one that it would be if the text ended here. */
+/* Whether a state does with the characters of a column what it does at the end of the text: it stops, and the match is
+   the same. */
 static bool ends_alike(const dfa *a, uint32_t state, uint32_t column) {
     const uint16_t *row = a->next + (size_t)state * a->columns;
     return row[column] == row[a->columns - 1];
 }
 
-/* Whether a match may end in a state at the end of the text, and with the character of a column the match goes on as one
-   that begins with it does. Its end is sure, so it does not matter that the former match might have ended before. */
+/* Whether a match may end in a state at the end of the text, and with the character of a column the match continues as
+   one that begins with it does. Its end is sure, so it does not matter that the former match might have ended
+   before. */
 static bool continues_alike(const dfa *a, uint32_t state, uint32_t column) {
     const uint16_t *row = a->next + (size_t)state * a->columns;
     uint32_t target = row[column] & ~(unsigned)ACCEPT;
@@ -172,7 +175,7 @@ static unsigned flags_of(const dfa *a, uint32_t state, uint32_t column) {
     return divides | (continues_alike(a, state, column) ? PASSES : 0);
 }
 
-/* Takes away the flags of the classes that may not follow `before`, for the state that it leads to. */
+/* Clears the flags of the classes that may not follow `before`, for the state that `before` leads to. */
 static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t state, uint32_t newline) {
     for (uint32_t after = 0; after < a->class_count; after++) {
         unsigned flags = flags_of(a, state, after) & (after != newline ? ~0U : flags_of(a, state, a->class_count));
@@ -180,8 +183,8 @@ static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t 
     }
 }
 
-/* Whether any character begins a match, so that nothing lies between two words; and whether a newline is read alike at
-   the end of a text and elsewhere. */
+/* Whether every character begins a match, so that no text is left between two words; and whether a newline is read the
+   same at the end of a text as elsewhere. */
 static bool covers_all(const dfa *a) {
     for (uint32_t i = 0; i <= a->class_count; i++) {
         if (a->unsures[a->next[START * a->columns + i] & ~(unsigned)ACCEPT] != SURE) {
@@ -201,9 +204,9 @@ static bool newline_is_plain(const dfa *a, uint32_t newline) {
     return true;
 }
 
-/* Between which classes a text can be cut. All text is part of some word, so the first character is. No state after it
-   takes the second one, so that word ends between them. And it ends there too if the text does: the same words
-   come before the cut. What comes after it is read from its first character on, as in the whole. */
+/* Finds between which classes a text can be cut. All text is in words, so the first character is in one. No state after
+   it accepts the second one, so that word ends between them. It also ends there if the text does, so the words before
+   the cut are the same. The text after the cut is read from its first character on, as in the whole text. */
 static void fill_divides(uint8_t *divides, const dfa *a) {
     const uint32_t newline = a->classes['\n'];
     memset(divides, covers_all(a) ? DIVIDES | PASSES : 0, (size_t)a->class_count * a->class_count);
@@ -298,7 +301,7 @@ static bool memo_has(const dfa *a, const dfa_memo *m, size_t at, uint32_t state)
 
 static size_t memo_words(const dfa *a, size_t places) { return places * a->unsure_count / 64 + 1; }
 
-/* Makes room for the places from..until; those before are not asked for again. Twice as many, so that growing takes
+/* Makes room for the places from..until; earlier ones are not needed again. Doubles the room, so that growing takes
    linear time. Places are moved by multiples of 64, and their bits by whole words. */
 static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     if (m->bits != NULL && until <= m->until) {
@@ -322,7 +325,7 @@ static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     return true;
 }
 
-/* The column of what is at text[at], and its length. */
+/* The column for what is at text[at], and its length in bytes. */
 static uint32_t column_at(const dfa *a, const uint8_t *text, size_t n, size_t at, uint8_t *length) {
     bool valid;
     if (at == n) {
@@ -336,8 +339,8 @@ static uint32_t column_at(const dfa *a, const uint8_t *text, size_t n, size_t at
     return dfa_class(a, text + at, n - at, length, &valid);
 }
 
-/* Marks the states of a run from `state` at `from` to `until`. Without memory nothing is marked: the words are the
-   same, but they may be found in quadratic time. */
+/* Marks the states of a run from `state` at `from` to `until`. If memory is out, it marks nothing: the words are the
+   same, but finding them may take quadratic time. */
 static void memo_mark(const dfa *a, dfa_memo *m, const uint8_t *text, size_t n, size_t from, size_t until,
                       uint32_t state) {
     uint8_t length;
@@ -372,12 +375,12 @@ static void place_restart(dfa_place *place, size_t at) {
     place->row = place->dfa->columns * START;
 }
 
-/* Runs from the state at place->at until it is sure, and moves the place there; returns false. Or until it is dead: then
-   returns true and the last end of a match, or NO_END. */
+/* Runs from the state at place->at until a state is sure: then it moves the place there and returns false. If the dead
+   state comes first, it returns true and sets *end to the last end of a match, or to NO_END. */
 static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t *end) {
     const dfa *a = place->dfa;
     size_t at = place->at;
-    size_t known = at; /* where a match last ended, or the run began, and in which state */
+    size_t known = at; /* where the last match ended, or where the run began; and the state there */
     uint32_t state = place->row / a->columns;
     uint32_t known_state = state;
     *end = NO_END;
@@ -408,8 +411,8 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
     return true;
 }
 
-/* Finds where the word ends that is not sure to end at this place or later. What lies before the next match, if there
-   is none here, is a word too. Writes up to two ends and moves the place; returns how many. */
+/* Finds the end of a word in a state that is not sure. If no match begins here, the text before the next match is a
+   word too. Writes up to two ends, moves the place, and returns how many it wrote. */
 static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size_t *ends) {
     const size_t begin = place->at;
     size_t start = begin;
@@ -444,7 +447,8 @@ static bool place_is_hard(const boundary_table *t, const uint8_t *text, size_t n
     return !boundary_is_soft(t, roomy ? boundary_around(text + at) : boundary_around_careful(text, n, at));
 }
 
-/* A step that is sure, or an end. Returns false for one that word_resolve has to take, with the place before it. */
+/* Takes a step to a sure state, or one that ends a word. Returns false, with the place before the step, if word_resolve
+   must take it. */
 static inline bool step_take(dfa_place *place, uint32_t step, size_t length) {
     if (PYBPE_UNLIKELY((step & STEP_SLOW) != 0)) {
         place->row = (step & STEP_END) != 0 ? place->dfa->columns * START : place->row;
@@ -455,8 +459,8 @@ static inline bool step_take(dfa_place *place, uint32_t step, size_t length) {
     return true;
 }
 
-/* The characters that begin before `stop`, as far as all steps are sure. Writes at most one end for each. Returns false
-   if word_resolve must be asked. */
+/* Reads the characters that begin before `stop`, while all steps are sure. Writes at most one end for each. Returns
+   false if word_resolve must take the next step. */
 static bool steps_take(dfa_place *shared, const boundary_table *t, const uint8_t *text, size_t n, size_t stop,
                        size_t **ends) {
     dfa_place place = *shared; /* a copy that the compiler can keep in registers */
@@ -490,7 +494,7 @@ static bool steps_take(dfa_place *shared, const boundary_table *t, const uint8_t
     return sure;
 }
 
-/* The newline at the end of the text. */
+/* Reads the newline at the end of the text. */
 static bool last_newline_take(dfa_place *place, size_t **ends) {
     uint32_t step = place->dfa->steps[place->row + place->dfa->class_count];
     **ends = place->at;
@@ -515,7 +519,7 @@ size_t dfa_cut(dfa_place *place, const boundary_table *t, const uint8_t *text, s
     if (place->at == n && !place->ended && cap - (size_t)(out - ends) > 0) {
         place->ended = true;
         *out = n;
-        out += place->row != place->dfa->columns * START; /* else a word has just ended there */
+        out += place->row != place->dfa->columns * START; /* otherwise a word has just ended there */
     }
     return (size_t)(out - ends);
 }

@@ -1,5 +1,5 @@
 /*
-Splitters for patterns that a user gives, as compiled regular expressions. Internal.
+Splitters for custom patterns, as compiled regular expressions. Internal.
 */
 #ifndef PYBPE_DFA_H
 #define PYBPE_DFA_H
@@ -8,18 +8,18 @@ Splitters for patterns that a user gives, as compiled regular expressions. Inter
 
 typedef struct dfa dfa;
 
-/* Which states at which places of a text lead to no match: see dfa.c. */
+/* The states that lead to no match, and the places in the text where they were seen: see dfa.c. */
 typedef struct dfa_memo {
     uint64_t *bits;
     size_t from, until; /* the places that it has bits for */
 } dfa_memo;
 
-/* How far a text is cut. */
+/* How far a text has been split. */
 typedef struct dfa_place {
     const dfa *dfa; /* NULL for the place of another splitter */
     size_t at;
-    uint32_t row; /* of the state there */
-    bool ended;   /* the end of the last word was given */
+    uint32_t row; /* of the state at that place */
+    bool ended;   /* the end of the last word has been written */
     dfa_memo memo;
 } dfa_place;
 
@@ -36,7 +36,7 @@ size_t dfa_cut(dfa_place *place, const boundary_table *t, const uint8_t *text, s
    UTF-8. */
 uint32_t dfa_class(const dfa *a, const uint8_t *p, size_t left, uint8_t *length, bool *valid);
 
-/* Whether there are any two classes between which it can be cut. */
+/* Whether a text can be cut between characters of any two classes. */
 bool dfa_has_cuts(const dfa *a);
 
 /* Whether a text can be cut between any two characters of these classes, in this order. */
@@ -45,7 +45,7 @@ bool dfa_divides(const dfa *a, uint32_t before, uint32_t after);
 /* Whether such a cut either leaves the words as they are, or divides one word in two and changes nothing else. */
 bool dfa_passes(const dfa *a, uint32_t before, uint32_t after);
 
-/* Whether it reads bytes instead of characters. */
+/* Whether it reads bytes rather than characters. */
 bool dfa_reads_bytes(const dfa *a);
 
 #endif

@@ -331,11 +331,11 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
 static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (work->e->vocab->byte_ids[text[i]] == PYBPE_NO_ID) {
-            work->code =
-                error_set(work->err, PYBPE_ERR_VALUE, (uint64_t)(text + i - work->text),
-                          "the text has the byte 0x%02X, for which this vocabulary has no token: it was "
-                          "trained without all 256 bytes (initial_alphabet); leave such text out, or train anew",
-                          text[i]);
+            work->code = error_set(
+                work->err, PYBPE_ERR_VALUE, (uint64_t)(text + i - work->text),
+                "the text has the byte 0x%02X, for which this vocabulary has no token: it was "
+                "trained without all 256 bytes (initial_alphabet); remove such text, or train a new vocabulary",
+                text[i]);
             return false;
         }
     }
@@ -489,11 +489,11 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
         return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", to.id_bytes);
     }
     if (to.ids != NULL && to.cap < n) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "room for %zu ids; %zu bytes of text need room for as many", to.cap,
-                         n);
+        return error_set(err, PYBPE_ERR_VALUE, 0,
+                         "the buffer has room for %zu ids; a text of %zu bytes may need as many", to.cap, n);
     }
     if (c->encoder != e) {
-        return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; make one for this");
+        return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; create one for this encoder");
     }
     work->e = e;
     work->c = c;
@@ -523,7 +523,7 @@ static int work_finish(encode_work *work, size_t *count) {
 static int check_named(const pybpe_encoder *e, pybpe_error *err) {
     if (e->pretok == NULL) {
         return error_set(err, PYBPE_ERR_VALUE, 0,
-                         "the vocabulary has a pattern of its own: cut the text with it and encode the words");
+                         "the vocabulary has a custom pattern: split the text with it, and encode the words");
     }
     return PYBPE_OK;
 }
@@ -585,7 +585,7 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
     for (size_t i = 1; i < words; i++) {
         if (ends[i] < ends[i - 1]) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "word %zu ends at %zu, before the one in front of it", i,
+            return error_set(err, PYBPE_ERR_VALUE, i, "word %zu ends at %zu, before the end of the previous word", i,
                              ends[i]);
         }
     }

@@ -15,11 +15,11 @@ followed by those of the right part. (This does not depend on any property of th
 Finding such places: a place between bytes l and r is never cut if r continues a character. Elsewhere we look at the
 window: the two characters that meet there, at most the three nearest bytes of each. A merge whose tokens are long
 enough to cover the window adds it to the set of windows. A merge that lacks one byte of it adds the 256 windows that it
-may be part of. Any other merge adds (l, r) to the set of pairs, and so does any merge between two ASCII bytes, for which
-the window is (l, r). If a place is in neither set, no merge joins there.
+may be part of. Any other merge adds (l, r) to the set of pairs, and so does any merge between two ASCII bytes, for
+which the window is (l, r). If a place is in neither set, no merge joins there.
 
-The set of windows is a Bloom filter with two bits of one word per window, so it can give false positives. They only make
-a piece longer.
+The set of windows is a Bloom filter with two bits of one word per window, so it can give false positives. They only
+make a piece longer.
 */
 #include "encode.h"
 

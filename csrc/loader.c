@@ -27,7 +27,7 @@ the shuffle would draw.
 
 static const uint32_t SEED = 42;
 
-/* Seeking draws about one number per batch, some 10^9 per second: a wrong argument must not hang. */
+/* Seeking draws about one number per batch, at about 10^9 per second: a wrong argument must not hang. */
 static const uint64_t SEEK_BATCHES_MAX = 1000000000;
 
 struct pybpe_loader {
@@ -258,7 +258,7 @@ static int open_current(pybpe_loader *l, pybpe_error *err) {
     }
     if (pybpe_shard_count(l->open) != l->counts[shard]) {
         return error_set(err, PYBPE_ERR_FORMAT, 8,
-                         "%s: %llu tokens, but it had %llu when the DataLoader was made: somebody replaced it; make a "
+                         "%s: %llu tokens, but it had %llu when the DataLoader was created: it was replaced; create a "
                          "new DataLoader",
                          l->found.gl_pathv[shard], (unsigned long long)pybpe_shard_count(l->open),
                          (unsigned long long)l->counts[shard]);

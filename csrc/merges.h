@@ -40,8 +40,8 @@ typedef struct merge_table {
     size_t capacity;        /* the number of merges that fit */
 } merge_table;
 
-/* Makes room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. PYBPE_ERR_LIMIT if they do not fit
-   the slots. */
+/* Makes room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. Returns PYBPE_ERR_LIMIT if they do
+   not fit the slots. */
 int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t byte_ids[256],
                     const pybpe_allocator *mem, pybpe_error *err);
 void merge_table_free(merge_table *t, const pybpe_allocator *mem);

@@ -321,7 +321,7 @@ int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t
                     const pybpe_allocator *mem, pybpe_error *err) {
     if (normalizer != PYBPE_NORMALIZER_NFC && normalizer != PYBPE_NORMALIZER_NFKC) {
         *out = NULL;
-        return error_set(err, PYBPE_ERR_VALUE, 0, "normalizer %d: there are only NFC (1) and NFKC (2)", normalizer);
+        return error_set(err, PYBPE_ERR_VALUE, 0, "normalizer %d is unknown; expected 1 (NFC) or 2 (NFKC)", normalizer);
     }
     *out = NULL;
     const bool compatible = normalizer == PYBPE_NORMALIZER_NFKC;

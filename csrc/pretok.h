@@ -61,7 +61,7 @@ typedef struct pretok_place {
     sequence_room *room;
 } pretok_place;
 
-/* At the start of the word at text[pos]. pretok_place_end gives back the memory that the place may take. `room` is used
+/* At the start of the word at text[pos]. pretok_place_end frees the memory of the place. `room` is used
    only by splitters in sequence, and must live as long as the place. */
 pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room);
 void pretok_place_end(pretok_place *place);

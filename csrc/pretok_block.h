@@ -49,14 +49,14 @@ typedef struct common_chars {
     uint64_t others3;        /* punctuation */
 } common_chars;
 
-/* The differences between the instruction sets. */
+/* The functions that differ between the instruction sets. */
 typedef struct block_ops {
     /* The masks of p[0..64) of ASCII, and `high`. */
     void (*classify)(block *b, const uint8_t *p);
     /* Classifies the common non-ASCII characters in p[0..64). */
     common_chars (*common)(const uint8_t *p);
     common_chars (*common_cased)(const uint8_t *p);
-    /* Those of the places in a block that no merge can cross. */
+    /* Returns those of the places in a block that no merge can cross. */
     uint64_t (*hard)(uint64_t places, const boundary_table *t, const uint8_t *text, size_t n, size_t base);
     /* Writes the set bits as offsets from the text and returns how many there are; may overwrite ends[0..64). */
     size_t (*emit)(size_t *ends, size_t base, uint64_t starts);
@@ -89,8 +89,8 @@ PRETOK_INLINE uint64_t common_letters2(const uint8_t *p, range_fn *in) {
     return (latin | greek | in(p, 0xD0, 0xD1)) & continuation;
 }
 
-/* Capitals among Latin letters with accents, U+00C0 to U+00DE but for a sign; Greek ones, U+03A3 to U+03AB; Cyrillic ones,
-   U+0400 to U+042F. */
+/* Capitals among Latin letters with accents, U+00C0 to U+00DE but for a sign; Greek ones, U+03A3 to U+03AB; Cyrillic
+   ones, U+0400 to U+042F. */
 PRETOK_INLINE uint64_t common_upper2(const uint8_t *p, range_fn *in) {
     uint64_t latin = in(p, 0xC3, 0xC3) & (in(p, 0x80, 0x9E) & ~in(p, 0x97, 0x97)) >> 1;
     uint64_t greek = in(p, 0xCE, 0xCE) & in(p, 0xA3, 0xAB) >> 1;

@@ -18,7 +18,7 @@ PRETOK_KERNEL makes a copy of everything else, so that the compiler uses these i
 #include "pretok_cl100k.h"
 #include "pretok_gpt2.h"
 
-/* The features of a processor that a kernel needs: as names for the compiler, and to ask whether this machine has them. */
+/* The features that a kernel needs: as names for the compiler, and to ask whether this processor has them. */
 #define FEATURE_NAME(name) name
 #define AVX2_FEATURES(each, join) each("avx2") join each("bmi") join each("bmi2") join each("popcnt")
 #define AVX512_FEATURES(each, join)                                                                                    \

@@ -1,6 +1,7 @@
 /*
 Splitters in sequence: the first one cuts the text into pieces, the second one cuts each piece as a text of its own, and
-so on. The words of the last one are the words. This is what a Sequence of pre-tokenizers does in Hugging Face's library.
+so on. The words of the last one are the words. This is what a Sequence of pre-tokenizers does in Hugging Face's
+library.
 
     text     "pi is 3.14"                              first \p{N}{1,3}, then gpt2
     level 0  "pi is " | "3" | "." | "14"

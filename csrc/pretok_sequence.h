@@ -9,7 +9,7 @@ Splitters in sequence. Internal to the splitters.
 
 enum { SEQUENCE_MAX = 16, SEQUENCE_ENDS = 64 };
 
-/* Where one splitter is. */
+/* The state of one splitter. */
 typedef struct sequence_level {
     pretok_place place;
     size_t piece_end;           /* of the piece that it cuts */
@@ -31,7 +31,7 @@ typedef struct pretok_sequence {
 /* Prepares the levels in `room` for text[pos..n). */
 void sequence_start(const pretok_sequence *s, sequence_room *room, size_t pos, size_t n);
 
-/* Gives back the memory that the levels may take. */
+/* Frees the memory of the levels. */
 void sequence_end(const pretok_sequence *s, sequence_room *room);
 
 /* As a pretok_cut_fn, for all levels. */
@@ -46,7 +46,7 @@ bool sequence_divides(const pretok_sequence *s, const uint8_t *text, size_t n, s
 /* The same for a named pattern; b_lead is the first byte of `b`. */
 bool pretok_named_divides(unicode_char a, unicode_char b, uint8_t b_lead);
 
-/* Finds out whether there are any two ASCII characters between which texts can be cut. */
+/* Whether a text can be cut between any two ASCII characters. */
 bool sequence_finds_cuts(const pretok_sequence *s);
 
 #endif

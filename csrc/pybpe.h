@@ -155,30 +155,30 @@ typedef struct pybpe_pretok pybpe_pretok; /* immutable */
 int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A regular expression, compiled to a deterministic automaton that reads classes of characters. Each state has a row of
-   classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one for
-   the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the match
-   ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never empty; no
-   entry leads to state 1. After the end of the text only state 0 follows. At most 250 classes and 4096 states. */
+   classes + 2 entries: one for each class, one for a newline (U+000A) that is the last character of the text, and one
+   for the end of the text. An entry is the next state, plus 0x8000 if a match may end before the character; the match
+   ends at the last such place. State 0 is dead: all its entries are 0. A match begins in state 1, and is never empty;
+   no entry leads to state 1. After the end of the text only state 0 follows. There may be at most 250 classes and 4096
+   states. */
 typedef struct pybpe_automaton {
     const uint32_t *first;   /* ascending code points, from 0: where a range of one class begins */
     const uint8_t *class_of; /* the class of each range; a byte that is not valid UTF-8 has the class of U+DC80 */
     size_t ranges;
     uint32_t classes, states;
     const uint16_t *next; /* the rows of all states */
-    int bytes;            /* not 0: it reads bytes, not characters; a byte has the class of the code point 0 to 255 */
+    int bytes;            /* not 0: it reads bytes, not characters; byte i has the class of code point i */
 } pybpe_automaton;
 
 /* Creates a splitter for an automaton. Copies the tables. Text between two matches is a word too. Returns
-   PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks far
-   ahead in vain, cutting takes memory in proportion to that distance; without this memory the words are the same, but
-   finding them may take longer. */
+   PYBPE_ERR_VALUE if a table is wrong. Encoding and counting with it take linear time on every text. While it looks
+   far ahead without finding a match, splitting takes memory in proportion to that distance. If this memory is not
+   available, the words are the same, but finding them may take longer. */
 int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables, const pybpe_allocator *mem,
                                pybpe_error *err);
 
-/* Creates a splitter that cuts a text with the first of `count` others (2 to 16), each of the resulting pieces with the
-   second one as a text of its own, and so on. Borrows them: they must live as long as the new one. Returns
-   PYBPE_ERR_VALUE for another count, if one of them is such a splitter itself, or if one reads characters after one that
-   reads bytes. */
+/* Creates a splitter from `count` others (2 to 16), which are borrowed. The first one splits the text into pieces, the
+   second one splits each piece as a separate text, and so on. Returns PYBPE_ERR_VALUE for another count,
+   if one of them is itself such a sequence, or if one that reads characters follows one that reads bytes. */
 int pybpe_pretok_new_sequence(pybpe_pretok **out, const pybpe_pretok *const *steps, size_t count,
                               const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_pretok_free(pybpe_pretok *p);
@@ -193,7 +193,7 @@ const char *pybpe_pretok_simd(const pybpe_pretok *p);
    `text`, ascending) to ends[0..cap) and returns how many it wrote. Word i is ends[i-1]..ends[i]; the first word starts
    at pos. Returns 0 only if pos == n. `cap` must be at least 64. The function may write fewer than cap ends even if
    text remains: call it again from the last end. Each byte that is not valid UTF-8 counts as one character of class
-   "other". A splitter that pybpe_pretok_new_sequence made begins at text[0] in each call: double `cap` from call to
+   "other". A splitter from pybpe_pretok_new_sequence begins at text[0] in each call: double `cap` from call to
    call, so that splitting a text takes linear time. */
 size_t pybpe_pretok_split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t pos, size_t *ends, size_t cap);
 
@@ -301,8 +301,8 @@ typedef struct pybpe_train_config {
 
 typedef struct pybpe_trainer pybpe_trainer;
 
-/* Takes words with their counts. The words are copied; the caller may free them afterward.
-   PYBPE_ERR_LIMIT if the words are more than 4 GiB - 1 in total. */
+/* Creates a trainer for words with their counts. The words are copied; the caller may free them afterward. Returns
+   PYBPE_ERR_LIMIT if the words have more than 4 GiB - 1 bytes in total. */
 int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uint64_t *counts,
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_trainer_free(pybpe_trainer *t);
@@ -446,12 +446,12 @@ const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e);
 int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_cache_free(pybpe_cache *c);
 
-/* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. With s NULL all text is
-   ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of id_bytes)
-   must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank order
-   within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern is
-   CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does not
-   fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, pass text that
+/* Encodes text[0..n) and sets *count to the number of tokens. Specials in `s` become their ids. If `s` is NULL, all
+   text is ordinary: use this for text that users write, because they could otherwise forge control tokens. `ids` (of
+   id_bytes) must have room for cap >= n tokens; with ids NULL the tokens are only counted. Merges are applied in rank
+   order within each word. Returns PYBPE_ERR_VALUE if cap < n, if the cache belongs to another encoder, if the pattern
+   is CUSTOM, or if the text has a byte without a token (offset = its position); returns PYBPE_ERR_LIMIT if an id does
+   not fit id_bytes. The normalizer is not applied: if pybpe_vocab_get_spec(v).normalizer is not NONE, pass text that
    pybpe_normalize has normalized (ASCII is always normalized), or the ids are wrong. */
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);

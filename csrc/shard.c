@@ -69,7 +69,7 @@ static int header_parse(pybpe_shard *s, const uint8_t *header, uint64_t size, py
 
 static int header_check_size(const char *path, uint64_t size, pybpe_error *err) {
     if (size < PYBPE_SHARD_HEADER_BYTES) {
-        return error_set(err, PYBPE_ERR_FORMAT, size, "%s: %llu bytes are no token shard: the header alone has %d",
+        return error_set(err, PYBPE_ERR_FORMAT, size, "%s: %llu bytes are not a token shard: the header alone has %d",
                          path, (unsigned long long)size, PYBPE_SHARD_HEADER_BYTES);
     }
     return PYBPE_OK;
@@ -154,7 +154,7 @@ static void ids_widen(const uint8_t *raw, int id_bytes, size_t n, uint32_t *ids)
 
 int pybpe_shard_read(const pybpe_shard *s, uint64_t start, size_t n, uint32_t *ids, pybpe_error *err) {
     if (start > s->count || n > s->count - start) {
-        return error_set(err, PYBPE_ERR_VALUE, start, "%s: tokens %llu to %llu were asked for, but it has %llu",
+        return error_set(err, PYBPE_ERR_VALUE, start, "%s: tokens %llu to %llu were requested, but it has %llu",
                          s->path, (unsigned long long)start, (unsigned long long)start + n,
                          (unsigned long long)s->count);
     }
@@ -244,9 +244,10 @@ static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_byt
     }
     uint64_t room = (PYBPE_SHARD_MAX_BYTES - PYBPE_SHARD_HEADER_BYTES) / (unsigned)w->id_bytes;
     if (format_has_header(w->format) && (w->count > room || n > room - w->count)) {
-        return error_set(err, PYBPE_ERR_LIMIT, n,
-                         "%s: %llu tokens would pass 2 GiB, beyond which llm.c cannot seek: write more, smaller shards",
-                         w->path, (unsigned long long)w->count + n);
+        return error_set(
+            err, PYBPE_ERR_LIMIT, n,
+            "%s: %llu tokens would exceed 2 GiB, beyond which llm.c cannot seek: write more, smaller shards", w->path,
+            (unsigned long long)w->count + n);
     }
     for (size_t i = 0; w->id_bytes < id_bytes && i < n; i++) {
         uint32_t id = id_at(ids, id_bytes, i);

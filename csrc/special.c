@@ -60,7 +60,8 @@ int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const
         return code;
     }
     if (strings_total(strings) >= UINT32_MAX) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0, "special tokens of %llu bytes in all are too many: 4 GiB is the most",
+        return error_set(err, PYBPE_ERR_LIMIT, 0,
+                         "special tokens of %llu bytes in total are too long: the limit is 4 GiB",
                          (unsigned long long)strings_total(strings));
     }
     pybpe_specials *s = mem_alloc_zeroed(mem, 1, sizeof *s);

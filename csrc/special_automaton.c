@@ -33,10 +33,10 @@ static int strings_insert(special_automaton *a, trie_step *steps, const pybpe_st
         size_t n = (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
         uint32_t last;
         if (n == 0) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: leave it out", i);
+            return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: remove it", i);
         }
         if (!trie_insert(a, steps, strings->bytes + strings->offsets[i], n, backward, &last)) {
-            return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is given twice: leave one of them out", i);
+            return error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is given twice: remove one of them", i);
         }
         a->states[last].match_length = (uint32_t)n;
         a->states[last].match_id = ids[i];
@@ -106,7 +106,7 @@ int automaton_init(special_automaton *a, const pybpe_strings *strings, const uin
     uint64_t total = strings_total(strings);
     *a = (special_automaton){.states_count = 1, .seed = hash_seed_draw()};
     size_t slots = 16;
-    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* so many more do not fit in 32-bit memory */
+    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* more than that do not fit in 32-bit memory */
         slots *= 2;
     }
     a->edges_mask = slots - 1;

@@ -77,13 +77,14 @@ static int file_check_trailer(const vocab_file *f, pybpe_error *err) {
     uint64_t have = f->n - f->trailer;
     if (length != have || length < TRAILER_FIXED + TRAILER_CHECKSUM) {
         return error_set(err, PYBPE_ERR_FORMAT, f->trailer,
-                         "tokenizer.bin has %llu bytes behind its tokens at offset %zu; its header announces %llu",
+                         "tokenizer.bin has %llu bytes after its tokens at offset %zu; its header says %llu",
                          (unsigned long long)have, f->trailer, (unsigned long long)length);
     }
     if (memcmp(t, TRAILER_MAGIC, sizeof TRAILER_MAGIC) != 0 || load_u32(t + 8) != TRAILER_LAYOUT) {
-        return error_set(err, PYBPE_ERR_FORMAT, f->trailer,
-                         "the trailer at offset %zu is not \"PYBPETRL\" of layout 1; it is damaged or of a newer pybpe",
-                         f->trailer);
+        return error_set(
+            err, PYBPE_ERR_FORMAT, f->trailer,
+            "the trailer at offset %zu is not \"PYBPETRL\" of layout 1; it is damaged, or a newer pybpe wrote it",
+            f->trailer);
     }
     if (tokenizer_bin_checksum(f->data, f->n - TRAILER_CHECKSUM) != load_u64(f->data + f->n - TRAILER_CHECKSUM)) {
         return error_set(err, PYBPE_ERR_FORMAT, f->n - TRAILER_CHECKSUM,

@@ -27,7 +27,7 @@ static int draft_check(const pybpe_vocab_layout *config, pybpe_error *err) {
     int code = strings_check(&config->specials, "special tokens", err);
     for (size_t i = 0; code == PYBPE_OK && i < config->specials.count; i++) {
         if (config->specials.offsets[i] == config->specials.offsets[i + 1]) {
-            code = error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: leave it out", i);
+            code = error_set(err, PYBPE_ERR_VALUE, i, "special token %zu is empty: remove it", i);
         }
     }
     if (code == PYBPE_OK && config->eot != PYBPE_NO_ID && config->eot >= config->specials.count) {

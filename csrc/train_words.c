@@ -90,16 +90,18 @@ static int words_measure(const pybpe_strings *words, const uint64_t *counts, uin
         uint64_t pairs;
         if (__builtin_mul_overflow(counts[i], word_length(words, i), &pairs) ||
             __builtin_add_overflow(weight, pairs, &weight)) {
-            return error_set(err, PYBPE_ERR_LIMIT, i, "word counts are too large: their sum by bytes passes 2^64");
+            return error_set(err, PYBPE_ERR_LIMIT, i,
+                             "word counts are too large: their sum over all bytes exceeds 2^64 - 1");
         }
         *slots += word_length(words, i) + 1;
         *used += 1;
     }
     if (*slots >= TRAIN_HOLE || words->count >= TRAIN_HOLE) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0,
-                         "%llu bytes of distinct words are too many to train on, 4 GiB the most: train on a sample of "
-                         "the corpus, or drop the words that occur once",
-                         (unsigned long long)*slots);
+        return error_set(
+            err, PYBPE_ERR_LIMIT, 0,
+            "%llu bytes of distinct words are too many to train on; the limit is 4 GiB: train on a sample of "
+            "the corpus, or drop the words that occur once",
+            (unsigned long long)*slots);
     }
     return PYBPE_OK;
 }

@@ -10,8 +10,8 @@ A class is a set of bits, in a two-stage table, so that the 1,114,112 code point
 The tables (unicode_data.h) follow the Python package `regex` for each code point: the patterns must split text exactly
 as it does.
 
-Invalid UTF-8 is decoded as one character of class "other" per byte: every byte that is not part of a
-well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing above U+10FFFF).
+Each byte that is not part of a well-formed sequence (Unicode 15, Table 3-7: nothing overlong, no surrogates, nothing
+above U+10FFFF) is decoded as one character of class "other".
 A lead byte is never part of another character, and a continuation byte belongs to a lead byte at most three bytes
 before it, so a few nearby bytes are enough to find where characters begin.
 */

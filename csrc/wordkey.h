@@ -44,7 +44,8 @@ static inline word_key word_key_load(const uint8_t *w, size_t len, const uint8_t
     return PYBPE_LIKELY((size_t)(end - w) >= 16) ? word_key_fast(w, len) : word_key_careful(w, len);
 }
 
-/* The length of the word, and its bytes: the inverse of the functions above. Bytes after the word are not meaningful. */
+/* The length of the word, and its bytes: the inverse of the functions above. The bytes after the
+   word are not meaningful. */
 static inline size_t word_key_unpack(word_key key, uint8_t bytes[16]) {
     for (int i = 0; i < 8; i++) {
         bytes[i] = (uint8_t)(key.lo >> (8 * i));

@@ -194,7 +194,7 @@ static int wrong_answers(const string_list *l, const pybpe_specials *s, const ui
         if (walking && low >= until) {
             got = special_reader_ask(&walker, low, high, &until);
             wrong += got != want && !(want == SPECIAL_TOUCHES && got == SPECIAL_UNDECIDED);
-            walking = got == SPECIAL_TOUCHES; /* else nobody asks on */
+            walking = got == SPECIAL_TOUCHES; /* otherwise no more questions */
         }
     }
     return wrong;

@@ -422,7 +422,7 @@ TOKENIZER_FAULTS = {
     "trailer cut off": Row(
         resize(TOKENIZER, -5),
         TOKENIZER,
-        "bytes behind its tokens",
+        "bytes after its tokens",
         "still reads its tokens",
         "save it again",
         SAME,
@@ -659,7 +659,7 @@ SHARD_FAULTS = {
     "negative count": Row(patch(TRAIN, 8, -5), TRAIN, "token count -5", "^aborts", "binarize"),
     "largest count": Row(patch(TRAIN, 8, 2**31 - 1), TRAIN, "for the 2147483647 tokens", "^aborts", "binarize"),
     "shard is empty": Row(cut(TRAIN, 0), TRAIN, "is empty", "^aborts", "write it again"),
-    "shard in its header": Row(cut(TRAIN, 100), TRAIN, "100 bytes are no token shard", "^aborts", "binarize"),
+    "shard in its header": Row(cut(TRAIN, 100), TRAIN, "100 bytes are not a token shard", "^aborts", "binarize"),
     "shard header alone": Row(cut(TRAIN, HEADER), TRAIN, "1024 bytes, expected", "^aborts", "binarize"),
     "shard cut off": Row(resize(TRAIN, -2), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),
     "shard cut in a token": Row(resize(TRAIN, -1), TRAIN, "it was cut off or appended to", "^aborts", "binarize"),

@@ -246,7 +246,7 @@ def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
     numpy.save(tmp_path / "objects.npy", numpy.array([{}], dtype=object), allow_pickle=True)
     faults = {
         "cut.bin": (shard[:-1], "cut.bin: 1043 bytes, expected 1044"),
-        "header.bin": (shard[:500], "500 bytes are no token shard"),
+        "header.bin": (shard[:500], "500 bytes are not a token shard"),
         "version.bin": (shard[:4] + b"\2" + shard[5:], "version 2 at offset 4"),
         "tokenizer.bin": ((20240328).to_bytes(4, "little") + bytes(2000), "a tokenizer of llm.c, not tokens"),
         "odd.bin": (b"\1\0\2", "odd.bin: 3 bytes is not a whole number of uint16"),

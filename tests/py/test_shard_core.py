@@ -97,7 +97,7 @@ def test_files_and_memory_read_the_same(tmp_path: Path, id_bytes: int) -> None:
         for start, n in [(0, 0), (1, 1), (49_999, 3), (len(tokens), 0), (16_383, 32_769)]:
             assert read(shard, start, n) == tokens[start : start + n]
         for start, n in [(len(tokens), 1), (len(tokens) + 1, 0), (0, len(tokens) + 1), (2**64 - 1, 2)]:
-            with pytest.raises(CoreError, match="were asked for") as caught:
+            with pytest.raises(CoreError, match="were requested") as caught:
                 call(lib.pybpe_shard_read, shard, start, n, ffi.NULL)
             assert caught.value.code == lib.PYBPE_ERR_VALUE
     del borrowed
@@ -140,7 +140,7 @@ def test_every_flipped_bit_of_the_header_is_refused_or_meaningless(id_bytes: int
 @pytest.mark.parametrize(
     ("data", "code", "message"),
     [
-        (b"", "FORMAT", "0 bytes are no token shard: the header alone has 1024"),
+        (b"", "FORMAT", "0 bytes are not a token shard: the header alone has 1024"),
         (b"\1\0" * 600, "FORMAT", "magic 65537 at offset 0, expected 20240520 .*'Bad magic'"),
         (header(0, 2)[:4] + b"\2" + header(0, 2)[5:], "FORMAT", "version 2 at offset 4, expected 1; llm.c aborts"),
         (header(-1, 2), "FORMAT", "token count -1 at offset 8 is negative"),
@@ -225,11 +225,11 @@ def test_two_gib_are_refused_before_anything_is_read(tmp_path: Path) -> None:
         writer = Writer(tmp_path / "s.bin", kind)
         most = (lib.PYBPE_SHARD_MAX_BYTES - 1024) // size
         for n in (most + 1, 2**64 - 1):
-            with pytest.raises(CoreError, match="would pass 2 GiB") as caught:
+            with pytest.raises(CoreError, match="would exceed 2 GiB") as caught:
                 call(lib.pybpe_shard_writer_write, writer.handle, ffi.NULL, size, n)
             assert caught.value.code == lib.PYBPE_ERR_LIMIT
         writer.write([1], 2)
-        with pytest.raises(CoreError, match="would pass 2 GiB"):
+        with pytest.raises(CoreError, match="would exceed 2 GiB"):
             call(lib.pybpe_shard_writer_write, writer.handle, ffi.NULL, size, most)
         writer.finish()
         assert lib.pybpe_shard_count(open_shard(tmp_path / "s.bin")) == 1
