@@ -13,7 +13,7 @@ from links import code
 from pybpe import cli
 
 GENERATED = ("reference/c.md", "reference/cli.md")
-WIDTH = "100"
+WIDTH = "88"
 
 C_INTRODUCTION = """\
 # The C library
@@ -61,7 +61,7 @@ def as_text(comment: str) -> str:
 
 
 def cli_page() -> str:
-    """Returns the help of each command, as a terminal of 100 columns shows it."""
+    """Returns the help of each command, as a terminal of 88 columns shows it."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = WIDTH
     try:
