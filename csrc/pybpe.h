@@ -491,11 +491,16 @@ Token shards: llm.c's .bin files of tokens
 */
 
 enum pybpe_shard_format {
-    PYBPE_SHARD_UINT16 = 1,     /* llm.c, GPT-2: magic 20240520, version 1, uint16 */
-    PYBPE_SHARD_UINT32 = 2,     /* llm.c, Llama 3: magic 20240801, version 7, uint32 */
+    PYBPE_SHARD_UINT16 = 1,     /* llm.c, GPT-2: PYBPE_MAGIC_SHARD_UINT16, version 1 */
+    PYBPE_SHARD_UINT32 = 2,     /* llm.c, Llama 3: PYBPE_MAGIC_SHARD_UINT32, version 7 */
     PYBPE_SHARD_RAW_UINT16 = 3, /* nanoGPT: no header, uint16 */
     PYBPE_SHARD_RAW_UINT32 = 4  /* no header, uint32 */
 };
+
+/* The first number of llm.c's files. */
+#define PYBPE_MAGIC_SHARD_UINT16 20240520
+#define PYBPE_MAGIC_SHARD_UINT32 20240801
+#define PYBPE_MAGIC_TOKENIZER 20240328
 
 #define PYBPE_SHARD_HEADER_BYTES 1024
 /* llm.c seeks with a 32-bit int, so it cannot read files of 2 GiB or more. */

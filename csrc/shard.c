@@ -13,7 +13,7 @@ the count exactly, so nothing can follow the tokens. nanoGPT's files contain onl
 */
 #include "base.h"
 
-static const uint32_t MAGIC_UINT16 = 20240520, MAGIC_UINT32 = 20240801;
+static const uint32_t MAGIC_UINT16 = PYBPE_MAGIC_SHARD_UINT16, MAGIC_UINT32 = PYBPE_MAGIC_SHARD_UINT32;
 static const uint32_t VERSION_UINT16 = 1, VERSION_UINT32 = 7;
 
 enum { BUFFER_BYTES = 1 << 16 };

@@ -35,7 +35,7 @@ vocab_recover.c.
 
 #include "base.h"
 
-#define FILE_MAGIC 20240328u
+#define FILE_MAGIC ((uint32_t)PYBPE_MAGIC_TOKENIZER)
 #define TRAILER_MARK 0x50425950u /* "PYBP" */
 static const uint8_t TRAILER_MAGIC[8] = {'P', 'Y', 'B', 'P', 'E', 'T', 'R', 'L'};
 enum {

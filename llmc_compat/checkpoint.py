@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import _binding
 from pybpe.errors import ArgumentError, FormatError
+from pybpe.reading.file_types import CHECKPOINT_MAGIC
 from pybpe.reading.streams import open_input, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
@@ -27,7 +28,7 @@ from .gpt2_config import GPT2Config
 if TYPE_CHECKING:
     import numpy
 
-MAGIC = 20240326
+MAGIC = CHECKPOINT_MAGIC
 HEADER_INTS = 256
 HEADER_BYTES = 4 * HEADER_INTS
 VERSIONS = {"fp32": 3, "bf16": 5}

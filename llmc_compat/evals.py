@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
+from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import open_input
 
 from .records import Record, read_records
@@ -30,7 +31,7 @@ from .records import Record, read_records
 if TYPE_CHECKING:
     import numpy
 
-MAGIC = 20240522
+MAGIC = EVAL_MAGIC
 VERSION = 1
 COMPLETIONS = 4
 DELIMITER = 65535  # so no token may have this id

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import pybpe
 
+from .checks.names import MODEL_NAMES
 from .gpt2_config import GPT2Config
 
 NAME = "corpus"  # the shards' name prefix
-MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from llmc_compat import chat, checkpoint, evals
+from pybpe import _binding
 from pybpe.dataset.manifest import FILE_NAME as MANIFEST_NAME
 from pybpe.errors import ArgumentError, FileError
 from pybpe.reading.streams import open_input
@@ -23,7 +24,7 @@ OTHERS = {
 }
 _KINDS = {
     tokenizers.MAGIC: "tokenizers",
-    **dict.fromkeys(shards.MAGICS, "shards"),
+    **dict.fromkeys(_binding.SHARD_MAGICS.values(), "shards"),
     checkpoint.MAGIC: "models",
     evals.MAGIC: "evals",
     chat.MASK_MAGIC: "masks",

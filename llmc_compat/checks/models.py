@@ -19,7 +19,7 @@ from pybpe.errors import FormatError
 from pybpe.reading.streams import open_input, read_items
 
 from .finding import WARNING, Finding, Run
-from .names import MODEL_TYPES
+from .names import MODEL_NAMES
 
 if TYPE_CHECKING:
     import numpy
@@ -199,7 +199,8 @@ def model_faults(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
 
 
 def _type_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
-    expected = MODEL_TYPES.get(os.path.basename(path), facts.dtype)
+    types = {name: dtype for dtype, name in MODEL_NAMES.items()}
+    expected = types.get(os.path.basename(path), facts.dtype)
     if facts.dtype != expected:
         fault = f"is {facts.dtype}, but llm.c expects {expected} under this name"
         remedy = f"write it with --dtype {expected}, or rename it and pass it with -e"

@@ -13,7 +13,7 @@ import os
 from llmc_compat.evals import LLMC_PATH
 
 TOKENIZER_NAME = "gpt2_tokenizer.bin"
-MODEL_TYPES = {"gpt2_124M.bin": "fp32", "gpt2_124M_bf16.bin": "bf16"}
+MODEL_NAMES = {"fp32": "gpt2_124M.bin", "bf16": "gpt2_124M_bf16.bin"}  # by type; the CPU trainer reads the first
 CPU_DATA = os.path.join("dev", "data", "tinyshakespeare", "tiny_shakespeare_{}.bin")
 STORIES_DATA = os.path.join("dev", "data", "tinystories", "TinyStories_{}.bin")
 EVAL_PLACE = LLMC_PATH
@@ -21,7 +21,7 @@ TRAINED_ON = ("train", "val")
 
 PLACES = {
     TOKENIZER_NAME: "a tokenizer",
-    **dict.fromkeys(MODEL_TYPES, "a model checkpoint"),
+    **dict.fromkeys(MODEL_NAMES.values(), "a model checkpoint"),
     **{data.format(split): "a token shard" for data in (CPU_DATA, STORIES_DATA) for split in TRAINED_ON},
     EVAL_PLACE: "an eval file",
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .files import UNKNOWN, Found
 from .finding import Finding, Run
 from .models import ModelFacts
-from .names import CPU_DATA, EVAL_PLACE, MODEL_TYPES, PLACES, STORIES_DATA, TOKENIZER_NAME, TRAINED_ON, place_of
+from .names import CPU_DATA, EVAL_PLACE, MODEL_NAMES, PLACES, STORIES_DATA, TOKENIZER_NAME, TRAINED_ON, place_of
 from .shards import ShardFacts, split_of
 from .tokenizers import TokenizerFacts
 
@@ -72,7 +72,7 @@ class _Folder:
 
     @property
     def has_model(self) -> bool:
-        return any(map(self.has, MODEL_TYPES))
+        return any(map(self.has, MODEL_NAMES.values()))
 
 
 def working_folders(found: Found) -> list[str]:
@@ -99,7 +99,7 @@ def _tokenizer_fault(folder: _Folder) -> Iterator[Finding]:
 
 def _data_fault(folder: _Folder) -> Iterator[Finding]:
     """Yields shards that are missing. With -i and -j, the CUDA trainer reads other shards."""
-    is_for_cpu = folder.has("gpt2_124M.bin")
+    is_for_cpu = folder.has(MODEL_NAMES["fp32"])
     missing = [folder.at(CPU_DATA.format(split)) for split in TRAINED_ON if folder.data(split) is None]
     missing = [path for path in missing if not os.path.islink(path)]  # a broken link is reported already
     if missing and (folder.has_data or folder.has_model):
@@ -115,10 +115,10 @@ def _model_fault(folder: _Folder) -> Iterator[Finding]:
     inside = [path for path in folder.models if path.startswith(os.path.join(folder.path, ""))]
     facts = folder.tokenizers.get(folder.at(TOKENIZER_NAME))
     if inside:
-        place = next(name for name, dtype in MODEL_TYPES.items() if dtype == folder.models[inside[0]].dtype)
+        dtype = folder.models[inside[0]].dtype
         effect = f"aborts, unless it is the CUDA trainer with -e {os.path.relpath(inside[0], folder.path)}"
-        finding = Finding(folder.at(place), "is missing", effect, f"link {inside[0]} there")
-        yield finding.unless(folder.run.is_cuda or place != "gpt2_124M.bin" or not folder.has_data)
+        finding = Finding(folder.at(MODEL_NAMES[dtype]), "is missing", effect, f"link {inside[0]} there")
+        yield finding.unless(folder.run.is_cuda or dtype != "fp32" or not folder.has_data)
     elif facts is not None and facts.vocab_size != _GPT2_TOKENS:
         fault = f"there is no checkpoint for the {facts.vocab_size} tokens of {TOKENIZER_NAME}"
         remedy = f"pybpe llmc checkpoint new -t {folder.at(TOKENIZER_NAME)}"
@@ -126,9 +126,8 @@ def _model_fault(folder: _Folder) -> Iterator[Finding]:
         yield Finding(folder.path, fault, effect, remedy)
     elif folder.has_data:
         effect = "aborts, unless it is the CUDA trainer with -e d12 or similar"
-        yield Finding(folder.at("gpt2_124M.bin"), "is missing", effect, "put a checkpoint there").unless(
-            folder.run.is_cuda
-        )
+        finding = Finding(folder.at(MODEL_NAMES["fp32"]), "is missing", effect, "put a checkpoint there")
+        yield finding.unless(folder.run.is_cuda)
 
 
 # ----------------------------------------------------------------------------------------------------

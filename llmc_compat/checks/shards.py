@@ -13,7 +13,6 @@ from pybpe.errors import Error
 
 from .finding import Finding, Run
 
-MAGICS = (20240520, 20240801)
 REMEDY = "write it again with pybpe binarize"
 
 _READ_TOKENS = 1 << 22

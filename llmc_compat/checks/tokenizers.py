@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pybpe import Tokenizer
+from pybpe import Tokenizer, _binding
 from pybpe.errors import Error, FormatError
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.streams import open_input
 
 from .finding import WARNING, Finding
 
-MAGIC = 20240328
+MAGIC = _binding.TOKENIZER_MAGIC
 HEADER_BYTES = 1024
 REMEDY = "write it again with save_bin or pybpe export"
 

@@ -13,6 +13,8 @@ from .vocabulary import IdBuffer
 if TYPE_CHECKING:
     import numpy
 
+SHARD_MAGICS: dict[int, int] = {2: lib.PYBPE_MAGIC_SHARD_UINT16, 4: lib.PYBPE_MAGIC_SHARD_UINT32}  # by bytes per id
+TOKENIZER_MAGIC: int = lib.PYBPE_MAGIC_TOKENIZER
 SHARD_HEADER_BYTES: int = lib.PYBPE_SHARD_HEADER_BYTES
 SHARD_MAX_BYTES: int = lib.PYBPE_SHARD_MAX_BYTES
 MARKS: dict[str, int] = {

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from ..tokenizer import Tokenizer
 
-_SHARD_MAGICS = (20240520, 20240801)
 _BLANKS = bytes.maketrans(b"[],\t\r\v\f", b" " * 7)  # so a JSON list reads like decimal ids
 _IDS = re.compile(r"[\[,]*\d[\d,\]\s]*")  # an argument that holds one or more ids
 _LONGEST_ID = 4000  # digits; Python reads at most 4300, and leading zeros are allowed
@@ -195,26 +194,20 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     """Yields the ids of a file in blocks, in order. `id_bytes` is the size of an id in a file of plain ids."""
-    from ..formats.id_files import NPY_MAGIC
+    from ..formats.id_files import NPY_MAGIC, map_npy
+    from ..reading.file_types import llmc_file
 
     block = 1 << 20
     with open_ids(path) as stream:
         start = stream.read(8)
-        if int.from_bytes(start[:4], "little") in _SHARD_MAGICS and path != "-":
+        if llmc_file(start) == "a token shard" and path != "-":
             from .._binding import Shard
 
             shard = Shard(path)
             for at in range(0, len(shard), block):
                 yield shard.read(at, min(block, len(shard) - at))
         elif start.startswith(NPY_MAGIC) and path != "-":
-            import numpy
-
-            try:
-                array = numpy.load(path, allow_pickle=False).ravel()
-            except OSError:
-                raise
-            except Exception as error:  # numpy's parsers raise a dozen types on a damaged header
-                raise FormatError(f"{path}: not a numpy file of ids: {error}") from None
+            array = map_npy(path).ravel()
             for at in range(0, len(array), block):
                 yield array[at : at + block]
         elif path.endswith(".bin") and start.translate(_BLANKS, b"0123456789").strip():

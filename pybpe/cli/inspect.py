@@ -51,29 +51,37 @@ def _run_inspect(args: argparse.Namespace) -> None:
     lists = _lists(tok)
     usage = corpus_usage(tok, args) if args.files else None
     if usage is not None:
-        specials = set(tok.special_tokens.values())
-        lists["never_used"] = [(i, tok.token_bytes(i)) for i in usage.unused if i in tok.vocab and i not in specials]
-        used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.vocab])
-        facts["prunable"] = len(tok.vocab) - len(used.vocab)
-    count = max(0, args.count)
+        lists["never_used"], facts["prunable"] = _never_used(tok, usage)
     lines = [f"{key:>15}  {value}" for key, value in facts.items()]
     for title, entries in lists.items():
-        shown = entries[-count:] if title == "last" and count else entries[:count]
-        total = f" ({len(entries)})" if title in ("not_utf8", "never_used") else ""
-        if title == "never_used":
-            total = (
-                f" ({len(entries)}; `pybpe prune` drops {facts['prunable']}, the others are bytes or parts of tokens)"
-            )
-        lines += ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
-        facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
-        if total:
-            facts[f"{title}_count"] = len(entries)
+        lines += _list(title, entries, max(0, args.count), facts)
     if usage is not None:
         other = load(args.compare) if args.compare is not None else None
         compared = corpus_usage(other, args) if other is not None else None
         facts["scripts"] = _scripts(usage, compared)
         lines += ["", *_script_table(facts["scripts"])]
     report(args, facts, "\n".join(lines))
+
+
+def _never_used(tok: Tokenizer, usage: Usage) -> tuple[Entries, int]:
+    """Returns the tokens that a corpus does not use, and how many of them `pybpe prune` drops."""
+    specials = set(tok.special_tokens.values())
+    unused = [(i, tok.token_bytes(i)) for i in usage.unused if i in tok.vocab and i not in specials]
+    used = tok.prune([i for i, amount in enumerate(usage.counts) if amount and i in tok.vocab])
+    return unused, len(tok.vocab) - len(used.vocab)
+
+
+def _list(title: str, entries: Entries, count: int, facts: dict[str, Any]) -> list[str]:
+    """Returns the lines for `count` tokens of a list, and adds these tokens to the facts."""
+    shown = entries[-count:] if title == "last" and count else entries[:count]
+    facts[title] = [{"id": i, "text": token.decode("utf-8", "replace"), "hex": token.hex()} for i, token in shown]
+    total = ""
+    if title in ("not_utf8", "never_used"):
+        facts[f"{title}_count"] = len(entries)
+        total = f" ({len(entries)})"
+    if title == "never_used":
+        total = f" ({len(entries)}; `pybpe prune` drops {facts['prunable']}, the others are bytes or parts of tokens)"
+    return ["", f"{_TITLES[title]}{total}", *(f"{i:>15}  {_shown(token)}" for i, token in shown)]
 
 
 def _shown(token: bytes) -> str:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..errors import ArgumentError, FormatError
-from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids
+from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, map_npy, problem_of_ids
+from ..reading.file_types import llmc_file
 from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..reading.streams import open_input
@@ -33,13 +34,6 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _MOST_MAPS = 1 << 14
-_NPY_START = 12  # magic, version, length of the header: numpy.lib.format
-_SHARD_MAGICS = tuple(magic.to_bytes(4, "little") for magic in (20240520, 20240801))
-# Other llm.c files, which a pattern such as data/*.bin also matches: they would pass for headerless ids.
-_OTHER_MAGICS = {
-    magic.to_bytes(4, "little"): what
-    for magic, what in ((20240326, "a checkpoint"), (20240328, "a tokenizer"), (20240522, "an eval file"))
-}
 
 
 class TokenStream:
@@ -190,16 +184,14 @@ def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndar
     with open_input(path) as stream:
         start = stream.read(LOOK_BYTES)
         size = os.fstat(stream.fileno()).st_size
-    if start.startswith(NPY_MAGIC):
-        _check_npy_header(name, start[:_NPY_START], size)
-        return _open_npy(name)
-    if name.endswith(".npy"):
-        raise FormatError(f"{name}: begins with {start[:6]!r}, expected {NPY_MAGIC!r}: not a .npy file", 0)
-    if start[:4] in _SHARD_MAGICS:
+    if start.startswith(NPY_MAGIC) or name.endswith(".npy"):
+        return _checked(map_npy(name), name)
+    known = llmc_file(start)
+    if known == "a token shard":
         shard = _binding.Shard(path)  # checks the header against the size
         return _map(name, f"<u{shard.id_bytes}", _binding.SHARD_HEADER_BYTES, len(shard))
-    if start[:4] in _OTHER_MAGICS:
-        raise FormatError(f"{name}: {_OTHER_MAGICS[start[:4]]} of llm.c, not tokens: name only token files", 0)
+    if known is not None:  # a pattern such as data/*.bin matches it too, and it would pass for headerless ids
+        raise FormatError(f"{name}: {known} of llm.c, not tokens: name only token files", 0)
     dtype = dtype or _manifest_dtype(name)
     if dtype is None and (problem := problem_of_ids(start)) is not None:
         raise FormatError(f"{name}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
@@ -229,25 +221,6 @@ def _map(path: str, dtype: str, offset: int, count: int) -> numpy.ndarray[Any, A
     if count == 0:  # an empty file cannot be mapped
         return numpy.empty(0, dtype=dtype)
     return numpy.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,)).view(numpy.ndarray)
-
-
-def _check_npy_header(path: str, start: bytes, size: int) -> None:
-    """Checks the header's length. numpy would allocate it before it checks whether the file is that long."""
-    length_bytes = 2 if start[6:7] == b"\x01" else 4
-    length = int.from_bytes(start[8 : 8 + length_bytes], "little")
-    if len(start) < 8 + length_bytes or 8 + length_bytes + length > size:
-        raise FormatError(f"{path}: damaged: its header would be {length} bytes long, the file has {size}", 8)
-
-
-def _open_npy(path: str) -> numpy.ndarray[Any, Any]:
-    import numpy
-
-    try:
-        array = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
-    except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
-        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FormatError(f"{path}: damaged, or not an array of integers: {problem}", len(NPY_MAGIC)) from None
-    return _checked(array, path)
 
 
 def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING, Any
+
+from .. import _binding
+from ..errors import FormatError
 from ..reading.file_types import is_binary, no_text
+from ..reading.streams import open_input
+
+if TYPE_CHECKING:
+    import numpy
 
 LOOK_BYTES = 1 << 12
 _LEAST_LOOK = 1 << 7  # files that are shorter do not show what they are
 _LARGEST_HIGH = 15  # of ids below 2^20
-_BIG_ENDIAN_SHARDS = tuple(magic.to_bytes(4, "big") for magic in (20240520, 20240801))
 
 
 def problem_of_ids(head: bytes) -> str | None:
@@ -21,7 +29,7 @@ def problem_of_ids(head: bytes) -> str | None:
     """
     import numpy
 
-    if head[:4] in _BIG_ENDIAN_SHARDS:
+    if int.from_bytes(head[:4], "big") in _binding.SHARD_MAGICS.values():
         return "is a big-endian shard, and llm.c's shards are little-endian"
     kind = no_text(head, "")
     if kind is not None:
@@ -35,6 +43,7 @@ def problem_of_ids(head: bytes) -> str | None:
 
 
 NPY_MAGIC = b"\x93NUMPY"
+_NPY_START = 12  # bytes of magic, version and length of the header: numpy.lib.format
 NPY_HEADER_BYTES = 128
 
 
@@ -44,3 +53,33 @@ def npy_header(tokens: int, id_bytes: int, byteorder: str = "little") -> bytes:
     fields = f"{{'descr': '{order}u{id_bytes}', 'fortran_order': False, 'shape': ({tokens},), }}"
     start = NPY_MAGIC + b"\x01\x00" + (NPY_HEADER_BYTES - 10).to_bytes(2, "little")
     return start + fields.ljust(NPY_HEADER_BYTES - 11).encode() + b"\n"
+
+
+def map_npy(path: str) -> numpy.ndarray[Any, Any]:
+    """Maps the array in a .npy file, read-only. Raises FormatError if the file is damaged, or holds Python objects."""
+    import numpy
+
+    _check_start(path)
+    try:
+        return numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        problem: Exception = error
+    except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
+        problem = error
+    what = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+    raise FormatError(f"{path}: damaged, or not an array of integers: {what}", len(NPY_MAGIC))
+
+
+def _check_start(path: str) -> None:
+    """Checks the magic and the header's length. numpy would allocate a header that the file does not have."""
+    with open_input(path) as stream:
+        start = stream.read(_NPY_START)
+        size = os.fstat(stream.fileno()).st_size
+    if not start.startswith(NPY_MAGIC):
+        raise FormatError(f"{path}: begins with {start[:6]!r}, expected {NPY_MAGIC!r}: not a .npy file", 0)
+    length_bytes = 2 if start[6:7] == b"\x01" else 4
+    length = int.from_bytes(start[8 : 8 + length_bytes], "little")
+    if len(start) < 8 + length_bytes or 8 + length_bytes + length > size:
+        raise FormatError(f"{path}: damaged: its header would be {length} bytes long, the file has {size}", 8)

@@ -13,7 +13,7 @@ from ..pattern import Pattern
 from ..reading.streams import open_input
 from . import pretrained, tiktoken, tokenizer_json
 
-_BIN_MAGIC = (20240328).to_bytes(4, "little")
+_BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 
@@ -50,7 +50,7 @@ def load(
     if start[:4] != _BIN_MAGIC:
         raise FormatError(
             f"{name}: not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
-            f" or the number 20240328 (tokenizer.bin), but it begins with {start[:16]!r}"
+            f" or the number {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"
         )
     if pattern is not None:
         raise ArgumentError(f"{name}: a tokenizer.bin has its own pattern: leave out pattern=")

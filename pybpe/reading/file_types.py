@@ -9,10 +9,26 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .. import _binding
 from .unpacking import packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
 JSON_HEAD_BYTES = 1 << 16  # for .json files: the second line shows whether they hold JSON lines
+
+# The first number of llm.c's files, little-endian, and what they are.
+CHECKPOINT_MAGIC = 20240326
+EVAL_MAGIC = 20240522
+_LLMC_FILES: dict[int, str] = {
+    **dict.fromkeys(_binding.SHARD_MAGICS.values(), "a token shard"),
+    EVAL_MAGIC: "an eval file",
+    _binding.TOKENIZER_MAGIC: "a tokenizer",
+    CHECKPOINT_MAGIC: "a checkpoint",
+}
+
+
+def llmc_file(head: bytes) -> str | None:
+    """Returns what a file of llm.c is by its first bytes, such as "a token shard". None means another file."""
+    return _LLMC_FILES.get(int.from_bytes(head[:4], "little"))
 
 
 class NoText(NamedTuple):
@@ -70,18 +86,14 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
     (0, b"\x93NUMPY", NoText("a numpy array", _TOKENS, True)),
     (0, b"MMIDIDX\x00", NoText("a Megatron index", _TOKENS, True)),
     (0, b"WARC/", NoText("a WARC archive of web pages", f"{_EXTRACT}, for example with trafilatura")),
-    *(
-        (0, magic.to_bytes(4, "little"), NoText(what, _TOKENS if magic != 20240328 else "name texts", True))
-        for magic, what in (
-            (20240520, "an llm.c token shard"),
-            (20240801, "an llm.c token shard"),
-            (20240522, "an llm.c eval file"),
-            (20240328, "a tokenizer.bin"),
-        )
-    ),
     (0, b"pybpecnt", NoText("a pybpe counts file", "pass it to `pybpe train --counts`", True)),
-    (0, (20240326).to_bytes(4, "little"), NoText("an llm.c checkpoint", _WEIGHTS)),
 )
+_OF_LLMC = {
+    "a token shard": NoText("an llm.c token shard", _TOKENS, True),
+    "an eval file": NoText("an llm.c eval file", _TOKENS, True),
+    "a tokenizer": NoText("a tokenizer.bin", "name texts", True),
+    "a checkpoint": NoText("an llm.c checkpoint", _WEIGHTS),
+}
 
 # Marks that a text could begin with, and endings of names. They count only if the first bytes are not text.
 _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
@@ -134,6 +146,8 @@ def no_text(head: bytes, path: str) -> NoText | None:
     found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
     if found is not None:
         return found
+    if (known := llmc_file(head)) is not None:
+        return _OF_LLMC[known]
     if path.endswith(".parquet") and head.startswith(b"PAR1"):
         return None
     packing = packing_of_content(head)

@@ -91,24 +91,37 @@ def corpus_files(
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name in names:
-            file, what = InputFile.look(name, encoding)
-            if what is JSON_LINES and documents == "jsonl":
-                what = None
-            if what is not None and what.is_own and not is_named:
+            file = _corpus_file(name, encoding, documents, is_named)
+            if file is None:
                 left_out.append(name)
-            elif what is not None:
-                raise refusal(name, what)
             else:
                 files.append(file)
     _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
-    if encoding is not None:
-        valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
-        told = f"to be UTF-8, judging by the start, but encoding={encoding!r} was given"
-        _tell(f"this file seems {told}", f"these files seem {told}", valid)
+    _tell_of_utf8(files, encoding)
     if not files:
         raise ArgumentError(f"{path_list(inputs)[0]}: no files found except tokens and tokenizers")
     return files
+
+
+def _corpus_file(name: str, encoding: str | None, documents: str, is_named: bool) -> InputFile | None:
+    """Looks at one file. Returns None if pybpe wrote it and the user did not name it. Raises FormatError if it is not
+    text."""
+    file, what = InputFile.look(name, encoding)
+    if what is None or (what is JSON_LINES and documents == "jsonl"):
+        return file
+    if what.is_own and not is_named:
+        return None
+    raise refusal(name, what)
+
+
+def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
+    """Warns of files that are UTF-8, although another encoding was given."""
+    if encoding is None:
+        return
+    valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
+    told = f"to be UTF-8, judging by the start, but encoding={encoding!r} was given"
+    _tell(f"this file seems {told}", f"these files seem {told}", valid)
 
 
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:

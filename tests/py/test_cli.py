@@ -283,7 +283,7 @@ def test_decode_of_files_that_hold_no_ids(folder: Path) -> None:
         data = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(4)
         (folder / "odd.npy").write_bytes(data)
         bad = run("decode", "-t", folder / "tok.json", folder / "odd.npy", code=2)
-        assert b"odd.npy: not a numpy file of ids" in bad.stderr and bad.stderr.count(b"\n") == 1
+        assert b"odd.npy: damaged" in bad.stderr and bad.stderr.count(b"\n") == 1
 
 
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:

@@ -3,10 +3,8 @@
 import errno
 import gzip
 import multiprocessing
-import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,10 +14,10 @@ from typing import Any
 
 import pytest
 from corpora import EOT, documents, jsonl, small_tokenizer
+from killed import run_and_die
 from texts import english
 
 import pybpe
-from pybpe import _binding
 from pybpe.dataset import conversion, spool
 from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
@@ -51,37 +49,6 @@ def content(folder: Path) -> dict[str, bytes]:
 
 # ------------------------------------------------------------------------------------------------------
 # Killed
-
-
-def die_at(point: int) -> None:
-    """Has this process kill itself when it is about to touch the disk for the point-th time."""
-    left = iter(range(point, -1, -1))
-
-    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **keywords: Any) -> Any:
-            if next(left) == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*args, **keywords)
-
-        return call
-
-    os.replace, os.unlink, os.fsync = counted(os.replace), counted(os.unlink), counted(os.fsync)
-    spool._write = counted(spool._write)
-    _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
-
-
-def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Runs binarize in its own process. Returns whether it was killed at a point."""
-
-    def work() -> None:
-        die_at(point)
-        pybpe.binarize(*arguments, **keywords)
-
-    process = multiprocessing.get_context("fork").Process(target=work)
-    process.start()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
 
 
 @pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])

@@ -1,10 +1,8 @@
 """llm.c's shards are of equal size, so that llm.c can resume in any of them."""
 
 import errno
-import multiprocessing
 import os
 import random
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,12 @@ from typing import Any
 import numpy
 import pytest
 from corpora import EOT, documents, small_tokenizer, tokens_of
+from killed import run_and_die
 
 import pybpe
 from llmc_compat.shards import read_shard
 from pybpe import _binding
-from pybpe.dataset import equal_shards, spool
+from pybpe.dataset import equal_shards
 from pybpe.dataset.equal_shards import shard_sizes
 from pybpe.dataset.journal import FOLDER
 from pybpe.dataset.verification import verify
@@ -124,33 +123,6 @@ def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
                 assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
                 filled = numpy.load(tmp_path / f"npy{split_by}{size}" / b.file)
                 assert numpy.array_equal(read_shard(tmp_path / f"{split_by}{size}" / a.file), filled)
-
-
-def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Whether binarize was killed before it touched the disk for the point-th time."""
-
-    def work() -> None:
-        left = iter(range(point, -1, -1))
-
-        def counted(function: Any) -> Any:
-            def call(*args: Any, **named: Any) -> Any:
-                if next(left) == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return function(*args, **named)
-
-            return call
-
-        for name in ("replace", "unlink", "fsync", "truncate"):
-            setattr(os, name, counted(getattr(os, name)))
-        spool._write = counted(spool._write)
-        _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
-        pybpe.binarize(*arguments, **keywords)
-
-    process = multiprocessing.get_context("fork").Process(target=work)
-    process.start()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
 
 
 def test_killed_while_shards_are_cut_it_resumes(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ from ...tokenizer import Tokenizer
 from .base import Format, id_bytes, read_flat
 
 MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
-_MAGIC_AND_VERSION = {"uint16": (20240520, 1), "uint32": (20240801, 7)}
+_VERSIONS = {2: 1, 4: 7}  # by bytes per id
 
 
 def _header(tokens: int, dtype: str) -> bytes:
-    return struct.pack("<3i", *_MAGIC_AND_VERSION[dtype], tokens).ljust(_binding.SHARD_HEADER_BYTES, b"\0")
+    size = id_bytes(dtype)
+    return struct.pack("<3i", _binding.SHARD_MAGICS[size], _VERSIONS[size], tokens).ljust(
+        _binding.SHARD_HEADER_BYTES, b"\0"
+    )
 
 
 LLMC = Format(

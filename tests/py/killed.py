@@ -1,0 +1,43 @@
+"""Runs `binarize` in a child process that dies at a chosen moment."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pybpe
+from pybpe import _binding
+from pybpe.dataset import spool
+
+
+def die_at(point: int) -> None:
+    """Has this process kill itself when it is about to touch the disk for the point-th time."""
+    left = iter(range(point, -1, -1))
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **keywords: Any) -> Any:
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **keywords)
+
+        return call
+
+    for name in ("replace", "unlink", "fsync", "truncate"):
+        setattr(os, name, counted(getattr(os, name)))
+    spool._write = counted(spool._write)
+    _binding.Output.commit = counted(_binding.Output.commit)  # type: ignore[method-assign]
+
+
+def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Runs binarize in its own process, which dies at this point. Returns whether it got there."""
+
+    def work() -> None:
+        die_at(point)
+        pybpe.binarize(*arguments, **keywords)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
