@@ -38,13 +38,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
-from pybpe.arguments import whole_number
 from pybpe.dataset.manifest import ShardRecord, check_name
-from pybpe.dataset.shards import SplitWriter
+from pybpe.dataset.one_pass import OnePassWriter
+from pybpe.dataset.options import OutputOptions
 from pybpe.errors import ArgumentError, FormatError, file_errors, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
-from pybpe.reading.splits import SPLIT_NAMES, checked_splits, hash_split
+from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import open_input
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others, sync_folder
@@ -228,21 +228,18 @@ def write_chat(
             is too small for llm.c.
     """
     chat = ChatFormat(tok)
-    splits = checked_splits(splits)
     check_name(name)
-    shard_tokens = whole_number("shard_tokens", shard_tokens, 1)
-    min_shard_tokens = whole_number("min_shard_tokens", min_shard_tokens, 0)
+    options = SplitOptions(splits)
+    output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=min_shard_tokens, name=name)
+    output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
     folder = _binding.path_text(out)
     unfinished = os.path.join(folder, f".{name}-unfinished")
     stem = os.path.join(folder, name).replace("{", "{{").replace("}", "}}")
-    paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in SPLIT_NAMES[: len(splits)]}
+    paths = {split: f"{stem}_{split}_{{:06d}}.bin" for split in options.names}
     with only_writer(folder), _emptied(unfinished):
-        writers = {
-            split: SplitWriter(path, unfinished, tok.dtype.name, shard_tokens, min_shard_tokens)
-            for split, path in paths.items()
-        }
+        writers = {split: OnePassWriter(path, unfinished, output) for split, path in paths.items()}
         try:
-            conversations = _write_tokens(tok, chat, sources, list(writers.values()), splits)
+            conversations = _write_tokens(tok, chat, sources, list(writers.values()), options.splits)
             for writer in writers.values():
                 writer.finish()
         except BaseException:
@@ -287,7 +284,7 @@ def _write_tokens(
     tok: Tokenizer,
     chat: ChatFormat,
     sources: Iterable[_binding.PathLike | BinaryIO],
-    writers: Sequence[SplitWriter],
+    writers: Sequence[OnePassWriter],
     splits: Sequence[float],
 ) -> int:
     """Encodes each conversation into its split. Returns the number of conversations."""

@@ -5,18 +5,24 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pybpe
 from pybpe import _binding
+from pybpe.dataset.options import DatasetOptions, OutputOptions
+from pybpe.dataset.preparation import prepare_dataset
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
-from pybpe.model import CONTROL_TOKENS
+from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
 from pybpe.reading.documents import NAME_IT
 from pybpe.reading.files import corpus_files
+from pybpe.reading.options import ReadOptions
 from pybpe.reading.paths import Inputs
-from pybpe.reading.splits import checked_splits
+from pybpe.reading.splits import SplitOptions
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_file, remove_others, sync_folder
+from pybpe.support.run_options import RunOptions
+from pybpe.training.plan import TrainOptions
 
 from .batch import CPU_BATCH
 from .check import check
@@ -80,74 +86,89 @@ def make_workspace(
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
         ArgumentError, FileError.
     """
-    _check_arguments(vocab_size, special_tokens, end_of_text, context, dtype, splits)
-    shape: dict[str, int | None] = {"layers": layers, "heads": heads, "channels": channels}
-    GPT2Config.of_depth(depth, vocab_size, context, pad, **shape)  # refused now, not after training
+    model = ModelOptions(depth, layers, heads, channels, context, dtype, pad, seed)
+    training = TrainOptions(
+        vocab_size=vocab_size,
+        special_tokens=check_specials(special_tokens),
+        end_of_text=end_of_text,
+        min_frequency=min_frequency,
+        tie_break=tie_break,
+        special_ids=special_ids,
+        max_token_length=max_token_length,
+        pattern=pattern,
+        digits=digits,
+        normalizer=normalizer,
+    )
+    read, split = ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by)
+    output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
+    _check(training, split)
+    model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
         data = make_folder(os.path.join(folder, "data"))
+        given = [file.path for file in corpus_files(inputs, read, [folder])]
+        options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         try:
-            tok, manifest = pybpe.prepare(
-                [file.path for file in corpus_files(inputs, encoding, [folder], documents)],
-                data,
-                vocab_size=vocab_size,
-                special_tokens=special_tokens,
-                end_of_text=end_of_text,
-                special_ids=special_ids,
-                pattern=pattern,
-                digits=digits,
-                normalizer=normalizer,
-                min_frequency=min_frequency,
-                max_token_length=max_token_length,
-                tie_break=tie_break,
-                splits=splits,
-                split_by=split_by,
-                name=NAME,
-                min_shard_tokens=CPU_BATCH.min_tokens,
-                shard_tokens=shard_tokens,
-                documents=documents,
-                text_key=text_key,
-                encoding=encoding,
-                workers=workers,
-                progress=progress,
-            )
+            tok, manifest = prepare_dataset(given, data, training, options, run)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
         _remove_stale_shards(data, manifest)
-        config = GPT2Config.of_depth(depth, tok.n_vocab, context, pad, **shape)
-        workspace = Workspace(folder, tok, manifest, config, dtype)
-        tok.save_bin(os.path.join(folder, TOKENIZER_NAME))
-        model = os.path.join(folder, workspace.model_name)
-        remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
-        write_random_checkpoint(model, config, dtype=dtype, seed=seed)
-        _link_cpu_data(folder, manifest)
-        _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
-        errors = [finding for finding in check([folder])[1] if finding.is_error]
-        if errors:
-            raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
+        workspace = Workspace(folder, tok, manifest, model.config(tok.n_vocab), dtype)
+        _write_rest(workspace, seed)
         return workspace
 
 
-def _check_arguments(
-    vocab_size: int,
-    special_tokens: Sequence[str],
-    named: str | None,
-    context: int,
-    dtype: str,
-    splits: Sequence[float],
-) -> None:
+def _write_rest(workspace: Workspace, seed: int) -> None:
+    """Writes everything except the data. Raises LimitError if llm.c could not train then."""
+    folder = workspace.folder
+    workspace.tokenizer.save_bin(os.path.join(folder, TOKENIZER_NAME))
+    model = os.path.join(folder, workspace.model_name)
+    remove_others(f"{glob.escape(model)}.*.tmp", ())  # left by killed runs, each as large as the model
+    write_random_checkpoint(model, workspace.config, dtype=workspace.dtype, seed=seed)
+    _link_cpu_data(folder, workspace.manifest)
+    _binding.write_file(os.path.join(folder, "README.md"), readme(workspace).encode("utf-8"))
+    errors = [finding for finding in check([folder])[1] if finding.is_error]
+    if errors:
+        raise LimitError(f"llm.c cannot train in this workspace: {errors[0]}")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model of a workspace. The fields are keyword arguments of `make_workspace`, which errors name.
+
+    Raises:
+        ArgumentError: a value is invalid.
+    """
+
+    depth: int
+    layers: int | None
+    heads: int | None
+    channels: int | None
+    context: int
+    dtype: str
+    pad: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+        if self.context < CPU_BATCH.T:
+            raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {self.context}")
+
+    def config(self, vocab_size: int) -> GPT2Config:
+        """Returns the shape of the model for a vocabulary."""
+        shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
+        return GPT2Config.of_depth(self.depth, vocab_size, self.context, self.pad, **shape)
+
+
+def _check(training: TrainOptions, split: SplitOptions) -> None:
     """Refuses, before training, what can be refused early."""
-    check_dtype(dtype)
-    if context < CPU_BATCH.T:
-        raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {context}")
-    if vocab_size > MAX_VOCAB_SIZE:
+    if training.vocab_size > MAX_VOCAB_SIZE:
         raise ArgumentError(f"vocab_size must be at most {MAX_VOCAB_SIZE}, for llm.c's uint16 shards")
-    if find_end_of_text(special_tokens, named) is None:
+    if find_end_of_text(training.specials, training.end_of_text) is None:
         raise ArgumentError(f"no special token is the end of text, which starts llm.c's samples: {NAME_IT}")
-    shares = checked_splits(splits)
-    if len(shares) < 2 or shares[1] <= 0:
-        raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {splits}")
+    if len(split.splits) < 2 or split.splits[1] <= 0:
+        raise ArgumentError(f"splits must give the val split a share, since llm.c validates on it: {split.splits}")
 
 
 def _remove_stale_shards(data: str, manifest: pybpe.Manifest) -> None:

@@ -22,6 +22,7 @@ from ..encoding import segments
 from ..errors import ArgumentError
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
+from ..reading.options import ReadOptions
 from ..reading.parquet import RowGroups
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, Cutting, cutter, data_pieces
@@ -152,7 +153,7 @@ class Tallier:
 
     def _items(self, inputs: Any) -> tuple[Iterator[_Item], int | None]:
         if is_path_list(inputs):
-            files = corpus_files(inputs, self._encoding)
+            files = corpus_files(inputs, ReadOptions(encoding=self._encoding))
             return (item for file in files for item in self._file_items(file)), known_total(files)
         instance("on", inputs, Iterable, "paths or an iterable of texts")
         if isinstance(inputs, (bytes, bytearray, memoryview, Mapping, set, frozenset)):

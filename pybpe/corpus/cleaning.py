@@ -108,7 +108,7 @@ def clean(
     given = path_list(inputs)
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, steps.read.encoding, [path], documents)
+        staged = stage(given, folder, steps.read, [path])
         spool = Spool(folder, identity_of(steps, staged), resume)
         try:
             tasks = run_tasks(steps, staged.files, spool, run)

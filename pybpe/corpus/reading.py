@@ -12,6 +12,7 @@ from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
 from ..reading.planning import Plan, Task
 from ..reading.records import record_lines
+from ..reading.splits import SplitOptions
 from ..reading.text_encoding import doubt_of
 from .raw_json import raw_fields
 
@@ -38,7 +39,7 @@ class DocumentPlan(Plan):
     """Tasks of whole documents."""
 
     def __init__(self, files: Sequence[InputFile], kinds: Kinds) -> None:
-        super().__init__(files, kinds, (1,), "document", Cutting(lambda data, start: len(data), 0, True))
+        super().__init__(files, kinds, SplitOptions((1,), "document"), Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document by itself, as if it might go to any split
         size = sum(file.size or 0 for file in files)
         self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, size // _LEAST_TASKS))

@@ -101,7 +101,7 @@ class Steps:
     @property
     def kinds(self) -> Kinds:
         """How documents are separated."""
-        return Kinds(self.read.documents, self.read.text_key, END_OF_TEXT)
+        return Kinds.of(self.read, END_OF_TEXT)
 
     def identity(self) -> tuple[object, ...]:
         """Returns everything that the results of tasks depend on. (keep_near is applied to them afterwards.)"""

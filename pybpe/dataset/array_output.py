@@ -8,13 +8,17 @@ from concurrent.futures import Executor
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError
+from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
+from ..reading.splits import SplitOptions
 from ..reading.staging import stage
 from ..support.locking import FOLDER, only_writer
 from ..support.output_files import give_name, output_file, unfinished_folder
+from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from .binarization import check_settings, run
+from .binarization import Job, write_dataset
 from .eot import KEEP
+from .options import ArrayOptions, DatasetOptions
 
 
 def encode_files(
@@ -57,28 +61,15 @@ def encode_files(
         raise ArgumentError(f"{path}: must end in .npy, or in .bin for a headerless file of ids")
     if eot == KEEP and documents in ("blank", "line"):
         raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
-    settings = check_settings(
-        tok.n_vocab,
-        tok.model.eot,
-        format="npy" if path.endswith(".npy") else "raw",
-        splits=(1,),
-        split_by="hash",
-        eot="none" if eot == KEEP else eot,
-        dtype=dtype,
-        shard_tokens=1 << 62,
-        min_shard_tokens=0,
-        sequence_length=1,
-        documents=documents,
-        text_key=text_key,
-        encoding=encoding,
-    )
-    settings["eot"] = eot
+    output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0, 1)
+    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
+    run = RunOptions(workers, executor, progress=progress)
     given = path_list(inputs)
     path = output_file(path)
     folder = unfinished_folder(path)
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, encoding, [path], documents)
-        manifest = run(tok, settings, staged, folder, "array", workers, executor, True, progress, hashed=False)
+        staged = stage(given, folder, options.read, [path])
+        manifest = write_dataset(Job(tok, options, staged, folder, "array"), run, resume=True)
         (record,) = manifest.shards["train"]
         give_name(os.path.join(folder, record.file), path)
         for name in os.listdir(folder):

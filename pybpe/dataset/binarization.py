@@ -7,33 +7,31 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from .. import _binding
 from .._version import __version__
-from ..arguments import instance, one_of, whole_number
-from ..errors import ArgumentError, LimitError
+from ..arguments import instance
 from ..reading import planning
-from ..reading.documents import NAME_IT, Kinds, check_mark
+from ..reading.documents import check_mark
 from ..reading.input_file import known_total
-from ..reading.parquet import pyarrow_parquet
+from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
 from ..reading.pieces import Cutting
-from ..reading.splits import SPLIT_BY, checked_splits
+from ..reading.splits import SplitOptions
 from ..reading.staging import Staged, stage
-from ..reading.text_encoding import check_encoding
 from ..reading.unpacking import without_ending
-from ..support.locking import FOLDER, only_writer
+from ..support.locking import only_writer
+from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from .conversion import Conversion
-from .encoding import TaskEncoder, text_length
-from .eot import EOT_MODES, KEEP
-from .manifest import Manifest, check_name
+from .encoding import TaskEncoder
+from .eot import KEEP
+from .journal import Journal
+from .manifest import Manifest
+from .options import DatasetOptions, OutputOptions
+from .run import Run
 from .shares import check_shares
 from .split_writer import Layout
-from .writers import FORMATS, Format, megatron
-from .writers.base import id_bytes
 
 
 def binarize(
@@ -117,56 +115,51 @@ def binarize(
         MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    settings = check_settings(
-        tok.n_vocab,
-        tok.model.eot,
-        format=format,
-        splits=splits,
-        split_by=split_by,
-        eot=eot,
-        dtype=dtype,
-        shard_tokens=shard_tokens,
-        min_shard_tokens=min_shard_tokens,
-        sequence_length=sequence_length,
-        documents=documents,
-        text_key=text_key,
-        encoding=encoding,
-    )
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)
+    options = options.for_tokenizer(tok)
+    run = RunOptions(workers, executor, progress=progress)
     given = path_list(inputs)
-    check_name(name or "")
     folder = _binding.path_text(out)
     with only_writer(folder):
-        staged = stage(given, folder, encoding, [folder], documents)
-        return run(tok, settings, staged, folder, name or name_of(given, staged), workers, executor, resume, progress)
+        staged = stage(given, folder, options.read, [folder])
+        return write_dataset(Job(tok, options, staged, folder, name or name_of(given, staged)), run, resume)
 
 
-def run(
-    tok: Tokenizer,
-    settings: dict[str, Any],
-    staged: Staged,
-    folder: str,
-    name: str,
-    workers: int | None,
-    executor: Executor | None,
-    resume: bool,
-    progress: bool | None,
-    hashed: bool = True,
-    beside: Callable[[], None] = lambda: None,
-) -> Manifest:
-    """Runs `binarize` with checked settings and rereadable inputs. The caller holds the folder's lock.
+class Job(NamedTuple):
+    """What a run makes token files from.
 
-    Args:
-        hashed: whether the manifest has the SHA-256 of shards.
-        beside: see Conversion.
+    Attributes:
+        tok: the tokenizer.
+        options: the options, for this tokenizer.
+        staged: the inputs, which can be read again.
+        folder: the output folder.
+        name: the files' name prefix.
     """
-    splits = tuple(settings["splits"])
-    kinds = Kinds(settings["documents"], settings["text_key"], tok.model.eot)
-    check_mark(kinds, tok.special_tokens, staged.files)
+
+    tok: Tokenizer
+    options: DatasetOptions
+    staged: Staged
+    folder: str
+    name: str
+
+    def identity(self, description: dict[str, object]) -> str:
+        """Returns a hash of everything that the result depends on. `description` describes the tokenizer."""
+        settings, name = self.options.settings(), self.name
+        parts = (__version__, settings, name, description, planning.TASK_BYTES, self.staged.identities)
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None) -> Manifest:
+    """Does the work of `binarize`. The caller holds the folder's lock. `beside` is as in Run."""
+    tok, options, staged = job.tok, job.options, job.staged
+    splits, files = options.split.splits, staged.files
+    kinds = options.kinds(tok.model.eot)
+    check_mark(kinds, tok.special_tokens, files)
     cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer)
-    plan = planning.Plan(staged.files, kinds, splits, settings["split_by"], cutting)
-    encoder = TaskEncoder(tok, kinds, splits, settings["dtype"], joins=settings["eot"] != KEEP)
-    check_shares(plan, kinds, splits, settings["min_shard_tokens"])
-    layout = _layout(tok, settings, folder, name, staged, hashed)
+    plan = planning.Plan(files, kinds, options.split, cutting)
+    encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
+    check_shares(plan, kinds, splits, options.output.least_tokens)
     description: dict[str, object] = {
         "n_vocab": tok.n_vocab,
         "pattern": tok.pattern.regex,
@@ -174,63 +167,11 @@ def run(
         "eot": tok.eot_token,
         "fingerprint": tok.model.fingerprint(),
     }
-    identity = repr((__version__, settings, name, description, planning.TASK_BYTES, staged.identities)).encode(
-        "utf-8", "surrogateescape"
-    )
-    digest = hashlib.sha256(identity).hexdigest()
-    has_rows = any(kinds.kind(file.path) == "parquet" for file in staged.files)
-    total = None if has_rows else known_total(staged.files)
-    conversion = Conversion(plan, encoder, layout, len(splits), digest, resume, beside)
-    records = conversion.run(workers, executor, total, progress)
-    return conversion.finish(tok, settings, description, records)
-
-
-def check_settings(n_vocab: int, mark: str | None, **given: Any) -> dict[str, Any]:
-    """Returns the arguments of `binarize` that influence the files, with defaults filled in.
-
-    Args:
-        n_vocab: the number of tokens of the tokenizer.
-        mark: the end-of-text token.
-
-    Raises:
-        ArgumentError, LimitError: an argument is out of range.
-    """
-    one_of("format", given["format"], FORMATS)
-    form = FORMATS[given["format"]]
-    settings = {**given, "splits": checked_splits(given["splits"]), "dtype": _dtype(n_vocab, form, given["dtype"])}
-    settings["encoding"] = check_encoding(given["encoding"])
-    for what, default in (("eot", form.eot), ("min_shard_tokens", form.min_tokens)):
-        if settings[what] is None:
-            settings[what] = default
-    for what, choices in (("split_by", SPLIT_BY), ("eot", EOT_MODES)):
-        one_of(what, settings[what], choices)
-    if mark is None and settings["eot"] != "none":
-        raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
-    for what, least in (("shard_tokens", 1), ("min_shard_tokens", 0), ("sequence_length", 1)):
-        settings[what] = whole_number(what, settings[what], least)
-    if form.has_rows:
-        length, least = settings["sequence_length"], settings["min_shard_tokens"]
-        settings["shard_tokens"] = max(settings["shard_tokens"] // length, -(-least // length), 1) * length
-    Kinds(settings["documents"], settings["text_key"], mark)
-    if form.name == "parquet":
-        pyarrow_parquet("format='parquet'")  # fails now, not after an hour of encoding
-    largest = max(settings["shard_tokens"], 2 * settings["min_shard_tokens"]) * id_bytes(settings["dtype"])
-    if form.max_bytes and form.header_bytes + largest > form.max_bytes:
-        raise LimitError(
-            f"shard_tokens={settings['shard_tokens']} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
-            " smaller shards"
-        )
-    return settings
-
-
-def _dtype(n_vocab: int, form: Format, dtype: str) -> str:
-    one_of("dtype", dtype, ("auto", "uint16", "uint32"))
-    if dtype == "uint16" and n_vocab > 1 << 16:
-        raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
-    if dtype != "auto":
-        return dtype
-    largest = megatron.LARGEST_UINT16_VOCABULARY if form.name == "megatron" else 1 << 16
-    return "uint16" if n_vocab <= largest else "uint32"
+    has_rows = any(kinds.kind(file.path) == "parquet" for file in files)
+    layout = Layout(tok, options.output, job.folder, job.name, staged.names)
+    work = Run(plan, encoder, layout, Journal(job.folder, job.identity(description), len(splits), resume), beside)
+    records = work.write_shards(run, None if has_rows else known_total(files))
+    return work.finish(options.settings(), description, records)
 
 
 def name_of(given: Sequence[str], staged: Staged) -> str:
@@ -240,21 +181,3 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
     name = without_ending(os.path.basename(os.path.normpath(first)))
     return os.path.splitext(name)[0] or "data"
-
-
-def _layout(tok: Tokenizer, settings: dict[str, Any], folder: str, name: str, staged: Staged, hashed: bool) -> Layout:
-    return Layout(
-        FORMATS[settings["format"]],
-        folder,
-        os.path.join(folder, FOLDER),
-        name,
-        settings["dtype"],
-        settings["eot"],
-        tok.eot_token,
-        settings["shard_tokens"],
-        settings["min_shard_tokens"],
-        settings["sequence_length"],
-        partial(text_length, tok),
-        staged.names,
-        hashed,
-    )

@@ -58,7 +58,7 @@ class TaskEncoder:
 
     tok: Tokenizer
     kinds: Kinds
-    splits: tuple[float, ...]
+    splits: Sequence[float]
     dtype: str
     joins: bool = True
 

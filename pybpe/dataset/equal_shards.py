@@ -30,6 +30,7 @@ from ..errors import FormatError, LimitError, ShardTooSmallError, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import give_name
 from .manifest import Facts
+from .options import OutputOptions
 from .spool import SegmentLog, Spool
 
 _BLOCK = 1 << 20
@@ -66,13 +67,27 @@ def check_least(path: str, tokens: int, least: int) -> None:
         )
 
 
-def check_most(path: str, size: int, most: int) -> None:
-    """Raises LimitError if a shard of `size` bytes is larger than its readers can read."""
+def checked_sizes(path: str, tokens: int, output: OutputOptions) -> list[int]:
+    """Returns how many tokens each shard of a split gets: see `shard_sizes`.
+
+    Args:
+        path: the file of the first shard, for errors.
+        tokens: the tokens of the split.
+        output: the sizes to aim at.
+
+    Raises:
+        ShardTooSmallError: the split is too small for one shard. LimitError: a shard would be larger than its readers
+            can read.
+    """
+    check_least(path, tokens, output.least_tokens)
+    sizes = shard_sizes(tokens, output.shard_tokens, output.least_tokens)
+    size, most = output.form.header_bytes + sizes[0] * output.id_bytes, output.form.max_bytes
     if most and size > most:
         raise LimitError(
             f"{path}: would have {size} bytes, but llm.c cannot seek beyond {most}: choose a smaller shard_tokens or"
             " min_shard_tokens"
         )
+    return sizes
 
 
 def cut_shards(

@@ -14,22 +14,23 @@ from functools import partial
 
 from .. import _binding
 from .._version import __version__
-from ..model import CONTROL_TOKENS, check_end_of_text, check_specials
-from ..model import end_of_text as find_end_of_text
-from ..pattern import Pattern
-from ..reading.documents import Kinds, check_mark
+from ..model import CONTROL_TOKENS, check_specials
+from ..model import end_of_text as end_of_text_of
+from ..reading.documents import check_mark
+from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
-from ..reading.pieces import Cutting
 from ..reading.planning import Plan
-from ..reading.splits import checked_splits
+from ..reading.splits import SplitOptions
 from ..reading.staging import stage
 from ..support.locking import FOLDER, STAGED, only_writer
 from ..support.output_files import make_folder
+from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from ..trainer import train
-from ..training.word_counter import CountSettings
-from .binarization import check_settings, name_of, run
-from .manifest import Manifest, check_name
+from ..training.merging import TrainInput, train_model
+from ..training.plan import TrainOptions
+from .binarization import Job, name_of, write_dataset
+from .manifest import Manifest
+from .options import DatasetOptions, OutputOptions
 from .shares import check_shares
 from .train_words import TrainWords, count_train_split
 
@@ -82,57 +83,47 @@ def prepare(
     Raises:
         What `train` and `binarize` raise.
     """
-    given = path_list(inputs)
-    splits = checked_splits(splits)
-    check_name(name or "")
-    specials = {text: i for i, text in enumerate(check_specials(special_tokens))}
-    check_end_of_text(specials, end_of_text)
-    mark = find_end_of_text(specials, end_of_text)
-    settings_for = partial(
-        check_settings,
-        mark=mark,
-        format=format,
-        splits=splits,
-        split_by=split_by,
-        eot=eot,
-        dtype="auto",
-        shard_tokens=shard_tokens,
-        min_shard_tokens=min_shard_tokens,
-        sequence_length=sequence_length,
-        documents=documents,
-        text_key=text_key,
-        encoding=encoding,
-    )
-    merge = partial(
-        train,
+    training = TrainOptions(
         vocab_size=vocab_size,
-        special_tokens=special_tokens,
+        special_tokens=check_specials(special_tokens),
         end_of_text=end_of_text,
         min_frequency=min_frequency,
         tie_break=tie_break,
         special_ids=special_ids,
         max_token_length=max_token_length,
+        pattern=pattern,
+        digits=digits,
+        normalizer=normalizer,
     )
-    merge(counts={})  # refuses now what it would otherwise refuse after counting
-    settings_for(vocab_size)  # and what it would otherwise refuse after training
-    kinds = Kinds(documents, text_key, mark)
-    cut = Pattern(pattern, digits)
-    counting = CountSettings(cut, tuple(specials), normalizer)
-    folder = _binding.path_text(out)
+    output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, sequence_length, name)
+    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)
+    run = RunOptions(workers, executor, progress=progress)
+    return prepare_dataset(path_list(inputs), _binding.path_text(out), training, options, run)
+
+
+def prepare_dataset(
+    given: Sequence[str], folder: str, training: TrainOptions, options: DatasetOptions, run: RunOptions
+) -> tuple[Tokenizer, Manifest]:
+    """Does the work of `prepare` for the paths `given`."""
+    counting = TrainInput(counts={}, read=options.read).plan(training).count  # refuses now what merging would refuse
+    mark = end_of_text_of(counting.specials, training.end_of_text)
+    options.for_vocabulary(training.vocab_size, mark)  # and what it would otherwise refuse after training
+    kinds = options.kinds(mark)
     with only_writer(folder):
-        staged = stage(given, folder, encoding, [folder], documents)
-        check_mark(kinds, specials, staged.files)
-        cutting = Cutting.of(cut, specials, normalizer)
-        plan = Plan(staged.files, kinds, splits, split_by, cutting)
-        check_shares(plan, kinds, splits, settings_for(vocab_size)["min_shard_tokens"])
-        words = TrainWords(kinds, tuple(splits), counting)
-        count = partial(count_train_split, plan, words, workers, executor, progress)
-        identity = (__version__, merge.keywords, cut.regex, words, split_by, staged.identities)
-        tok = _trained(folder, identity, lambda: merge(counts=count(), progress=progress))
-        name = name or name_of(given, staged)
-        settings = settings_for(tok.n_vocab)
-        save = partial(_save, tok, folder)
-        return tok, run(tok, settings, staged, folder, name, workers, executor, True, progress, beside=save)
+        staged = stage(given, folder, options.read, [folder])
+        check_mark(kinds, counting.specials, staged.files)
+        plan = Plan(staged.files, kinds, options.split, counting.cutting)
+        check_shares(plan, kinds, options.split.splits, options.output.least_tokens)
+        words = TrainWords(kinds, options.split.splits, counting)
+
+        def train() -> Tokenizer:
+            counts = count_train_split(plan, words, run.workers, run.executor, run.progress)
+            return Tokenizer.from_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
+
+        identity = (__version__, training, counting.pattern.regex, words, options.split.split_by, staged.identities)
+        tok = _trained(folder, identity, train)
+        job = Job(tok, options.for_tokenizer(tok), staged, folder, options.output.name or name_of(given, staged))
+        return tok, write_dataset(job, run, resume=True, beside=partial(_save, tok, folder))
 
 
 def _save(tok: Tokenizer, folder: str) -> None:

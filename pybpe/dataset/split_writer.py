@@ -11,61 +11,67 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .encoding import Segment
+from ..support.locking import FOLDER
+from ..tokenizer import Tokenizer
+from .encoding import Segment, text_length
 from .eot import EotPlacer
-from .equal_shards import check_least, check_most, cut_shards, shard_facts, shard_sizes
+from .equal_shards import check_least, checked_sizes, cut_shards, shard_facts
 from .hashing import Hasher, file_sha256
 from .manifest import Facts, ShardRecord
-from .spool import LoggedSegment, SegmentLog, Spool, tokens_path
+from .options import OutputOptions
+from .spool import LoggedSegment, SegmentLog, Spool, SpoolFiles
 from .writers import Finished, Format
-from .writers.base import id_bytes
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Settings that all splits of a call share.
+    """What all splits of a run share.
 
     Attributes:
-        format: the format of the files.
-        folder: where they go.
-        unfinished: the folder of spools.
+        tok: the tokenizer.
+        output: the options of the files, for this tokenizer.
+        folder: where the files go.
         name: {name} in the format's file names.
-        dtype: "uint16" or "uint32".
-        eot: one of EOT_MODES.
-        mark: the id of the mark; None if the tokenizer has none.
-        shard_tokens, min_shard_tokens: the size of a shard, and its minimum size.
-        sequence_length: tokens per row, for formats with rows.
-        text_length: returns the bytes of text that ids represent, without marks.
         source_names: the manifest's names for files that have other names on disk.
-        hashed: whether the manifest has the SHA-256 of shards.
     """
 
-    format: Format
+    tok: Tokenizer
+    output: OutputOptions
     folder: str
-    unfinished: str
     name: str
-    dtype: str
-    eot: str
-    mark: int | None
-    shard_tokens: int
-    min_shard_tokens: int
-    sequence_length: int
-    text_length: Callable[[memoryview], int]
     source_names: dict[str, str]
-    hashed: bool
+
+    @property
+    def form(self) -> Format:
+        """The format of the files."""
+        return self.output.form
+
+    @property
+    def unfinished(self) -> str:
+        """The folder of spools."""
+        return os.path.join(self.folder, FOLDER)
+
+    def text_length(self, ids: memoryview) -> int:
+        """Returns the bytes of text that ids represent, without marks."""
+        return text_length(self.tok, ids)
 
     def path(self, split: str, index: int) -> str:
         """Returns the file of a shard."""
-        return os.path.join(self.folder, self.format.file.format(name=self.name, split=split, index=index))
+        return os.path.join(self.folder, self.form.file.format(name=self.name, split=split, index=index))
 
-    def spool(self, split: str, index: int) -> str:
+    def spool(self, split: str, index: int) -> SpoolFiles:
         """Returns the spool of a shard."""
-        return os.path.join(self.unfinished, f"{split}-{index:06d}")
+        base = os.path.join(self.unfinished, f"{split}-{index:06d}")
+        return SpoolFiles(base, self.form.header_bytes, self.output.dtype)
+
+    def header(self, tokens: int) -> bytes:
+        """Returns the header of a flat shard."""
+        assert self.form.header is not None
+        return self.form.header(tokens, self.output.dtype)
 
 
 @dataclass
@@ -110,7 +116,7 @@ def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
     companion files."""
     count = len(state.records) + len(state.closed)
     names = [os.path.basename(layout.path(split, index)) for index in range(count)]
-    companion = layout.format.companion_name
+    companion = layout.form.companion_name
     return names if companion is None else [*names, *map(companion, names)]
 
 
@@ -128,13 +134,13 @@ class SplitWriter:
 
     def __init__(self, layout: Layout, split: str, state: SplitState) -> None:
         self._layout, self._split, self._state = layout, split, state
-        self._placer = EotPlacer(layout.eot, layout.mark, state.in_document)
-        self._reserve = max(1, layout.min_shard_tokens)  # this many tokens beyond a shard's size close it
+        self._placer = EotPlacer(layout.output.mode, layout.tok.eot_token, state.in_document)
+        self._reserve = max(1, layout.output.least_tokens)  # this many tokens beyond a shard's size close it
         self._hasher = Hasher()
         self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
         self._spool = self._open(state.open.tokens + state.beyond.tokens, state.open.documents + state.beyond.documents)
-        self._segments = SegmentLog(layout.spool(split, 0), state.segments) if layout.format.equal_shards else None
+        self._segments = SegmentLog(layout.spool(split, 0), state.segments) if layout.form.equal_shards else None
 
     @property
     def records(self) -> list[ShardRecord]:
@@ -155,7 +161,7 @@ class SplitWriter:
     def spare_bytes(self) -> int:
         """The most disk space that the split needs beyond its tokens."""
         largest = max((facts.tokens for facts in self._state.closed), default=0) if self._state.uncut else 0
-        return largest * id_bytes(self._layout.dtype)
+        return largest * self._layout.output.id_bytes
 
     @property
     def written_bytes(self) -> int:
@@ -163,7 +169,7 @@ class SplitWriter:
         state = self._state
         tokens = sum(facts.tokens for facts in (*state.closed, state.open, state.beyond))
         published: int = sum(record["bytes"] for record in state.records)
-        return published + tokens * id_bytes(self._layout.dtype)
+        return published + tokens * self._layout.output.id_bytes
 
     @property
     def _index(self) -> int:
@@ -171,9 +177,7 @@ class SplitWriter:
         return len(self._state.records) + len(self._state.closed)
 
     def _open(self, tokens: int = 0, documents: int = 0) -> Spool:
-        layout = self._layout
-        base = layout.spool(self._split, self._index)
-        return Spool(base, layout.format.header_bytes, layout.dtype, tokens, documents)
+        return Spool(self._layout.spool(self._split, self._index), tokens, documents)
 
     # ------------------------------------------------------------------------------------------------
     # Tokens
@@ -185,24 +189,25 @@ class SplitWriter:
         source = (self._layout.source_names.get(path, path), start, end)
         self._write(ids, starts, segment.text_bytes, source)
         if segment.ends_document:
-            self._write(self._placer.end_document(self._spool.typecode), array("Q"), 0, source)
+            self._write(self._placer.end_document(self._spool.files.typecode), array("Q"), 0, source)
 
     def _write(
         self, given: array[int] | memoryview, starts: array[int], text_bytes: int, source: tuple[str, int, int]
     ) -> None:
-        state, size = self._state, max(self._layout.shard_tokens, self._layout.min_shard_tokens)
+        state, layout = self._state, self._layout
+        size = max(layout.output.shard_tokens, layout.output.least_tokens)
         ids = memoryview(given)
         while len(ids):
             room = len(ids)
             facts = state.open
-            if self._layout.format.has_shards and self._segments is None:
+            if layout.form.has_shards and self._segments is None:
                 if state.open.tokens < size:
                     room = size - state.open.tokens
                 else:
                     room, facts = self._reserve - state.beyond.tokens, state.beyond
             part, ids = ids[:room], ids[room:]
             first = bisect_left(starts, len(part))
-            part_bytes = self._layout.text_length(part) if len(ids) else text_bytes
+            part_bytes = layout.text_length(part) if len(ids) else text_bytes
             facts.add(len(part), first, part_bytes, source)
             self._spool.append(part, starts[:first], len(facts.sources) - 1)
             if self._segments is not None:
@@ -216,7 +221,7 @@ class SplitWriter:
         """Closes the open shard, which is full. Its tokens beyond its size begin the next one."""
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
-        if self._layout.hashed and self._layout.format.is_flat:
+        if self._layout.output.HASHED and self._layout.form.is_flat:
             self._hash(self._index, state.open.tokens)
         else:
             self._spool.sync()
@@ -227,19 +232,14 @@ class SplitWriter:
         self._spool = self._open()
         self._spool.append_documents(ids, starts, sources)
 
-    def _header(self, tokens: int) -> bytes:
-        """Returns the header of a flat shard."""
-        assert self._layout.format.header is not None
-        return self._layout.format.header(tokens, self._layout.dtype)
-
     def _hash(self, index: int, tokens: int) -> None:
         """Starts hashing a flat shard that is full."""
-        header = self._header(tokens)
-        size = len(header) + tokens * id_bytes(self._layout.dtype)
+        header = self._layout.header(tokens)
+        size = len(header) + tokens * self._layout.output.id_bytes
         self._hashes[index] = self._hasher.start(self._tokens_path(index), header, size)
 
     def _tokens_path(self, index: int) -> str:
-        return tokens_path(self._layout.spool(self._split, index))
+        return self._layout.spool(self._split, index).tokens_path
 
     # ------------------------------------------------------------------------------------------------
     # Checkpoints
@@ -258,32 +258,29 @@ class SplitWriter:
         for name in ("tokens", "documents", "text_bytes"):
             setattr(state.open, name, getattr(state.open, name) + getattr(state.beyond, name))
         state.beyond = Facts()
-        check_least(layout.path(self._split, self._index), state.open.tokens, layout.min_shard_tokens)
+        check_least(layout.path(self._split, self._index), state.open.tokens, layout.output.least_tokens)
         if self._segments is not None:
-            self._plan_shards()
+            self._plan_shards(self._segments)
         elif state.open.tokens or not self._index:
             self._close_last()
         state.finished = True
 
     def _close_last(self) -> None:
         state, layout = self._state, self._layout
-        if layout.format.is_flat:
-            if layout.hashed:
+        if layout.form.is_flat:
+            if layout.output.HASHED:
                 self._hash(self._index, state.open.tokens)
-            self._spool.fill_header(self._header(state.open.tokens))
+            self._spool.fill_header(layout.header(state.open.tokens))
         self._leave_spool([state.open])
 
-    def _plan_shards(self) -> None:
+    def _plan_shards(self, segments: SegmentLog) -> None:
         """Closes the spool that has all tokens; it is cut later unless they fit in one shard."""
         state, layout = self._state, self._layout
-        assert self._segments is not None
-        sizes = shard_sizes(state.open.tokens, layout.shard_tokens, layout.min_shard_tokens)
-        size = layout.format.header_bytes + sizes[0] * id_bytes(layout.dtype)
-        check_most(layout.path(self._split, 0), size, layout.format.max_bytes)
+        sizes = checked_sizes(layout.path(self._split, 0), state.open.tokens, layout.output)
         if len(sizes) == 1:
             self._close_last()
             return
-        shards = shard_facts(state.open, sizes, self._spool, self._segments, layout.text_length)
+        shards = shard_facts(state.open, sizes, self._spool, segments, layout.text_length)
         self._leave_spool(shards)
         state.uncut = True
 
@@ -306,8 +303,8 @@ class SplitWriter:
         if not state.uncut:
             return False
         sizes = [facts.tokens for facts in state.closed]
-        for index in cut_shards(self._tokens_path, self._header, id_bytes(layout.dtype), sizes):
-            if layout.hashed:
+        for index in cut_shards(self._tokens_path, layout.header, layout.output.id_bytes, sizes):
+            if layout.output.HASHED:
                 self._hash(index, sizes[index])
         state.uncut = False
         return True
@@ -334,12 +331,12 @@ class SplitWriter:
             facts, index = state.closed[0], len(state.records)
             path = layout.path(self._split, index)
             digest = self._hashes[index].result() if index in self._hashes else None  # it reads the spool
-            layout.format.publish(self._finished(facts, index, before), path)
+            layout.form.publish(self._finished(facts, index, before), path)
             record = ShardRecord(
                 os.path.basename(path),
                 facts.tokens,
                 os.path.getsize(path),
-                digest or (file_sha256(path) if layout.hashed else ""),
+                digest or (file_sha256(path) if layout.output.HASHED else ""),
                 facts.documents,
                 facts.text_bytes,
                 facts.sources,
@@ -353,15 +350,11 @@ class SplitWriter:
         layout = self._layout
         return Finished(
             layout.spool(self._split, index),
-            layout.format.header_bytes,
-            layout.dtype,
-            facts.tokens,
-            facts.documents,
+            facts,
             first_document,
-            [source[0] for source in facts.sources],
             self._split,
             index,
-            layout.sequence_length,
+            layout.output.sequence_length,
         )
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ..errors import FormatError, file_errors
@@ -35,32 +36,62 @@ _SEGMENTS = 4096  # read at once
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
-class Spool:
-    """One open shard.
+@dataclass(frozen=True)
+class SpoolFiles:
+    """The files of a spool.
 
-    Args:
+    Attributes:
         base: path without ending.
         header_bytes: room for a header.
         dtype: "uint16" or "uint32".
-        tokens, documents: how much of existing files counts; anything after that is dropped.
     """
 
-    def __init__(self, base: str, header_bytes: int, dtype: str, tokens: int = 0, documents: int = 0) -> None:
-        self.base = base
-        self.typecode = _TYPECODES[dtype]
-        self.header_bytes = header_bytes
-        self.tokens, self.documents = tokens, documents
-        self._id_bytes = array(self.typecode).itemsize
-        self._tokens_file = _open(self.tokens_path, header_bytes + tokens * self._id_bytes)
-        self._starts_file = _open(self.starts_path, documents * _START_BYTES)
+    base: str
+    header_bytes: int
+    dtype: str
 
     @property
     def tokens_path(self) -> str:
-        return tokens_path(self.base)
+        return self.base + ".tokens"
 
     @property
     def starts_path(self) -> str:
         return self.base + ".starts"
+
+    @property
+    def segments_path(self) -> str:
+        return self.base + ".segments"
+
+    @property
+    def typecode(self) -> str:
+        """The type of ids in an array."""
+        return _TYPECODES[self.dtype]
+
+    @property
+    def id_bytes(self) -> int:
+        return 2 if self.dtype == "uint16" else 4
+
+    def read_starts(self, first: int, last: int) -> Array:
+        """Returns (token, source) of documents first .. last, shape (last - first, 2)."""
+        import numpy
+
+        pairs = _read(self.starts_path, "Q", first * _START_BYTES, 2 * (last - first))
+        return numpy.array(pairs).reshape(-1, 2)
+
+
+class Spool:
+    """One open shard.
+
+    Args:
+        files: its files.
+        tokens, documents: how much of existing files counts; anything after that is dropped.
+    """
+
+    def __init__(self, files: SpoolFiles, tokens: int = 0, documents: int = 0) -> None:
+        self.files = files
+        self.tokens, self.documents = tokens, documents
+        self._tokens_file = _open(files.tokens_path, files.header_bytes + tokens * files.id_bytes)
+        self._starts_file = _open(files.starts_path, documents * _START_BYTES)
 
     def append(self, ids: array[int] | memoryview, starts: array[int], source: int) -> None:
         """Adds ids from one source, and where documents begin in them."""
@@ -79,13 +110,14 @@ class Spool:
 
     def read(self, first: int, count: int) -> array[int]:
         """Returns the ids from number `first`."""
-        return _read(self.tokens_path, self.typecode, self.header_bytes + first * self._id_bytes, count)
+        files = self.files
+        return _read(files.tokens_path, files.typecode, files.header_bytes + first * files.id_bytes, count)
 
     def documents_before(self, token: int) -> int:
         """Returns how many documents begin before a token."""
 
         def start(document: int) -> int:
-            return _read(self.starts_path, "Q", document * _START_BYTES, 1)[0]
+            return _read(self.files.starts_path, "Q", document * _START_BYTES, 1)[0]
 
         return bisect_left(range(self.documents), token, key=start)
 
@@ -93,12 +125,12 @@ class Spool:
         """Returns everything after the first `tokens` and `documents`: the ids, and the documents' tokens (counted from
         there) and sources."""
         ids = self.read(tokens, self.tokens - tokens)
-        pairs = _read(self.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
+        pairs = _read(self.files.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
         return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
     def fill_header(self, header: bytes) -> None:
         """Writes the header, before the shard's last sync. A run that resumes the spool writes it again."""
-        with file_errors(self.tokens_path, "cannot be written"), open(self.tokens_path, "r+b") as stream:
+        with file_errors(self.files.tokens_path, "cannot be written"), open(self.files.tokens_path, "r+b") as stream:
             stream.write(header)
 
     def sync(self) -> None:
@@ -116,11 +148,6 @@ class Spool:
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 stream.close()
-
-
-def tokens_path(base: str) -> str:
-    """Returns the file of the tokens of a spool."""
-    return base + ".tokens"
 
 
 class LoggedSegment(NamedTuple):
@@ -144,13 +171,13 @@ class SegmentLog:
     """The segments of a split, on disk.
 
     Args:
-        base: path without ending, as the spool's.
+        files: the files of the spool.
         segments: how many segments of an existing file count; anything after them is dropped.
     """
 
-    def __init__(self, base: str, segments: int = 0) -> None:
+    def __init__(self, files: SpoolFiles, segments: int = 0) -> None:
         self.segments = segments
-        self._path = base + ".segments"
+        self._path = files.segments_path
         self._file = _open(self._path, segments * _SEGMENT_BYTES)
 
     def add(self, segment: LoggedSegment) -> None:
@@ -174,13 +201,6 @@ class SegmentLog:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-
-def read_starts(path: str, first: int, last: int) -> Array:
-    """Returns (token, source) of documents first .. last of a .starts file, shape (last - first, 2)."""
-    import numpy
-
-    return numpy.array(_read(path, "Q", first * _START_BYTES, 2 * (last - first))).reshape(-1, 2)
 
 
 def _read(path: str, typecode: str, offset: int, count: int) -> array[int]:

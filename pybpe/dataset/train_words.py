@@ -18,7 +18,7 @@ from ..training.counting import Counted, count_by_executor
 from ..training.counts import Counts
 from ..training.word_counter import CountSettings, WordCounter
 from .encoding import divide
-from .running import PENDING
+from .workers import PENDING
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TrainWords:
     """
 
     kinds: Kinds
-    splits: tuple[float, ...]
+    splits: Sequence[float]
     settings: CountSettings
 
     def count(

@@ -61,7 +61,8 @@ def map_npy(path: str) -> numpy.ndarray[Any, Any]:
 
     _check_start(path)
     try:
-        return numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
+        array: numpy.ndarray[Any, Any] = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
+        return array
     except OSError as error:
         if error.errno is not None:
             raise

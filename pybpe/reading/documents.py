@@ -66,6 +66,11 @@ class Kinds:
         if self.documents == "special" and self.mark is None:
             raise ArgumentError(f"documents='special': the tokenizer has no end of text to separate them: {NAME_IT}")
 
+    @classmethod
+    def of(cls, read: ReadOptions, mark: str | None) -> Kinds:
+        """Returns the kinds for a tokenizer with this end of text."""
+        return cls(read.documents, read.text_key, mark)
+
     def kind(self, path: str) -> str:
         """Returns the kind of a file."""
         if path.endswith(".parquet"):

@@ -13,6 +13,7 @@ from ..errors import ArgumentError, warn
 from .corpus_folder import corpus_of_folder
 from .file_types import JSON_LINES
 from .input_file import InputFile, refusal
+from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .text_encoding import check_encoding, seems_utf8
 
@@ -66,22 +67,19 @@ def _is_glob(path: str) -> bool:
     return glob.has_magic(path) and not os.path.exists(path)
 
 
-def corpus_files(
-    inputs: Inputs, encoding: str | None = None, outputs: Sequence[str] = (), documents: str = "auto"
-) -> list[InputFile]:
+def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
     """Returns the files of a corpus that paths, globs and folders name, each with what a run must know about it. Warns
     of empty files, and of files of a folder that were left out because they hold tokens or a tokenizer.
 
     Args:
-        encoding: encoding of the files; None is UTF-8.
+        read: their encoding; and documents="jsonl" means that all files hold JSON lines, whatever their names.
         outputs: the paths that this run writes.
-        documents: "jsonl" means that all files hold JSON lines, whatever their names.
 
     Raises:
         ArgumentError: there are no files, or an input is also an output. FileError: a file cannot be read.
         FormatError: a file is not text.
     """
-    encoding = check_encoding(encoding)
+    read = read or ReadOptions()
     own = {os.path.realpath(path) for path in outputs}
     files: list[InputFile] = []
     left_out: list[str] = []
@@ -91,24 +89,24 @@ def corpus_files(
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name in names:
-            file = _corpus_file(name, encoding, documents, is_named)
+            file = _corpus_file(name, read, is_named)
             if file is None:
                 left_out.append(name)
             else:
                 files.append(file)
     _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
-    _tell_of_utf8(files, encoding)
+    _tell_of_utf8(files, read.encoding)
     if not files:
         raise ArgumentError(f"{path_list(inputs)[0]}: no files found except tokens and tokenizers")
     return files
 
 
-def _corpus_file(name: str, encoding: str | None, documents: str, is_named: bool) -> InputFile | None:
+def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | None:
     """Looks at one file. Returns None if pybpe wrote it and the user did not name it. Raises FormatError if it is not
     text."""
-    file, what = InputFile.look(name, encoding)
-    if what is None or (what is JSON_LINES and documents == "jsonl"):
+    file, what = InputFile.look(name, read.encoding)
+    if what is None or (what is JSON_LINES and read.documents == "jsonl"):
         return file
     if what.is_own and not is_named:
         return None

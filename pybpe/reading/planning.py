@@ -16,7 +16,7 @@ from .documents import Kinds
 from .input_file import InputFile
 from .parquet import RowGroups
 from .pieces import BLOCK_BYTES, Cut, Cutting, Limited, find_cut
-from .splits import has_many_documents, hash_split_of_range, marks
+from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # the minimum that a file counts, so that tasks of tiny files do not become long
@@ -73,8 +73,7 @@ class Plan:
     Args:
         files: the corpus.
         kinds: how their documents are separated.
-        splits: the shares.
-        split_by: "hash", "document" or "token". A corpus of a single document is split as with "token".
+        split: how documents are divided into splits. A corpus of a single document is split as with "token".
         cutting: where texts can be cut between words.
 
     Attributes:
@@ -83,21 +82,15 @@ class Plan:
         task_bytes: the approximate size of a task.
     """
 
-    def __init__(
-        self,
-        files: Sequence[InputFile],
-        kinds: Kinds,
-        splits: Sequence[float],
-        split_by: str,
-        cutting: Cutting,
-    ) -> None:
-        self.files, self._kinds, self._splits = files, kinds, splits
+    def __init__(self, files: Sequence[InputFile], kinds: Kinds, split: SplitOptions, cutting: Cutting) -> None:
+        self.files, self._kinds, self._splits = files, kinds, split.splits
         self._cutting = cutting
         self.task_bytes = TASK_BYTES
         self._context = max(cutting.context, kinds.context)
-        many = split_by != "token" and len(splits) > 1 and has_many_documents(files, kinds)
-        self.hashed = many and split_by == "hash"
-        self.between_documents = many and split_by == "document"
+        by = split.split_by
+        many = by != "token" and len(split.splits) > 1 and has_many_documents(files, kinds)
+        self.hashed = many and by == "hash"
+        self.between_documents = many and by == "document"
 
     def tasks(self) -> Iterator[Task]:
         """Yields all tasks, in order. Small files share one."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
-from ..arguments import shown
+from ..arguments import one_of, shown
 from ..errors import ArgumentError
 from .documents import Kinds
 from .input_file import InputFile
@@ -20,9 +21,34 @@ _FIRST_BYTES = 1 << 16  # most documents are shorter
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
-def checked_splits(splits: Sequence[float]) -> list[float]:
-    """Returns the shares as a list. Raises ArgumentError unless there are one to three, none negative, the first
-    positive."""
+@dataclass(frozen=True)
+class SplitOptions:
+    """How documents are divided into splits. The fields have the names of the public keyword arguments, which its
+    errors name.
+
+    Attributes:
+        splits: the shares of train, val and test; with fewer than three, the last splits are left out.
+        split_by: one of SPLIT_BY.
+
+    Raises:
+        ArgumentError: a value is invalid.
+    """
+
+    splits: Sequence[float] = (8, 1, 1)
+    split_by: str = "hash"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "splits", tuple(_checked(self.splits)))
+        one_of("split_by", self.split_by, SPLIT_BY)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return SPLIT_NAMES[: len(self.splits)]
+
+
+def _checked(splits: Sequence[float]) -> list[float]:
+    """Raises ArgumentError unless there are one to three shares, none negative, the first positive."""
     try:
         shares = list(map(float, splits))
         right = 1 <= len(shares) <= 3 and min(shares) >= 0 and shares[0] > 0 and math.isfinite(sum(shares))

@@ -13,6 +13,7 @@ from ..support.locking import FOLDER, STAGED
 from ..support.output_files import make_folder
 from .files import corpus_files
 from .input_file import InputFile
+from .options import ReadOptions
 from .pieces import BLOCK_BYTES
 from .streams import open_input
 
@@ -32,15 +33,15 @@ class Staged:
     identities: list[tuple[object, ...]] = field(default_factory=list)
 
 
-def stage(inputs: Sequence[str], folder: str, encoding: str | None, outputs: Sequence[str], documents: str) -> Staged:
+def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
     """Returns the files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
-    depend on their size, and resuming on their content. `encoding`, `outputs` and `documents` are as in corpus_files.
+    depend on their size, and resuming on their content. `read` and `outputs` are as in corpus_files.
 
     Raises:
         ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.
     """
     staged = Staged()
-    for file in corpus_files(inputs, encoding, outputs, documents):
+    for file in corpus_files(inputs, read, outputs):
         if file.size is None:
             copy, digest = _copy(file.path, folder, len(staged.names))
             staged.names[copy] = file.path

@@ -96,7 +96,7 @@ def count_inputs(inputs: Inputs, settings: CountSettings, sample: Sample, run: R
 
 def _files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
     try:
-        files = corpus_files(inputs, read.encoding)
+        files = corpus_files(inputs, read)
     except FileMissingError as error:
         name = str(error).rpartition(": cannot be opened")[0]
         if re.search(r"\s", name) or not re.search(r"[./]", name):  # the user may have meant a text

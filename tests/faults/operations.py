@@ -19,12 +19,12 @@ from llmc_compat import chat, evals, huggingface, initialization, resize, worksp
 from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import viz  # noqa: E402
-from pybpe.dataset import conversion  # noqa: E402
+from pybpe.dataset import run as dataset_run  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.training import checkpoint as checkpointing  # noqa: E402
 
 checkpointing.SECONDS = 0.0  # a block of merges after every step
-conversion.CHECKPOINT_SECONDS = 0.0
+dataset_run.CHECKPOINT_SECONDS = 0.0
 planning.TASK_BYTES = 6000
 
 SPECIALS = [

@@ -205,7 +205,7 @@ def test_documents_are_found_whatever_the_blocks(
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
         cutting = planning.Cutting(lambda data, start: start, 1, not cuttable)  # anywhere, or nowhere
-        plan = planning.Plan([InputFile.of(file.name)], kinds, (8, 1), "hash", cutting)
+        plan = planning.Plan([InputFile.of(file.name)], kinds, splits.SplitOptions((8, 1)), cutting)
         found: list[list[bytes]] = [[], []]
         long_one = b""
         for unit in plan.tasks():

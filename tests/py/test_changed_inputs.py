@@ -111,7 +111,9 @@ def test_planning_ends_when_a_file_has_been_cut(tmp_path: Path, monkeypatch: pyt
     path.write_text(TEXT)
     kinds = planning.Kinds(kind, "text", EOT)
     cutting = planning.Cutting.of(pybpe.pattern.Pattern("gpt2"), (), None)
-    plan = planning.Plan([InputFile.of(str(path)), InputFile.of(str(path))], kinds, (8, 1), "hash", cutting)
+    plan = planning.Plan(
+        [InputFile.of(str(path)), InputFile.of(str(path))], kinds, planning.SplitOptions((8, 1)), cutting
+    )
     tasks = plan.tasks()
     next(tasks)
     os.truncate(path, 100)

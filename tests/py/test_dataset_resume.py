@@ -18,7 +18,7 @@ from killed import run_and_die
 from texts import english
 
 import pybpe
-from pybpe.dataset import conversion, spool
+from pybpe.dataset import run, spool
 from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
 from pybpe.reading import planning
@@ -34,7 +34,7 @@ def tok() -> pybpe.Tokenizer:
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Files of several kinds, cut into many tasks, with a checkpoint after each."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(conversion, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "a.txt").write_bytes(EOT.join(documents(80)).encode())

@@ -84,7 +84,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
 
 
 # Where a pickle is read: the encoder that an executor's own worker gets from the process that started it.
-OWN_PICKLES = {("running.py", "loads"), ("work.py", "loads")}  # of dataset and corpus
+OWN_PICKLES = {("workers.py", "loads"), ("work.py", "loads")}  # of dataset and corpus
 DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}
 DANGEROUS |= {"yaml": {"load"}, "shelve": {"open"}, "os": {"system", "popen"}}
 

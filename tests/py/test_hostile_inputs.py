@@ -23,6 +23,7 @@ from pybpe.dataset import PackedSequences
 from pybpe.errors import PybpeWarning
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.files import corpus_files, input_files, open_text
+from pybpe.reading.options import ReadOptions
 
 TEXT = english()[:20_000].encode()
 
@@ -104,7 +105,7 @@ def test_utf8_that_is_read_in_another_encoding(tmp_path: Path, text: bytes, enco
     (tmp_path / "x.txt").write_bytes(text)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        corpus_files(tmp_path / "x.txt", encoding)
+        corpus_files(tmp_path / "x.txt", ReadOptions(encoding=encoding))
     assert [f"UTF-8, judging by the start, but encoding={encoding!r} was given" in str(w.message) for w in told] == (
         [True] if is_said else []
     )

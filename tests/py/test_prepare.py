@@ -12,7 +12,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.dataset import conversion, encoding, preparation, shares
+from pybpe.dataset import encoding, preparation, run, shares
 from pybpe.dataset.encoding import TaskEncoder
 from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error, PybpeWarning
@@ -88,7 +88,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
     settings = {"vocab_size": 400, **settings}
     pybpe.prepare(corpus, tmp_path / "undisturbed", **settings)
     with monkeypatch.context() as patch:
-        patch.setattr(conversion.Conversion, "run", died)
+        patch.setattr(run.Run, "write_shards", died)
         with pytest.raises(KeyboardInterrupt):
             pybpe.prepare(corpus, tmp_path / "out", vocab_size=400)
     monkeypatch.setattr(preparation, "count_train_split", count)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import file_errors
 from ...support.output_files import give_name, remove_file
-from ..manifest import FILE_NAME
-from ..spool import read_starts, tokens_path
+from ...tokenizer import Tokenizer
+from ..manifest import FILE_NAME, Facts
+from ..spool import SpoolFiles
 
 if TYPE_CHECKING:
     import numpy
@@ -25,41 +26,29 @@ class Finished:
     """A shard that is complete, in the files of its spool.
 
     Attributes:
-        base: path of the spool, without extension.
-        header_bytes, dtype: those of the spool.
-        tokens, documents: how many it has; anything after them in the files does not count.
+        files: those of its spool.
+        facts: its tokens, documents and sources. Anything after them in the files does not count; the spool's sources
+            are indexes into these.
         first_document: the number, in its split, of the document that begins first in it.
-        sources: names of the files that it comes from; the spool's sources are indexes into it.
         split, index: those of the shard.
         sequence_length: tokens per row, for formats with rows.
     """
 
-    base: str
-    header_bytes: int
-    dtype: str
-    tokens: int
-    documents: int
+    files: SpoolFiles
+    facts: Facts
     first_document: int
-    sources: Sequence[str]
     split: str
     index: int
     sequence_length: int
 
     @property
-    def tokens_path(self) -> str:
-        return tokens_path(self.base)
-
-    @property
-    def starts_path(self) -> str:
-        return self.base + ".starts"
+    def dtype(self) -> str:
+        """The dtype of its ids."""
+        return self.files.dtype
 
     def ids(self) -> Array:
         """Returns all ids, memory-mapped, shape (tokens,)."""
-        return map_ids(self.tokens_path, self.dtype, self.header_bytes, self.tokens)
-
-    def starts(self, first: int, last: int) -> Array:
-        """Returns (token, source) of some of its documents, shape (last - first, 2)."""
-        return read_starts(self.starts_path, first, last)
+        return map_ids(self.files.tokens_path, self.dtype, self.files.header_bytes, self.facts.tokens)
 
 
 @dataclass(frozen=True)
@@ -82,6 +71,9 @@ class Format:
         has_rows: whether it has rows of sequence_length tokens. Then a shard has a whole number of rows.
         max_bytes: the largest file that its readers can read; 0 means any size.
         equal_shards: whether the shards of a split have equal size. Then they are cut at its end.
+        largest_uint16_vocabulary: the most tokens of a vocabulary whose ids readers expect as uint16.
+        of_tokenizer: a file that describes the tokenizer, if there is one: its name, and what returns its content.
+        check_packages: raises MissingExtraError if a package is not installed.
     """
 
     name: str
@@ -98,6 +90,9 @@ class Format:
     manifest: str = FILE_NAME
     has_rows: bool = False
     equal_shards: bool = False
+    largest_uint16_vocabulary: int = 1 << 16
+    of_tokenizer: tuple[str, Callable[[Tokenizer], bytes]] | None = None
+    check_packages: Callable[[], object] = lambda: None
 
     @property
     def has_shards(self) -> bool:
@@ -116,27 +111,30 @@ class Format:
     def publish(self, finished: Finished, path: str) -> None:
         """Makes the file of a finished shard and removes its spool. Does nothing if the spool is gone, so a killed run
         can simply call it again."""
-        if not os.path.exists(finished.tokens_path):
+        if not os.path.exists(finished.files.tokens_path):
             return
         if self.companion is not None:
             self.companion(finished, path)
         if self.convert is not None:
-            converted = finished.base + ".converted"
+            converted = finished.files.base + ".converted"
             with file_errors(converted, "cannot be written"):
                 self.convert(finished, converted)
             give_name(converted, path)
-            remove_file(finished.tokens_path)
+            remove_file(finished.files.tokens_path)
         else:
             self._fill_header(finished)
-            give_name(finished.tokens_path, path)
-        remove_file(finished.starts_path)
+            give_name(finished.files.tokens_path, path)
+        remove_file(finished.files.starts_path)
 
     def _fill_header(self, finished: Finished) -> None:
         """Truncates a spool to its size and writes its header, unless that is done already, which saves a sync."""
         assert self.header is not None
-        header = self.header(finished.tokens, finished.dtype)
-        size = self.header_bytes + finished.tokens * id_bytes(finished.dtype)
-        with file_errors(finished.tokens_path, "cannot be written"), open(finished.tokens_path, "r+b") as stream:
+        header = self.header(finished.facts.tokens, finished.dtype)
+        size = self.header_bytes + finished.facts.tokens * id_bytes(finished.dtype)
+        with (
+            file_errors(finished.files.tokens_path, "cannot be written"),
+            open(finished.files.tokens_path, "r+b") as stream,
+        ):
             if os.fstat(stream.fileno()).st_size != size:
                 stream.truncate(size)
             if stream.read(len(header)) != header:

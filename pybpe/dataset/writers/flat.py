@@ -13,7 +13,8 @@ MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id
 
 
-def _header(tokens: int, dtype: str) -> bytes:
+def llmc_header(tokens: int, dtype: str) -> bytes:
+    """Returns the header of a shard of llm.c."""
     size = id_bytes(dtype)
     return struct.pack("<3i", _binding.SHARD_MAGICS[size], _VERSIONS[size], tokens).ljust(
         _binding.SHARD_HEADER_BYTES, b"\0"
@@ -27,7 +28,7 @@ LLMC = Format(
     eot="prepend",
     min_tokens=MIN_TOKENS,
     header_bytes=_binding.SHARD_HEADER_BYTES,
-    header=_header,
+    header=llmc_header,
     max_bytes=_binding.SHARD_MAX_BYTES,
     equal_shards=True,
 )
@@ -40,12 +41,8 @@ NPY = Format(
     header=lambda tokens, dtype: npy_header(tokens, id_bytes(dtype)),
 )
 
-META_NAME = "meta.pkl"
 
-RAW = Format(name="raw", file="{split}.bin", read=read_flat, header=lambda tokens, dtype: b"")
-
-
-def meta(tok: Tokenizer) -> bytes:
+def _meta(tok: Tokenizer) -> bytes:
     """Writes meta.pkl as nanoGPT's data/shakespeare_char/prepare.py writes it: vocab_size, itos and stoi.
 
     nanoGPT's sample.py encodes a prompt character by character through stoi, and joins texts of itos. A token that is
@@ -56,3 +53,12 @@ def meta(tok: Tokenizer) -> bytes:
     texts = {i: token.decode("utf-8", "replace") for i, token in tok.vocab.items()}
     exact = {text: i for i, text in texts.items() if text.encode("utf-8") == tok.vocab[i]}
     return pickle.dumps({"vocab_size": tok.n_vocab, "itos": texts, "stoi": exact}, protocol=4)
+
+
+RAW = Format(
+    name="raw",
+    file="{split}.bin",
+    read=read_flat,
+    header=lambda tokens, dtype: b"",
+    of_tokenizer=("meta.pkl", _meta),
+)

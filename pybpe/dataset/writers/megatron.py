@@ -36,8 +36,8 @@ def index_name(path: str) -> str:
 def _write_index(finished: Finished, path: str) -> None:
     import numpy
 
-    count = finished.documents
-    unfinished = finished.base + ".idx"
+    count = finished.facts.documents
+    unfinished = finished.files.base + ".idx"
     with Output(unfinished) as output:
         output.write(MAGIC + struct.pack("<QBQQ", 1, _TYPES[finished.dtype], count, count + 1))
         for starts in _starts(finished):
@@ -56,10 +56,10 @@ def _starts(finished: Finished) -> Iterator[Array]:
     """Yields where documents begin, in blocks, each with the end of its last document."""
     import numpy
 
-    for first in range(0, finished.documents, _BLOCK):
-        last = min(first + _BLOCK, finished.documents)
-        starts = finished.starts(first, min(last + 1, finished.documents))[:, 0].astype(numpy.int64)
-        yield starts if last < finished.documents else numpy.append(starts, finished.tokens)
+    for first in range(0, finished.facts.documents, _BLOCK):
+        last = min(first + _BLOCK, finished.facts.documents)
+        starts = finished.files.read_starts(first, min(last + 1, finished.facts.documents))[:, 0].astype(numpy.int64)
+        yield starts if last < finished.facts.documents else numpy.append(starts, finished.facts.tokens)
 
 
 FORMAT = Format(
@@ -69,4 +69,5 @@ FORMAT = Format(
     header=lambda tokens, dtype: b"",
     companion=_write_index,
     companion_name=index_name,
+    largest_uint16_vocabulary=LARGEST_UINT16_VOCABULARY,
 )

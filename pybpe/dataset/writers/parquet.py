@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...reading.parquet import pyarrow_parquet
@@ -57,4 +58,5 @@ FORMAT = Format(
     convert=_convert,
     manifest=HIDDEN_NAME,
     has_rows=True,
+    check_packages=partial(pyarrow_parquet, "format='parquet'"),
 )

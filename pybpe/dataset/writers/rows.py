@@ -59,8 +59,8 @@ def _starts_between(finished: Finished, first: int, end: int) -> tuple[Array, Ar
     import numpy
 
     found = []
-    while first < finished.documents:
-        block = finished.starts(first, min(first + _ROWS, finished.documents)).astype(numpy.int64)
+    while first < finished.facts.documents:
+        block = finished.files.read_starts(first, min(first + _ROWS, finished.facts.documents)).astype(numpy.int64)
         before = block[block[:, 0] < end]
         found.append(before)
         if len(before) < len(block):
@@ -71,4 +71,4 @@ def _starts_between(finished: Finished, first: int, end: int) -> tuple[Array, Ar
 
 
 def _names(finished: Finished, numbers: Array) -> list[str]:
-    return list(dict.fromkeys(finished.sources[int(number)] for number in numbers))
+    return list(dict.fromkeys(finished.facts.sources[int(number)][0] for number in numbers))

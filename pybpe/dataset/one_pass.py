@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import file_errors
 from ..support.output_files import give_name
-from .equal_shards import check_least, check_most, cut_shards, shard_sizes
+from .equal_shards import checked_sizes, cut_shards
 from .manifest import ShardRecord, record_shard
-from .writers import FORMATS
+from .options import OutputOptions
+from .writers.flat import llmc_header
 
 if TYPE_CHECKING:
     import numpy
 
-_FORMAT = FORMATS["llmc"]
 
-
-class SplitWriter:
+class OnePassWriter:
     """Writes the tokens of one split as llm.c's shards of equal size.
 
     All tokens go into the first shard, from which the others are cut at the end.
@@ -27,17 +26,11 @@ class SplitWriter:
     Args:
         path: the shards' path, with a placeholder for the number, such as "out/talks_train_{:06d}.bin".
         folder: where the shards are until the caller gives them these names.
-        dtype: "uint16" or "uint32".
-        shard_tokens: the maximum number of tokens per shard.
-        min_tokens: the minimum number of tokens per shard.
+        output: the options of the shards, for the tokenizer.
     """
 
-    def __init__(self, path: str, folder: str, dtype: str, shard_tokens: int, min_tokens: int) -> None:
-        self._path = path
-        self._folder = folder
-        self._dtype = dtype
-        self._shard_tokens = shard_tokens
-        self._min_tokens = min_tokens
+    def __init__(self, path: str, folder: str, output: OutputOptions) -> None:
+        self._path, self._folder, self._output = path, folder, output
         self._tokens = 0
         with self._errors():
             self._stream = open(self._spooled_path(0), "wb")
@@ -47,23 +40,21 @@ class SplitWriter:
     def write(self, ids: numpy.ndarray[Any, Any]) -> None:
         """Appends tokens, shape (n,), of the writer's dtype."""
         with self._errors():
-            self._stream.write(ids.astype(f"<u{self._id_bytes}", copy=False).data)
+            self._stream.write(ids.astype(f"<u{self._output.id_bytes}", copy=False).data)
         self._tokens += len(ids)
 
     def finish(self) -> None:
         """Writes the shards.
 
         Raises:
-            ShardTooSmallError: the split has fewer than min_tokens tokens. LimitError: a shard would be too large.
+            ShardTooSmallError: the split has fewer than min_shard_tokens tokens. LimitError: a shard would be too big.
         """
-        check_least(self._shard_path(0), self._tokens, self._min_tokens)
-        sizes = shard_sizes(self._tokens, self._shard_tokens, self._min_tokens)
-        check_most(self._shard_path(0), len(self._header(0)) + sizes[0] * self._id_bytes, _FORMAT.max_bytes)
+        sizes = checked_sizes(self._shard_path(0), self._tokens, self._output)
         with self._errors():
             self._stream.seek(0)
             self._stream.write(self._header(sizes[0]))
             self._stream.close()
-        for index in cut_shards(self._spooled_path, self._header, self._id_bytes, sizes):
+        for index in cut_shards(self._spooled_path, self._header, self._output.id_bytes, sizes):
             give_name(self._spooled_path(index), self._temporary_path(index))
         self.records = [record_shard(self._temporary_path(index), size) for index, size in enumerate(sizes)]
 
@@ -72,13 +63,8 @@ class SplitWriter:
         with suppress(OSError):
             self._stream.close()
 
-    @property
-    def _id_bytes(self) -> int:
-        return 2 if self._dtype == "uint16" else 4
-
     def _header(self, tokens: int) -> bytes:
-        assert _FORMAT.header is not None
-        return _FORMAT.header(tokens, self._dtype)
+        return llmc_header(tokens, self._output.dtype)
 
     def _errors(self) -> Any:
         return file_errors(self._temporary_path(0), "cannot be written")

@@ -6,7 +6,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -17,64 +16,53 @@ from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.output_files import remove_file, write_through
 from ..support.progress import Progress
-from ..tokenizer import Tokenizer
+from ..support.run_options import RunOptions
 from .encoding import TaskEncoder
 from .journal import Journal
 from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
-from .running import Result, run_by_executor, run_local
 from .split_writer import Layout, SplitState, SplitWriter, file_names
-from .writers import flat
+from .workers import Result, run_by_executor, run_local
 
 CHECKPOINT_SECONDS = 10.0
 
 Records = dict[str, list[ShardRecord]]
 
 
-class Conversion:
-    """A run, from its journal's state to the end.
+class Run:
+    """A run of binarize, from its journal's state to the end.
 
     Args:
         plan: the tasks.
         encoder: turns tasks into segments.
-        layout: the layout of the files.
-        splits: the number of splits.
-        identity: a hash of everything that the result depends on.
-        resume: whether an earlier run's state counts.
+        layout: where the files go, and what they are.
+        journal: the state that an earlier run left.
         beside: writes the files that accompany the shards; called just before the first shard gets its name.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        encoder: TaskEncoder,
-        layout: Layout,
-        splits: int,
-        identity: str,
-        resume: bool,
-        beside: Callable[[], None],
+        self, plan: Plan, encoder: TaskEncoder, layout: Layout, journal: Journal, beside: Callable[[], None]
     ) -> None:
-        self._plan, self._encoder, self._layout, self._beside = plan, encoder, layout, beside
-        self._journal = Journal(layout.folder, identity, splits, resume)
-        self._tasks = self._journal.tasks
+        self._plan, self._encoder, self._layout, self._journal, self._beside = plan, encoder, layout, journal, beside
+        self._tasks = journal.tasks
         self._writers: list[SplitWriter] = []
         self._doubts = Doubts()
         self._done = 0  # bytes of input processed
         self._saved = time.monotonic()
         self._has_begun = False  # whether the folder is this run's: see _begin
 
-    def run(self, workers: int | None, executor: Executor | None, total: int | None, progress: bool | None) -> Records:
+    def write_shards(self, options: RunOptions, total: int | None) -> Records:
         """Does the remaining work, up to the last shard. Returns the shards' records by split.
 
         Args:
-            workers, executor, progress: as in `binarize`.
+            options: how to use the machine.
             total: bytes of input, if known.
         """
         try:
             self._begin(self._files(self._journal.states))
             for split, state in zip(SPLIT_NAMES, self._journal.states):
                 self._writers.append(SplitWriter(self._layout, split, state))
-            with Progress("encoding", total, "B", progress) as bar:
-                for result in self._results(workers, executor):
+            with Progress("encoding", total, "B", options.progress) as bar:
+                for result in self._results(options):
                     self._take(result)
                     bar.add(result.size)
             for writer in self._writers:
@@ -97,11 +85,11 @@ class Conversion:
             raise
         return {split: writer.records for split, writer in zip(SPLIT_NAMES, self._writers)}
 
-    def _results(self, workers: int | None, executor: Executor | None) -> Iterator[Result]:
+    def _results(self, options: RunOptions) -> Iterator[Result]:
         tasks = islice(self._plan.tasks(), self._journal.tasks, None)
-        if executor is not None:
-            return run_by_executor(self._encoder, tasks, executor, workers)
-        return run_local(self._encoder, tasks, workers, self._doubts)
+        if options.executor is not None:
+            return run_by_executor(self._encoder, tasks, options.executor, options.workers)
+        return run_local(self._encoder, tasks, options.workers, self._doubts)
 
     def _take(self, result: Result) -> None:
         self._doubts.tell(result.doubt)
@@ -179,9 +167,7 @@ class Conversion:
     # ------------------------------------------------------------------------------------------------
     # The end
 
-    def finish(
-        self, tok: Tokenizer, settings: dict[str, Any], description: dict[str, object], records: Records
-    ) -> Manifest:
+    def finish(self, settings: dict[str, Any], description: dict[str, object], records: Records) -> Manifest:
         """Writes the manifest and the other files that belong to the shards.
 
         Args:
@@ -193,20 +179,21 @@ class Conversion:
             description,
             {split: sum(record.text_bytes for record in found) for split, found in records.items()},
             records,
-            self._companions(tok, records),
+            self._companions(records),
         )
-        self._write(self._layout.format.manifest, manifest.to_json())
+        self._write(self._layout.form.manifest, manifest.to_json())
         self._journal.remove()
         return manifest
 
-    def _companions(self, tok: Tokenizer, records: Records) -> list[FileRecord]:
-        folder, form = self._layout.folder, self._layout.format
+    def _companions(self, records: Records) -> list[FileRecord]:
+        folder, form = self._layout.folder, self._layout.form
         found = []
         if form.companion_name is not None:
             for record in (record for split in records.values() for record in split):
                 found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
-        if form.name == "raw":
-            found.append(record_file(self._write(flat.META_NAME, flat.meta(tok))))
+        if form.of_tokenizer is not None:
+            name, content = form.of_tokenizer
+            found.append(record_file(self._write(name, content(self._layout.tok))))
         return found
 
     def _write(self, name: str, data: bytes) -> str:

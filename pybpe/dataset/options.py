@@ -1,0 +1,155 @@
+"""How a corpus becomes token files: the options of `binarize`, `prepare` and `encode_files`, as objects.
+
+Their fields have the names of the public keyword arguments, which errors name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ..arguments import one_of, whole_number
+from ..errors import ArgumentError, LimitError
+from ..reading.documents import NAME_IT, Kinds
+from ..reading.options import ReadOptions
+from ..reading.splits import SplitOptions
+from ..tokenizer import Tokenizer
+from .eot import EOT_MODES, KEEP
+from .manifest import check_name
+from .writers import FORMATS, Format
+from .writers.base import id_bytes
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """The token files to write.
+
+    Attributes:
+        format: the name of one of FORMATS.
+        eot: where the mark goes; None uses the format's default.
+        dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
+        shard_tokens: the most tokens per shard. Formats with rows make it a whole number of rows.
+        min_shard_tokens: the fewest; None uses the format's minimum.
+        sequence_length: tokens per row, for formats with rows.
+        name: the files' name prefix; None uses the first input's name.
+
+    Raises:
+        ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
+    """
+
+    format: str = "llmc"
+    eot: str | None = None
+    dtype: str = "auto"
+    shard_tokens: int = 10**8
+    min_shard_tokens: int | None = None
+    sequence_length: int = 1024
+    name: str | None = None
+
+    EOT_MODES: ClassVar[Sequence[str]] = EOT_MODES
+    HASHED: ClassVar[bool] = True
+    """Whether the manifest has the SHA-256 of shards."""
+
+    def __post_init__(self) -> None:
+        one_of("format", self.format, FORMATS)
+        one_of("eot", self.mode, self.EOT_MODES)
+        one_of("dtype", self.dtype, ("auto", "uint16", "uint32"))
+        least = whole_number("min_shard_tokens", self.least_tokens, 0)
+        length = whole_number("sequence_length", self.sequence_length, 1)
+        most = whole_number("shard_tokens", self.shard_tokens, 1)
+        if self.form.has_rows:
+            most = max(most // length, -(-least // length), 1) * length
+        for name, value in (("min_shard_tokens", least), ("sequence_length", length), ("shard_tokens", most)):
+            object.__setattr__(self, name, value)
+        check_name(self.name or "")
+        self.form.check_packages()  # fails now, not after an hour of encoding
+
+    @property
+    def form(self) -> Format:
+        """The format."""
+        return FORMATS[self.format]
+
+    @property
+    def mode(self) -> str:
+        """Where the mark goes."""
+        return self.form.eot if self.eot is None else self.eot
+
+    @property
+    def least_tokens(self) -> int:
+        """The fewest tokens per shard."""
+        return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
+
+    @property
+    def id_bytes(self) -> int:
+        """The bytes per id. The dtype must be chosen already."""
+        return id_bytes(self.dtype)
+
+    def for_vocabulary(self, n_vocab: int, mark: str | None) -> OutputOptions:
+        """Returns the options for a vocabulary of this size, with the dtype chosen. `mark` is its end-of-text token.
+
+        Raises:
+            ArgumentError: there is no such token to place. LimitError: an id does not fit in the dtype, or a shard
+                would be larger than its readers can read.
+        """
+        if mark is None and self.mode not in ("none", KEEP):
+            raise ArgumentError(f"the tokenizer has no end of text: {NAME_IT}; or pass eot='none'")
+        if self.dtype == "uint16" and n_vocab > 1 << 16:
+            raise LimitError(f"uint16 cannot hold the ids of {n_vocab} tokens: use dtype='uint32' or 'auto'")
+        fitting = "uint16" if n_vocab <= self.form.largest_uint16_vocabulary else "uint32"
+        chosen = replace(self, dtype=fitting if self.dtype == "auto" else self.dtype)
+        chosen._check_size()
+        return chosen
+
+    def _check_size(self) -> None:
+        form = self.form
+        largest = max(self.shard_tokens, 2 * self.least_tokens) * self.id_bytes
+        if form.max_bytes and form.header_bytes + largest > form.max_bytes:
+            raise LimitError(
+                f"shard_tokens={self.shard_tokens} would exceed 2 GiB, beyond which llm.c cannot seek: write more,"
+                " smaller shards"
+            )
+
+
+class ArrayOptions(OutputOptions):
+    """The file that `encode_files` writes: one array, of which no manifest stays."""
+
+    EOT_MODES = (KEEP, *EOT_MODES)
+    HASHED = False
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Everything that determines the token files, except the tokenizer and the inputs."""
+
+    read: ReadOptions
+    split: SplitOptions
+    output: OutputOptions
+
+    def for_vocabulary(self, n_vocab: int, mark: str | None) -> DatasetOptions:
+        """Returns the options for a vocabulary: see OutputOptions.for_vocabulary."""
+        self.kinds(mark)
+        return replace(self, output=self.output.for_vocabulary(n_vocab, mark))
+
+    def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
+        """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
+        return self.for_vocabulary(tok.n_vocab, tok.model.eot)
+
+    def kinds(self, mark: str | None) -> Kinds:
+        """Returns how documents are separated. Raises ArgumentError if a mark is needed and there is none."""
+        return Kinds.of(self.read, mark)
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the options as the manifest has them. A run that resumes must have the same."""
+        return {
+            "format": self.output.format,
+            "splits": list(self.split.splits),
+            "split_by": self.split.split_by,
+            "eot": self.output.mode,
+            "dtype": self.output.dtype,
+            "shard_tokens": self.output.shard_tokens,
+            "min_shard_tokens": self.output.least_tokens,
+            "sequence_length": self.output.sequence_length,
+            "documents": self.read.documents,
+            "text_key": self.read.text_key,
+            "encoding": self.read.encoding,
+        }
