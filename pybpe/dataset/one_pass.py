@@ -1,4 +1,4 @@
-"""Writes the tokens of a split as llm.c shards, in one process and without resuming. For corpora, see
+"""Writes the tokens of a split as llm.c shards in one pass, which cannot resume. For corpora, see
 split_writer.py."""
 
 from __future__ import annotations
