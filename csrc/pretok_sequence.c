@@ -20,16 +20,22 @@ else (dfa_passes: the middle of a run), then what matters is whether the second 
 #include "dfa.h"
 
 static void level_open(sequence_level *level, const pybpe_pretok *step, size_t start, size_t end) {
-    level->place = pretok_place_at(step, start, end, NULL);
+    const dfa *own = pretok_dfa(step);
+    if (own != NULL) {
+        level->place.own = dfa_place_at(own, start, end); /* all that an automaton uses, and short pieces are many */
+    } else {
+        level->place = pretok_place_at(step, start, end, NULL);
+    }
     level->piece_end = end;
     level->start = start;
     level->used = level->count = 0;
 }
 
 void sequence_start(const pretok_sequence *s, sequence_room *room, size_t pos, size_t n) {
-    level_open(&room->levels[0], s->steps[0], pos, n);
-    for (size_t k = 1; k < s->count; k++) {
-        level_open(&room->levels[k], s->steps[k], pos, pos); /* an empty piece: it asks for the first one */
+    for (size_t k = 0; k < s->count; k++) {
+        room->levels[k].place = (pretok_place){0};
+        level_open(&room->levels[k], s->steps[k], pos,
+                   k == 0 ? n : pos); /* after an empty piece the first one is due */
     }
 }
 

@@ -58,7 +58,8 @@ def train(
         special_tokens: strings with their own ids, never split and never learned from. `special_ids` decides the ids.
             A mapping text -> id, such as another tokenizer's, raises an error if training would give other ids.
         pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or a regular
-            expression for the `regex` package. No merge crosses the end of a word.
+            expression for the `regex` package. Several of these with (?then) between them are steps: each splits the
+            pieces of the step before it. No merge crosses the end of a word.
         min_frequency: the lowest count at which a pair is merged.
         tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
             right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.

@@ -171,7 +171,7 @@ def test_random_patterns() -> None:
         compared += 20
     if PAIRS > 12000:
         print(f"{compared} pairs, {compared // 20} patterns, {refused} refused:", reasons)
-    assert refused < compared // 20  # else little is tested
+    assert refused < 2 * compared // 20  # half of them can match nothing, or repeat what can
 
 
 # ----------------------------------------------------------------------------------------------------
