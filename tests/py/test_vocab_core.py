@@ -15,6 +15,7 @@ from texts import mixed
 
 import pybpe
 from pybpe import _binding
+from pybpe._binding.core import Strings
 from pybpe._core import ffi, lib
 from pybpe.pattern import Pattern
 
@@ -130,7 +131,7 @@ def test_a_trainers_vocabulary_is_that_of_pythons_train(tie_break: str, special_
     )
     while not trainer.step(1 << 20):
         pass
-    strings = _binding._Strings([text.encode() for text in specials])
+    strings = Strings([text.encode() for text in specials])
     layout, out, err = ffi.new("pybpe_vocab_layout *"), ffi.new("pybpe_vocab **"), ffi.new("pybpe_error *")
     layout.specials, layout.special_ids, layout.eot = strings.c[0], number, 0
     layout.pattern = lib.PYBPE_PATTERN_GPT2
