@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _binding
 from .arguments import Text, instance, utf8
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
     import numpy
 
-Item = list[tuple[int, _binding.Data]]
-"""Pieces of texts, each with the index of its text."""
-
-_ITEM_BYTES = 1 << 18  # enough work to be worth handing to a thread
-_ITEM_PIECES = 1 << 10
+_GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _GROUP_TEXTS = 1 << 13
 
 
@@ -26,21 +21,6 @@ def text_list(texts: Iterable[Text]) -> list[Text]:
         raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}")
     instance("texts", texts, Iterable, "a sequence of texts")
     return list(texts)
-
-
-def work_items(texts: Iterable[Text], pieces: Callable[[Text], Iterable[_binding.Data]]) -> Iterator[Item]:
-    """Yields the pieces of all texts in order: many short texts make one item, and a long text makes many."""
-    item: Item = []
-    size = 0
-    for i, text in enumerate(texts):
-        for piece in pieces(text):
-            item.append((i, piece))
-            size += len(piece)
-            if size >= _ITEM_BYTES or len(item) >= _ITEM_PIECES:
-                yield item
-                item, size = [], 0
-    if item:
-        yield item
 
 
 class TextGroup(NamedTuple):
@@ -68,7 +48,7 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
     for stop in (*alone, len(texts)):
         while first < stop:
             before = ends[first] - sizes[first]
-            until = int(numpy.searchsorted(ends, before + _ITEM_BYTES))
+            until = int(numpy.searchsorted(ends, before + _GROUP_BYTES))
             until = min(max(until, first + 1), first + _GROUP_TEXTS, stop)
             yield TextGroup(first, texts[first:until])
             first = until

@@ -8,12 +8,13 @@ from __future__ import annotations
 import codecs
 import operator
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ._binding import IdBuffer
 from .arguments import instance, shown
 from .errors import ArgumentError, UnknownIdError
+from .support.parallel import map_ordered, worker_count
 
 if TYPE_CHECKING:
     import numpy
@@ -81,6 +82,13 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
                 + (", where it is unused" if known else "")
             )
     return ArgumentError("another thread changed the ids while they were being decoded")
+
+
+def decoded_batch(
+    decode: Callable[[Iterable[int]], str], batch: Iterable[Iterable[int]], num_threads: int | None
+) -> list[str]:
+    """Returns decode(ids) for each sequence of a batch, computed by threads."""
+    return list(map_ordered(decode, batch, worker_count(num_threads, "num_threads")))
 
 
 class _Decoder(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding
 from .arguments import Text, utf8
-from .batches import Item, TextGroup, joined, packed, text_groups, work_items
+from .batches import TextGroup, joined, packed, text_groups
 from .errors import ArgumentError
 from .model import Model
 from .normalize import normalize
@@ -204,14 +204,17 @@ class TextEncoder:
     ) -> list[list[int]]:
         """Returns the ids of each text, computed by threads."""
 
-        def encode(item: Item) -> list[tuple[int, list[int]]]:
-            return [(i, self._encode_piece(piece, specials)) for i, piece in item]
+        def encode(group: TextGroup) -> tuple[int, list[list[int]]]:
+            return group.first, self._group_lists(group, specials)
 
         num_threads = worker_count(num_threads, "num_threads")
         rows: list[list[int]] = [[] for _ in texts]
-        for done in map_ordered(encode, work_items(texts, self._pieces), num_threads):
-            for i, ids in done:
-                rows[i] += ids
+        for first, found in map_ordered(encode, self._groups(texts), num_threads):
+            for i, ids in enumerate(found, first):
+                if rows[i]:  # a long text comes in pieces
+                    rows[i] += ids
+                else:
+                    rows[i] = ids
         return rows
 
     def batch_arrays(
@@ -240,6 +243,16 @@ class TextEncoder:
                 yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
             else:
                 yield group
+
+    def _group_lists(self, group: TextGroup, specials: _binding.Specials | None) -> list[list[int]]:
+        """Returns the ids of each text."""
+        import numpy
+
+        if not self._direct or group.is_long:
+            return [self.encode(text, specials) for text in group.texts]
+        found, ends = self._encoder.encode_batch(*packed(group.texts), specials, numpy.dtype(numpy.uint32))
+        ids, stops = found.tolist(), ends.tolist()
+        return [ids[start:stop] for start, stop in zip([0, *stops], stops)]
 
     def _group_arrays(
         self, group: TextGroup, specials: _binding.Specials | None, dtype: Any

@@ -146,7 +146,18 @@ class Model:
                 f"vocabulary size {size} is out of range: this tokenizer can have {len(kept)} to {len(self.tokens)}"
             )
         by_bytes = {token: i for i, token in enumerate(self.tokens) if i not in special_ids}
-        merges = []
+        merges = self._first_merges(kept, size, by_bytes)
+        new_id = {old: new for new, old in enumerate(sorted(kept))}
+        return replace(
+            self,
+            tokens=[self.tokens[i] for i in sorted(kept)],
+            merges=[(new_id[left], new_id[right]) for left, right in merges],
+            specials={text: new_id[i] for text, i in self.specials.items()},
+        )
+
+    def _first_merges(self, kept: set[int], size: int, by_bytes: Mapping[bytes, int]) -> list[tuple[int, int]]:
+        """Returns the first merges, whose results it adds to `kept` until that has `size` ids."""
+        merges: list[tuple[int, int]] = []
         for rank, (left, right) in enumerate(self.merges):
             if len(kept) == size:
                 break
@@ -157,13 +168,7 @@ class Model:
                 )
             merges.append((left, right))
             kept.add(by_bytes[self.tokens[left] + self.tokens[right]])
-        new_id = {old: new for new, old in enumerate(sorted(kept))}
-        return replace(
-            self,
-            tokens=[self.tokens[i] for i in sorted(kept)],
-            merges=[(new_id[left], new_id[right]) for left, right in merges],
-            specials={text: new_id[i] for text, i in self.specials.items()},
-        )
+        return merges
 
     @classmethod
     def from_vocab(cls, vocab: _binding.Vocab) -> Model:

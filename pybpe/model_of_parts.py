@@ -32,22 +32,32 @@ def model_of_parts(
     _place(given, tokens)
     check_all_bytes(by_bytes)
     needed = {bytes([i]) for i in range(256)} | {left + right for left, right in merges}
-    special_ids = {}
+    known = {token: i for token, i in by_bytes.items() if token not in needed}
+    special_ids = _special_ids(specials, known, tokens)
+    return Model(tokens, _pairs(merges, by_bytes), special_ids, pattern, normalizer)
+
+
+def _special_ids(specials: Mapping[str, int | None], known: Mapping[bytes, int], tokens: list[bytes]) -> dict[str, int]:
+    """Returns the ids of the special tokens. Those that have none yet and are not `known` are added to the tokens."""
+    ids = {}
     for text, wanted in specials.items():
         data = text.encode("utf-8")
-        known = by_bytes.get(data) if data not in needed else None
-        if wanted is None:
-            wanted = len(tokens) if known is None else known
-            tokens += [data] if known is None else []
-        elif known is not None:
-            raise ArgumentError(f"the special token {text!r:.80} has id {wanted}, but id {known} in vocab")
-        special_ids[text] = wanted
+        if wanted is not None and data in known:
+            raise ArgumentError(f"the special token {text!r:.80} has id {wanted}, but id {known[data]} in vocab")
+        if wanted is None and data not in known:
+            tokens.append(data)
+        ids[text] = known.get(data, len(tokens) - 1) if wanted is None else wanted
+    return ids
+
+
+def _pairs(merges: Iterable[tuple[bytes, bytes]], by_bytes: Mapping[bytes, int]) -> list[tuple[int, int]]:
+    """Returns merges as pairs of ids."""
     pairs = []
     for rank, (left, right) in enumerate(merges):
         if left not in by_bytes or right not in by_bytes:
-            raise ArgumentError(f"merges[{rank}]: {left!r} and {right!r} must both be in the vocabulary")
+            raise ArgumentError(f"merges[{rank}]: {left!r:.80} and {right!r:.80} must both be in the vocabulary")
         pairs.append((by_bytes[left], by_bytes[right]))
-    return Model(tokens, pairs, special_ids, pattern, normalizer)
+    return pairs
 
 
 def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from . import _binding, automata
-from .arguments import instance, shown
+from .arguments import instance, is_unicode, shown
 from .errors import ArgumentError, UnsupportedError, warn
 from .support.parallel import end_if_unwanted
 
@@ -73,6 +73,27 @@ def _automaton(regex: str) -> _binding.Pretok | None:
         return None
 
 
+def _check_custom(pattern: str, digits: int | None) -> None:
+    """Raises ArgumentError for a misspelled name, and for digits, which a regular expression does not take."""
+    if re.fullmatch(r"[\w.-]*", pattern):
+        raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
+    if digits is not None:
+        raise ArgumentError("digits=1 needs a built-in pattern: put the rule in the regular expression instead")
+
+
+def _steps_of(pattern: str) -> list[str]:
+    """Returns the steps of a pattern. Raises ArgumentError for those that no pattern can have."""
+    if "\0" in pattern or not is_unicode(pattern):
+        raise ArgumentError("a pattern cannot contain a NUL or a lone surrogate: write it as \\x00 or \\ud800")
+    steps = pattern.split(THEN)
+    if len(steps) > _MOST_STEPS:
+        raise ArgumentError(f"a pattern has at most {_MOST_STEPS} steps, not {len(steps)}")
+    of_bytes = [step.startswith(OF_BYTES) for step in steps]
+    if of_bytes != sorted(of_bytes):
+        raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it: characters are divided by then")
+    return steps
+
+
 class Pattern:
     """A way to split text into words.
 
@@ -92,23 +113,14 @@ class Pattern:
         if digits is not None and digits != 1:
             raise ArgumentError(f"digits must be 1 (every digit is a separate word) or None, not {digits!r}")
         instance("pattern", pattern, str, "a name or a regular expression")
-        if "\0" in pattern or any("\ud800" <= char <= "\udfff" for char in pattern):
-            raise ArgumentError("a pattern cannot contain a NUL or a lone surrogate: write it as \\x00 or \\ud800")
-        steps = pattern.split(THEN)
-        if len(steps) > _MOST_STEPS:
-            raise ArgumentError(f"a pattern has at most {_MOST_STEPS} steps, not {len(steps)}")
-        of_bytes = [step.startswith(OF_BYTES) for step in steps]
-        if of_bytes != sorted(of_bytes):
-            raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it: characters are divided by then")
+        steps = _steps_of(pattern)
         self.steps: tuple[Pattern, ...] = tuple(map(Pattern, steps)) if len(steps) > 1 else ()
         pattern = THEN.join(step.regex for step in self.steps) or pattern
         pattern, own_digits = self._named(pattern)
         digits = digits or own_digits
         number = _binding.pattern_find(pattern)
-        if number is None and re.fullmatch(r"[\w.-]*", pattern):
-            raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
-        if number is None and digits is not None:
-            raise ArgumentError("digits=1 needs a built-in pattern: put the rule in the regular expression instead")
+        if number is None:
+            _check_custom(pattern, digits)
         self.name: str | None = pattern if number is not None else None
         self.digits = digits
         self.number = _binding.CUSTOM if number is None else number + (_binding.DIGITS1 if digits else 0)

@@ -46,22 +46,7 @@ def save_remap(path: _binding.PathLike, ids: Sequence[int]) -> None:
 def pruned(model: Model, keep: Iterable[int]) -> Model:
     """Returns the model with fewer tokens; see Tokenizer.prune."""
     specials = set(model.specials.values())
-    kept = specials | {i for i, token in enumerate(model.tokens) if len(token) == 1}
-    makers: dict[bytes, list[tuple[int, int]]] = {}
-    for left, right in model.merges:
-        makers.setdefault(model.tokens[left] + model.tokens[right], []).append((left, right))
-    waiting = []
-    instance("keep", keep, Iterable, "ids in a list, an array or another iterable")
-    for i in keep:
-        number = whole_number("an id in keep", i, 0, len(model.tokens) - 1)
-        if not model.tokens[number]:
-            raise ArgumentError(f"keep: id {number} is unused in this vocabulary")
-        waiting.append(number)
-    while waiting:
-        i = waiting.pop()
-        if i not in kept:
-            kept.add(i)
-            waiting += [part for pair in makers.get(model.tokens[i], ()) for part in pair]
+    kept = _with_parts(model, _ids_to_keep(model, keep))
     new_id = {old: new for new, old in enumerate(sorted(kept))}
     kept_tokens = {model.tokens[i] for i in kept - specials}
     merges = [
@@ -75,6 +60,31 @@ def pruned(model: Model, keep: Iterable[int]) -> Model:
         merges=merges,
         specials={text: new_id[i] for text, i in model.specials.items()},
     )
+
+
+def _ids_to_keep(model: Model, keep: Iterable[int]) -> list[int]:
+    """Returns the ids that the caller keeps. Raises ArgumentError for anything that is not a used id."""
+    instance("keep", keep, Iterable, "ids in a list, an array or another iterable")
+    ids = [whole_number("an id in keep", i, 0, len(model.tokens) - 1) for i in keep]
+    for i in ids:
+        if not model.tokens[i]:
+            raise ArgumentError(f"keep: id {i} is unused in this vocabulary")
+    return ids
+
+
+def _with_parts(model: Model, ids: Sequence[int]) -> set[int]:
+    """Returns the ids, those of all tokens that merges make them of, and those that no vocabulary can lack."""
+    kept = set(model.specials.values()) | {i for i, token in enumerate(model.tokens) if len(token) == 1}
+    makers: dict[bytes, list[tuple[int, int]]] = {}
+    for left, right in model.merges:
+        makers.setdefault(model.tokens[left] + model.tokens[right], []).append((left, right))
+    waiting = list(ids)
+    while waiting:
+        i = waiting.pop()
+        if i not in kept:
+            kept.add(i)
+            waiting += [part for pair in makers.get(model.tokens[i], ()) for part in pair]
+    return kept
 
 
 def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:

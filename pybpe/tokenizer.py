@@ -14,17 +14,16 @@ from . import _binding, offsets
 from . import remap as remaps
 from .arguments import Text, instance, is_unicode, utf8, whole_number
 from .batches import text_list
-from .decoding import CHUNK, DecodeStream, first_unknown, id_chunks
+from .decoding import CHUNK, DecodeStream, decoded_batch, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError
-from .formats import export, hf, load, pretrained, tiktoken, vocab_merges
+from .formats import export, load
 from .formats.spelling import token_names
 from .model import Model, check_specials, refuse_aliases, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import Answering, unknown_attribute
 from .pattern import Pattern
 from .reading.paths import Inputs
-from .support.parallel import map_ordered, worker_count
 from .template import Template
 
 if TYPE_CHECKING:
@@ -143,9 +142,8 @@ class Tokenizer(metaclass=Answering):
             FormatError: the content is invalid. The message names the file, and the line or id.
             ArgumentError: a special token has another id in the vocabulary.
         """
-        model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
         tokenizer = cls.__new__(cls)
-        tokenizer._set(*load.fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}"))
+        tokenizer._set(*load.load_files(vocab_json, merges_txt, special_tokens, pattern))
         return tokenizer
 
     @classmethod
@@ -177,7 +175,7 @@ class Tokenizer(metaclass=Answering):
             return tokenizer
         if pattern is not None or special_tokens is not None:
             raise ArgumentError("an Encoding has its own pattern and special tokens: leave these arguments out")
-        return cls.from_model(tiktoken.from_encoding(source))
+        return cls.from_model(load.from_tiktoken(source))
 
     @classmethod
     def from_hf(cls, tokenizer: Any, *, pattern: str | None = None) -> Tokenizer:
@@ -192,7 +190,7 @@ class Tokenizer(metaclass=Answering):
             ArgumentError: it is something else.
             FormatError: it has a part that pybpe does not support. The message says which.
         """
-        return cls.from_model(hf.from_hf(tokenizer, Pattern(pattern) if pattern is not None else None))
+        return cls.from_model(load.from_hf(tokenizer, pattern))
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes a tokenizer.json, atomically. Hugging Face tokenizers read it and give the same ids. If the pattern is
@@ -220,16 +218,12 @@ class Tokenizer(metaclass=Answering):
                 " Write version 2",
                 stacklevel=2,
             )
-        export.refuse_template(self._model, "tokenizer.bin")
-        refuse_aliases(self._model, "tokenizer.bin")
-        self._vocab.save(path, version)
+        export.save_bin(self._model, self._vocab, path, version)
 
     def save_files(self, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
         """Writes GPT-2's vocab.json and merges.txt. Raises UnsupportedError if they cannot represent this tokenizer,
         for instance because it has another pattern."""
-        export.refuse_template(self._model, "vocab.json and merges.txt")
-        refuse_aliases(self._model, "vocab.json and merges.txt")
-        vocab_merges.write(self._model, vocab_json, merges_txt)
+        export.save_files(self._model, vocab_json, merges_txt)
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
@@ -246,7 +240,7 @@ class Tokenizer(metaclass=Answering):
             ArgumentError: the token of a role is not a special token.
             UnsupportedError: as in `save`; or the pattern may split text differently in Hugging Face's engine.
         """
-        pretrained.write(self._model, folder, tokens)
+        export.save_pretrained(self._model, folder, tokens)
 
     def export(self, path: _binding.PathLike, format: str | None = None) -> None:
         """Writes a file or folder in another program's format.
@@ -270,8 +264,7 @@ class Tokenizer(metaclass=Answering):
             UnsupportedError: no Encoding gives the same ids. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        export.refuse_template(self._model, "a tiktoken.Encoding")
-        return tiktoken.to_encoding(self._model, name)
+        return export.to_tiktoken(self._model, name)
 
     def to_hf(self) -> Any:
         """Returns a tokenizers.Tokenizer that gives the same ids.
@@ -280,7 +273,7 @@ class Tokenizer(metaclass=Answering):
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
             MissingExtraError: tokenizers is not installed.
         """
-        return hf.to_hf(self._model)
+        return export.to_hf(self._model)
 
     # ------------------------------------------------------------------------------------------------
     # Encoding
@@ -496,7 +489,7 @@ class Tokenizer(metaclass=Answering):
         help only if sequences are long."""
         instance("batch", batch, Iterable, "sequences of ids")
         decode = partial(self.decode, errors=errors, skip_special_tokens=skip_special_tokens)
-        return list(map_ordered(decode, batch, worker_count(num_threads, "num_threads")))
+        return decoded_batch(decode, batch, num_threads)
 
     def decode_with_offsets(self, ids: Iterable[int]) -> tuple[str, list[int]]:
         """Returns the text of ids, and for each id the index of the character in which it begins, as in tiktoken.
@@ -657,7 +650,7 @@ class Tokenizer(metaclass=Answering):
     def chat_template(self) -> str | None:
         """The Jinja template with which transformers turns a chat into text: the one that was read or set, otherwise
         the one that fits the special tokens, such as ChatML for <|im_start|> and <|im_end|>; None if none fits."""
-        return pretrained.chat_template(self._model)
+        return export.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:
         """Returns the same tokenizer with another chat template. Raises ArgumentError if it is not valid Unicode."""

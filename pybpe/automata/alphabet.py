@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from ..dialects.parse import REGEX
@@ -57,23 +57,28 @@ class Alphabet:
     """
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
-        parts = sorted({part for members in (*sets, NEWLINE) for part in _parts(members)}, key=repr)
-        ends = {part: _ends(part) if isinstance(part, str) else (part[0], part[1] + 1) for part in parts}
-        numbers: dict[frozenset[str | tuple[int, int]], int] = {}
         self.ranges: list[tuple[int, int]] = []
-        for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
-            holding = frozenset(part for part in parts if bisect_right(ends[part], first) % 2)
-            number = numbers.setdefault(holding, len(numbers))
-            if not self.ranges or self.ranges[-1][1] != number:
-                self.ranges.append((first, number))
-        self._holding = list(numbers)
-        self.size = len(numbers)
+        self._holding = self._number(
+            sorted({part for members in (*sets, NEWLINE) for part in _parts(members)}, key=repr)
+        )
+        self.size = len(self._holding)
         if self.size > _MOST_CLASSES:
             raise UnsupportedError(f"the pattern tells {self.size} classes of characters apart, which are too many")
         if len({self._class_of(point) for point in _INVALID}) > 1:
             raise UnsupportedError("the pattern tells surrogates apart")
         self.columns = self.size + 2
         self.last_newline, self.end = 1 << self.size, 2 << self.size
+
+    def _number(self, parts: Sequence[str | tuple[int, int]]) -> list[frozenset[str | tuple[int, int]]]:
+        """Divides all code points into classes that no part tells apart. Returns the parts that hold each class."""
+        ends = {part: _ends(part) if isinstance(part, str) else (part[0], part[1] + 1) for part in parts}
+        numbers: dict[frozenset[str | tuple[int, int]], int] = {}
+        for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
+            holding = frozenset(part for part in parts if bisect_right(ends[part], first) % 2)
+            number = numbers.setdefault(holding, len(numbers))
+            if not self.ranges or self.ranges[-1][1] != number:
+                self.ranges.append((first, number))
+        return list(numbers)
 
     def _class_of(self, point: int) -> int:
         return self.ranges[bisect_right(self.ranges, (point, self.size)) - 1][1]

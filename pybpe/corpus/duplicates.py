@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import regex
 
 from ..arguments import Text, utf8, whole_number
 from ..errors import file_error
+from ..normalize import normalize_text
 
 if TYPE_CHECKING:
     import numpy
@@ -36,10 +36,14 @@ def digest(text: Text) -> bytes:
 
 def normalized(text: str) -> str:
     """Returns a text's letters, marks and digits, case-folded and in NFKC, without punctuation and spaces. If nothing
-    is left, returns the text."""
+    is left, returns the text.
+
+    NFKC has the C library's tables. Case folding has Python's, which Unicode never changes for a character that it has
+    assigned: letters of Unicode 13, which Python 3.10 has, fold alike in every version of Python.
+    """
     if text.isascii():
         return text.lower().encode().translate(None, _ASCII_REST).decode() or text
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = normalize_text(normalize_text(text, "NFKC").casefold(), "NFKC")
     return _REST.sub("", folded) or text
 
 

@@ -18,7 +18,7 @@ from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
 from ..support.progress import Progress
-from ..support.remote import map_by_executor
+from ..support.remote import build, map_by_executor
 from ..support.run_options import RunOptions
 from .processes import process_pool
 from .reading import DocumentPlan
@@ -30,8 +30,9 @@ _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is giv
 
 
 def identity_of(steps: Steps, staged: Staged) -> str:
-    """Returns a hash of everything that a run's results depend on."""
-    parts = repr((__version__, *steps.identity(), planning.TASK_BYTES, staged.identities))
+    """Returns a hash of everything that a run's results depend on: the versions of the Unicode tables too, as the steps
+    use those of Python and of `regex`."""
+    parts = repr((__version__, build().unicode, *steps.identity(), planning.TASK_BYTES, staged.identities))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 

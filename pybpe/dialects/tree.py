@@ -81,10 +81,19 @@ def union(sets: Sequence[CharSet]) -> CharSet:
     """Returns the characters that are in any of the sets."""
     plain = [part for part in sets if isinstance(part, Chars) and _can_join(part)]
     rest = [part for part in sets if part not in plain]
-    ranges = [pair for part in plain for pair in part.ranges]
-    properties = [f"^{name}" if part.negated else name for part in plain for name in part.properties]
-    joined: list[CharSet] = [chars(ranges, properties)] if plain or not rest else []
-    return joined[0] if joined and not rest else rest[0] if len(rest) == 1 and not joined else Either((*joined, *rest))
+    joined: list[CharSet] = [_joined(plain)] if plain or not rest else []
+    parts = (*joined, *rest)
+    return parts[0] if len(parts) == 1 else Either(parts)
+
+
+def _joined(parts: Iterable[Chars]) -> Chars:
+    """Returns one class for the characters of several."""
+    ranges: list[tuple[int, int]] = []
+    properties: list[str] = []
+    for part in parts:
+        ranges += part.ranges
+        properties += (f"^{name}" if part.negated else name for name in part.properties)
+    return chars(ranges, properties)
 
 
 def _can_join(part: Chars) -> bool:

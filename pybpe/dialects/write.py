@@ -12,13 +12,14 @@ _NAMES = {"White_Space": ("\\s", "\\S"), "Nd": ("\\d", "\\D")}
 
 def write(node: Node, dialect: Dialect) -> str:
     """Returns the regular expression with the matches of a tree."""
-    return _Writer(dialect).alternatives(node)
+    return Writer(dialect).alternatives(node)
 
 
-class _Writer:
+class Writer:
+    """Writes trees for one engine. Subclasses write what their engine spells differently."""
+
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._end = "\\Z" if dialect is REGEX else "\\z"
 
     def alternatives(self, node: Node) -> str:
         """Writes a node where alternatives are allowed."""
@@ -32,9 +33,7 @@ class _Writer:
         if not isinstance(node, Repeat):
             return self._atom(node)
         base, count = self._atom(node.part), _count(node.least, node.most)
-        if node.mode == "+" and count not in ("*", "+", "?"):  # {n}+ repeats again in Oniguruma
-            return f"(?>{base}{count})"
-        return base + count + node.mode
+        return self.possessive(base, count) if node.mode == "+" else base + count + node.mode
 
     def _atom(self, node: Node) -> str:
         """Writes a node that may be repeated."""
@@ -46,34 +45,53 @@ class _Writer:
             *looks, last = map(self._atom, node.sets)
             return f"(?:{''.join(f'(?={look})' for look in looks)}{last})"
         if isinstance(node, Look):
-            return f"(?{'<' if node.behind else ''}{'!' if node.negated else '='}{self.alternatives(node.part)})"
+            return self.look(node)
         if isinstance(node, Atomic):
-            return f"(?>{self.alternatives(node.part)})"
+            return self.atomic(self.alternatives(node.part))
         if isinstance(node, (Start, End)):
-            return "\\A" if isinstance(node, Start) else self._end
+            return self.anchor(isinstance(node, Start))
         return f"(?:{self.alternatives(node)})"
 
-    def _chars(self, members: Chars) -> str:
-        if members == NOT_NEWLINE:
-            return "."
-        if members == ANY:
-            return r"[\s\S]"
-        if members == without(ANY):  # [^\s\S] is everything in Python's regex package
-            return f"[^{self._char(0)}-{self._char(0x10FFFF)}]"
+    def possessive(self, base: str, count: str) -> str:
+        """Writes a possessive repetition."""
+        if count in ("*", "+", "?"):
+            return f"{base}{count}+"
+        return self.atomic(base + count)  # {n}+ repeats again in Oniguruma
+
+    def atomic(self, source: str) -> str:
+        """Writes a part that is never retried."""
+        return f"(?>{source})"
+
+    def look(self, node: Look) -> str:
+        """Writes a lookahead or lookbehind."""
+        return f"(?{'<' if node.behind else ''}{'!' if node.negated else '='}{self.alternatives(node.part)})"
+
+    def anchor(self, start: bool) -> str:
+        """Writes the start or the end of the text."""
+        return "\\A" if start else "\\Z" if self._dialect is REGEX else "\\z"
+
+    def short(self, members: Chars) -> str | None:
+        """Returns the spelling that the engine has for a set as a whole, or None."""
         word = self._dialect.sets["w"]
-        if members in (word, without(word)):
-            return r"\w" if members == word else r"\W"
+        none = f"[^{self.char(0)}-{self.char(0x10FFFF)}]"  # [^\s\S] is everything in Python's regex package
+        spellings = {NOT_NEWLINE: ".", ANY: r"[\s\S]", without(ANY): none, word: r"\w", without(word): r"\W"}
+        return spellings.get(members)
+
+    def _chars(self, members: Chars) -> str:
+        short = self.short(members)
+        if short is not None:
+            return short
         if not members.ranges and len(members.properties) == 1:
-            return _property(members.properties[0], members.negated)
+            return self._property(members.properties[0], members.negated)
         if not members.properties and not members.negated and len(members.ranges) == 1:
             first, last = members.ranges[0]
             if first == last:
-                return self._char(first)
-        items = [self._char(a) if a == b else f"{self._char(a)}-{self._char(b)}" for a, b in members.ranges]
-        names = [_property(name, False) for name in members.properties]
+                return self.char(first)
+        items = [self.char(a) if a == b else f"{self.char(a)}-{self.char(b)}" for a, b in members.ranges]
+        names = [self._property(name, False) for name in members.properties]
         return f"[{'^' if members.negated else ''}{''.join(items + names)}]"
 
-    def _char(self, point: int) -> str:
+    def char(self, point: int) -> str:
         """Writes a literal character, inside or outside a class."""
         char = chr(point)
         if point in _CONTROLS:
@@ -86,13 +104,15 @@ class _Writer:
             return f"\\x{{{point:x}}}"
         return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
+    def _property(self, name: str, negated: bool) -> str:
+        """Writes a property, or with "^" before its name the complement."""
+        return self.property(name.lstrip("^"), negated != name.startswith("^"))
 
-def _property(name: str, negated: bool) -> str:
-    negated = negated != name.startswith("^")
-    name = name.lstrip("^")
-    if name in _NAMES:
-        return _NAMES[name][negated]
-    return f"\\{'P' if negated else 'p'}{{{name}}}"
+    def property(self, name: str, negated: bool) -> str:
+        """Writes a property, or its complement."""
+        if name in _NAMES:
+            return _NAMES[name][negated]
+        return f"\\{'P' if negated else 'p'}{{{name}}}"
 
 
 def _count(least: int, most: int | None) -> str:

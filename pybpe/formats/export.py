@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
 from ..model import Model, refuse_aliases
 from ..support.output_files import make_folder
-from . import patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
+from . import hf, patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
 _ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
@@ -35,22 +37,57 @@ def export(model: Model, path: _binding.PathLike, format: str | None = None) -> 
         patterns.warn_of_private(model)
         _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
     elif format == "bin":
-        refuse_template(model, "tokenizer.bin")
-        refuse_aliases(model, "tokenizer.bin")
-        model.to_vocab().save(path, 2)
+        save_bin(model, model.to_vocab(), path)
     elif format == "files":
-        refuse_template(model, "vocab.json and merges.txt")
-        refuse_aliases(model, "vocab.json and merges.txt")
+        _refuse_for(model, "vocab.json and merges.txt")
         folder = make_folder(path)
         pretrained.refuse_hiding(model, folder)
-        vocab_merges.write(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
+        save_files(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
     elif format == "tiktoken":
         refuse_template(model, "a .tiktoken file")
         _binding.write_file(path, tiktoken.format_ranks(model))
     elif format == "pretrained":
-        pretrained.write(model, path, {})
+        save_pretrained(model, path, {})
     else:
         raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+
+
+def save_bin(model: Model, vocab: _binding.Vocab, path: _binding.PathLike, version: int = 2) -> None:
+    """Writes a tokenizer.bin. `vocab` is the model's C vocabulary."""
+    _refuse_for(model, "tokenizer.bin")
+    vocab.save(path, version)
+
+
+def save_files(model: Model, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
+    """Writes vocab.json and merges.txt."""
+    _refuse_for(model, "vocab.json and merges.txt")
+    vocab_merges.write(model, vocab_json, merges_txt)
+
+
+def save_pretrained(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) -> None:
+    """Writes a folder for transformers. `tokens` are special tokens by role."""
+    pretrained.write(model, folder, tokens)
+
+
+def to_tiktoken(model: Model, name: str) -> Any:
+    """Returns a tiktoken.Encoding."""
+    refuse_template(model, "a tiktoken.Encoding")
+    return tiktoken.to_encoding(model, name)
+
+
+def to_hf(model: Model) -> Any:
+    """Returns a tokenizers.Tokenizer."""
+    return hf.to_hf(model)
+
+
+def chat_template(model: Model) -> str | None:
+    """Returns the chat template that `save_pretrained` writes."""
+    return pretrained.chat_template(model)
+
+
+def _refuse_for(model: Model, target: str) -> None:
+    refuse_template(model, target)
+    refuse_aliases(model, target)
 
 
 def refuse_template(model: Model, target: str) -> None:

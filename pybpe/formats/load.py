@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
 from ..pattern import Pattern
 from ..reading.streams import open_input
-from . import pretrained, tiktoken, tokenizer_json
+from . import hf, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
@@ -87,6 +88,27 @@ def load_ranks(
             " tokenizer.json: pybpe export FILE --pattern cl100k --special-token '<|endoftext|>=100257' -o tok.json"
         )
     return fitting(tiktoken.read(path, special_tokens or {}, pattern), name)
+
+
+def load_files(
+    vocab_json: _binding.PathLike,
+    merges_txt: _binding.PathLike,
+    special_tokens: Iterable[str] | Mapping[str, int] | None,
+    pattern: str,
+) -> tuple[Model, _binding.Vocab]:
+    """Loads GPT-2's vocab.json and merges.txt."""
+    model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
+    return fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}")
+
+
+def from_tiktoken(encoding: Any) -> Model:
+    """Returns the model of a tiktoken.Encoding."""
+    return tiktoken.from_encoding(encoding)
+
+
+def from_hf(tokenizer: Any, pattern: str | None) -> Model:
+    """Returns the model of a tokenizer object of Hugging Face."""
+    return hf.from_hf(tokenizer, _chosen(pattern))
 
 
 def _refuse_specials(special_tokens: Mapping[str, int] | None, path: _binding.PathLike) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _binding
 from ..arguments import Text, utf8, whole_number
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnsupportedError
 from ..model import Model
 from ..pattern import Pattern
 from ..tokenizer import Tokenizer
@@ -105,7 +105,7 @@ def pattern_data(pattern: Pattern) -> dict[str, Any]:
     javascript, why = None, None
     try:
         javascript = js_regex.translate(pattern.regex)
-    except js_regex.UntranslatableError as error:
+    except UnsupportedError as error:
         why = f"its pattern cannot run in a browser: {error}"
     return {
         "name": pattern.name,

@@ -19,10 +19,13 @@ from pages import blocks
 
 import pybpe
 from pybpe.cli import main
-from pybpe.corpus import Filters, clean
+from pybpe.corpus import Filters, clean, running
 from pybpe.corpus.duplicates import LEAST_MEMORY, Repeats, digest, normalized
 from pybpe.corpus.paragraphs import without_paragraphs
+from pybpe.corpus.steps import Steps
 from pybpe.reading import planning
+from pybpe.reading.options import ReadOptions
+from pybpe.reading.staging import Staged
 
 
 def read(path: Path) -> list[dict[str, object]]:
@@ -139,6 +142,17 @@ def test_paragraphs_of_dropped_documents_do_not_count(tmp_path: Path, small_task
 def test_normalized() -> None:
     assert normalized("Ｈello, WÖRLD! \n") == normalized("hello wörld") != normalized("hello world")
     assert normalized("...") == "..." and normalized("中文，") == "中文"
+    # NFKC has the C library's tables, the same under every Python; newer ones turn this digit into a 0.
+    assert normalized("\U0001fbf0") != normalized("0")
+
+
+def test_a_run_is_not_resumed_with_other_unicode_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(ReadOptions(), None, Filters(), (), 0.0, (), (), "normalized", None, False, False)
+    mine = running.identity_of(steps, Staged())
+    assert running.identity_of(steps, Staged()) == mine
+    other = running.build()._replace(unicode=("1.0.0", "1", "1.0.0"))
+    monkeypatch.setattr(running, "build", lambda: other)
+    assert running.identity_of(steps, Staged()) != mine
 
 
 def test_repeats_with_little_memory(tmp_path: Path) -> None:
