@@ -238,6 +238,7 @@ lint: .venv/stamp amalgamation
 	$(VENV)/ruff check
 	$(VENV)/ruff format --check
 	$(VENV)/mypy
+	$(VENV)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	$(VENV)/lint-imports > build/imports.log || { cat build/imports.log; exit 1; }
 	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
 	$(CC) $(STRICT) -fsyntax-only build/amalgamation/pybpe.c

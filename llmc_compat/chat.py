@@ -47,7 +47,8 @@ from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import open_input
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_others, sync_folder
+from pybpe.support.output_files import make_folder, remove_others
+from pybpe.support.platform import sync_folder
 
 from .records import Record, read_records
 

@@ -19,8 +19,9 @@ from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
 from pybpe.reading.paths import Inputs
 from pybpe.reading.splits import SplitOptions
+from pybpe.support import platform
 from pybpe.support.locking import only_writer
-from pybpe.support.output_files import make_folder, remove_file, remove_others, sync_folder
+from pybpe.support.output_files import make_folder, remove_file, remove_others
 from pybpe.support.run_options import RunOptions
 from pybpe.training.plan import TrainOptions
 
@@ -185,10 +186,10 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
             link = os.path.join(folder, CPU_DATA.format(split))
             new = f"{link}.{os.getpid()}.tmp"
             remove_file(new)  # left by a killed run with the same process number
-            os.symlink(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
+            platform.make_link(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
             try:
                 os.replace(new, link)
             except OSError:
                 os.unlink(new)
                 raise
-        sync_folder(place)
+        platform.sync_folder(place)

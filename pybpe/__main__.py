@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 
+from .support.platform import ENDING_SIGNALS
+
 
 class _Ended(BaseException):
     """SIGTERM or SIGHUP, raised as an exception so that the program removes its temporary files, as after Ctrl-C."""
@@ -18,7 +20,7 @@ def _end(number: int, _: object) -> None:
 def main() -> int:
     """Runs the command line and returns the exit code. Ctrl-C prints one line at any time, even while modules load.
     SIGTERM and SIGHUP end the process as if they were not caught, but only after it has cleaned up."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING_SIGNALS:
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
             signal.signal(number, _end)
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+
+from ..support import platform
 
 
 @contextmanager
@@ -53,12 +54,11 @@ def _interrupted_afterwards() -> Iterator[None]:
 def _begin() -> None:
     """The parent handles Ctrl-C. Workers of a killed parent would wait for it forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's own handler is not meant for workers
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    for number in platform.ENDING_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)  # the parent's own handler is not meant for workers
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
+    platform.wait_for_the_end_of(parent)
     os._exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -155,8 +156,7 @@ class Run:
         missing = ""
         if total is not None and self._done:
             left = (total - self._done) * written // self._done + max(w.spare_bytes for w in self._writers)
-            disk = os.statvfs(self._layout.folder)
-            free = disk.f_bavail * disk.f_frsize
+            free = shutil.disk_usage(self._layout.folder).free
             missing = f"; about {max(left - free, 1 << 20) / 1e6:.0f} MB more are needed"
         return file_error(
             error.errno or 0,

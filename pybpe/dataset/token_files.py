@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -26,6 +25,7 @@ from ..reading.file_types import llmc_file
 from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..reading.streams import open_input
+from ..support import platform
 from .manifest import FILE_NAME
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def _identity(path: str) -> tuple[int, ...]:
 
 def _most_maps() -> int:
     """Returns how many files may stay mapped: a quarter of this process's limit on descriptors."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_MAPS if soft == resource.RLIM_INFINITY else max(4, min(_MOST_MAPS, soft // 4))
+    limit = platform.open_files_limit()
+    return _MOST_MAPS if limit is None else max(4, min(_MOST_MAPS, limit // 4))
 
 
 def open_tokens(path: _binding.PathLike, dtype: str | None = None) -> numpy.ndarray[Any, Any]:

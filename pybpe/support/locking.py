@@ -1,7 +1,7 @@
 """Allows one writer at a time. Two writers in one folder would overwrite each other's files, and both report success.
 
 A writer takes the lock before it writes anything, and holds it until everything is written. The lock is a file that
-the process locks with fcntl, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the
+the process locks, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the
 process, so a table tells its threads apart. The file is removed at the end. A process that opened it before that finds
 that the name refers to another file, and tries again.
 """
@@ -9,12 +9,12 @@ that the name refers to another file, and tries again.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..errors import FileError, file_error, file_errors
+from . import platform
 from .output_files import make_folder
 
 FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
@@ -59,9 +59,9 @@ def only_holder(lock: str, target: str) -> Iterator[None]:
         finally:
             with suppress(OSError):  # nothing was written to it
                 if _is_named(handle, lock):
-                    os.unlink(lock)
-            with suppress(OSError):
-                os.close(handle)
+                    platform.remove_and_close(handle, lock)
+                else:
+                    os.close(handle)
     finally:
         del _held[key]
 
@@ -71,13 +71,13 @@ def _locked(lock: str, target: str) -> int:
     for _ in range(_TRIES):
         make_folder(os.path.dirname(lock) or ".")
         try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # another writer has just removed the folder
             continue
         except OSError as error:
             raise file_error(error.errno or 0, f"{lock}: cannot be written: {error.strerror}") from None
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            platform.lock_file(handle)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 os.close(handle)

@@ -6,12 +6,12 @@ import errno
 import glob
 import hashlib
 import os
-import stat
 from collections.abc import Collection
 from contextlib import suppress
 
 from .. import _binding
 from ..errors import file_error, file_errors
+from . import platform
 
 _LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
 
@@ -50,21 +50,9 @@ def give_name(temporary: str, path: str) -> None:
     """Gives a finished file its name. The content is on disk before the name is, and the name is on disk afterwards.
     The file keeps the mode of the file that it replaces."""
     with file_errors(path, "cannot be written"):
-        with open(temporary, "rb") as stream:
-            with suppress(OSError):  # there is no such file, or the file system has no modes
-                os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode) & 0o777)
-            os.fsync(stream.fileno())
+        platform.sync_file(temporary, like=path)
         os.replace(temporary, path)
-        sync_folder(os.path.dirname(path) or ".")
-
-
-def sync_folder(folder: str) -> None:
-    """Makes sure that the names in a folder are on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        platform.sync_folder(os.path.dirname(path) or ".")
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:

@@ -7,7 +7,6 @@ waits in Python, and each item takes a few milliseconds of C.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..arguments import whole_number
 from ..errors import WorkerError
+from . import platform
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ _thread = threading.local()  # .stop: in a thread of map_ordered, the event that
 def worker_count(workers: int | None, name: str = "workers") -> int:
     """Returns `workers`, or if it is None the number of CPUs that this process may use. Errors call it `name`."""
     if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return platform.cpu_count()
     return whole_number(name, workers, 1)
 
 

@@ -83,6 +83,8 @@ def test_help_loads_only_what_it_needs() -> None:
         "pybpe.control_tokens",
         "pybpe.errors",
         "pybpe.other_libraries",
+        "pybpe.support",
+        "pybpe.support.platform",
     }
 
 

@@ -1,0 +1,111 @@
+"""What differs between POSIX and Windows. Only this module imports and calls what one of the two lacks; everything else
+in pybpe and llmc_compat runs on both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import sys
+import time
+from contextlib import suppress
+
+if sys.platform == "win32":
+    import msvcrt
+    import multiprocessing
+
+    # What ends a program from outside. SIGBREAK is sent when its console is closed.
+    ENDING_SIGNALS = (signal.SIGTERM, signal.SIGBREAK)
+
+    def lock_file(handle: int) -> None:
+        """Locks an open file for this process, which loses the lock when it ends. Raises OSError with EACCES or EAGAIN
+        if another process holds the lock, and with another number if the file system has no locks."""
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+    def remove_and_close(handle: int, path: str) -> None:
+        """Removes a locked file, and gives up the lock. Windows removes no open file, and none that another process has
+        opened meanwhile; that one removes it later."""
+        os.close(handle)
+        with suppress(OSError):
+            os.unlink(path)
+
+    def sync_file(path: str, like: str) -> None:
+        """Makes sure that a file's content is on disk. It inherits its permissions from its folder."""
+        with open(path, "r+b") as stream:
+            os.fsync(stream.fileno())
+
+    def sync_folder(folder: str) -> None:
+        """Does nothing: Windows cannot do this for a folder, and NTFS has a journal of names."""
+
+    def make_link(target: str, link: str) -> None:
+        """Makes a symbolic link; or a copy, where users may not make links. `target` is relative to the link."""
+        try:
+            os.symlink(target, link)
+        except OSError:
+            shutil.copyfile(os.path.join(os.path.dirname(link), target), link)
+
+    def open_files_limit() -> int | None:
+        """Returns how many files this process may have open; None if nothing limits it."""
+        return None
+
+    def cpu_count() -> int:
+        """Returns how many CPUs this process may use."""
+        return os.cpu_count() or 1
+
+    def wait_for_the_end_of(parent: int) -> None:
+        """Returns when the parent process, which had this number, has ended."""
+        process = multiprocessing.parent_process()
+        if process is not None and process.pid == parent:
+            process.join()
+
+else:
+    import fcntl
+    import resource
+
+    # What ends a program from outside. SIGHUP is sent when its terminal is closed.
+    ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+    def lock_file(handle: int) -> None:
+        """Locks an open file for this process, which loses the lock when it ends. Raises OSError with EACCES or EAGAIN
+        if another process holds the lock, and with another number if the file system has no locks."""
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove_and_close(handle: int, path: str) -> None:
+        """Removes a locked file, and gives up the lock afterwards, so that nobody locks a file without a name."""
+        with suppress(OSError):
+            os.unlink(path)
+        os.close(handle)
+
+    def sync_file(path: str, like: str) -> None:
+        """Makes sure that a file's content is on disk. It gets the permissions of the file `like`, if there is one."""
+        with open(path, "rb") as stream:
+            with suppress(OSError):  # there is no such file, or the file system has no permissions
+                os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(like).st_mode) & 0o777)
+            os.fsync(stream.fileno())
+
+    def sync_folder(folder: str) -> None:
+        """Makes sure that the names in a folder are on disk."""
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def make_link(target: str, link: str) -> None:
+        """Makes a symbolic link. `target` is relative to the link."""
+        os.symlink(target, link)
+
+    def open_files_limit() -> int | None:
+        """Returns how many files this process may have open; None if nothing limits it."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return None if soft == resource.RLIM_INFINITY else soft
+
+    def cpu_count() -> int:
+        """Returns how many CPUs this process may use."""
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def wait_for_the_end_of(parent: int) -> None:
+        """Returns when the parent process, which had this number, has ended."""
+        while os.getppid() == parent:
+            time.sleep(1)

@@ -1,0 +1,205 @@
+"""Windows, as far as another system can show it: one module imports what only POSIX has, and with that module's side
+for Windows the package imports and works."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PLATFORM = ROOT / "pybpe" / "support" / "platform.py"
+MODULES = {*("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog", "crypt", "spwd")}
+WINDOWS_MODULES = {"msvcrt", "winreg", "_winapi", "nt", "winsound"}
+# What the documentation of Python calls available on Unix, or not on Windows.
+FUNCTIONS = {
+    "os": {
+        *("fork", "forkpty", "mkfifo", "mknod", "fchmod", "fchown", "chown", "lchown", "chroot", "statvfs", "fstatvfs"),
+        *(
+            "getuid",
+            "geteuid",
+            "getgid",
+            "getegid",
+            "setuid",
+            "setgid",
+            "setsid",
+            "getpgid",
+            "setpgid",
+            "killpg",
+            "nice",
+        ),
+        *(
+            "wait",
+            "wait3",
+            "wait4",
+            "WIFEXITED",
+            "uname",
+            "sysconf",
+            "pathconf",
+            "confstr",
+            "pread",
+            "pwrite",
+            "preadv",
+        ),
+        *("pwritev", "sendfile", "fdatasync", "sync", "sched_getaffinity", "sched_setaffinity", "posix_fallocate"),
+        *("posix_fadvise", "getloadavg", "openpty", "ttyname", "ctermid", "set_blocking", "O_CLOEXEC", "O_NONBLOCK"),
+        *("O_DIRECTORY", "O_NOFOLLOW", "O_SYNC", "O_DSYNC", "O_TMPFILE", "lockf", "mkdev", "major", "minor", "symlink"),
+    },
+    "signal": {
+        *("SIGHUP", "SIGKILL", "SIGALRM", "SIGPIPE", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGQUIT", "SIGTSTP", "SIGCONT"),
+        *("SIGSTOP", "SIGXCPU", "SIGBREAK", "CTRL_C_EVENT", "alarm", "pause", "setitimer", "sigwait", "pthread_kill"),
+        *("pthread_sigmask", "siginterrupt"),
+    },
+    "time": {"tzset", "clock_settime"},
+    "socket": {"AF_UNIX", "socketpair", "SO_REUSEPORT"},
+    "mmap": {"MAP_SHARED", "MAP_PRIVATE", "PROT_READ", "PROT_WRITE"},
+}
+
+
+def foreign(tree: ast.AST) -> Iterator[str]:
+    """The names in a module that one of the systems lacks."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & (MODULES | WINDOWS_MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = {alias.name for alias in node.names}
+            yield from {node.module or ""} & (MODULES | WINDOWS_MODULES)
+            yield from names & FUNCTIONS.get(node.module or "", set())
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from {node.attr} & FUNCTIONS.get(node.value.id, set())
+
+
+def test_only_one_module_uses_what_one_system_lacks() -> None:
+    sources = [path for package in ("pybpe", "llmc_compat") for path in (ROOT / package).rglob("*.py")]
+    assert len(sources) > 100
+    found = {path: set(foreign(ast.parse(path.read_text(encoding="utf-8")))) for path in sources}
+    assert {str(path.relative_to(ROOT)): names for path, names in found.items() if names and path != PLATFORM} == {}
+    assert found[PLATFORM] >= {"fcntl", "resource", "msvcrt", "SIGHUP", "fchmod"}  # so such names are found
+
+
+# A stand-in for Windows: Python's own modules are imported first, then POSIX's are out of reach, and msvcrt is imitated.
+WINDOWS = """
+import sys, types
+from importlib import import_module
+from pkgutil import walk_packages
+
+for name in sys.stdlib_module_names - {"fcntl", "resource", "antigravity", "this", "idlelib", "__main__", "turtle"}:
+    try:
+        import_module(name)
+    except Exception:
+        pass
+for name in ("concurrent.futures.process", "concurrent.futures.thread", "multiprocessing.popen_fork", "logging.handlers",
+             "numpy", "numpy.testing", "regex", "tqdm", "cffi", "tokenizers", "tiktoken"):
+    try:
+        import_module(name)
+    except ImportError:
+        pass
+
+import errno, fcntl, os, signal
+
+posix = fcntl
+msvcrt = types.ModuleType("msvcrt")
+msvcrt.LK_NBLCK = 2
+
+
+def locking(handle, mode, size):
+    assert (mode, size) == (msvcrt.LK_NBLCK, 1)
+    posix.lockf(handle, posix.LOCK_EX | posix.LOCK_NB, 1)
+
+
+msvcrt.locking = locking
+unlink, removed = os.unlink, []
+
+
+def unlink_closed(path, **keywords):
+    # Windows does not remove an open file.
+    open_files = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            open_files.add(os.readlink(f"/proc/self/fd/{name}"))
+        except OSError:
+            pass
+    if os.path.realpath(path) in open_files:
+        raise PermissionError(errno.EACCES, "the file is open", path)
+    removed.append(os.fspath(path))
+    unlink(path, **keywords)
+
+
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog"):
+    sys.modules[name] = None
+sys.modules["msvcrt"] = msvcrt
+signal.SIGBREAK = signal.SIGHUP
+del signal.SIGHUP
+for name in ("fchmod", "statvfs", "sched_getaffinity", "O_CLOEXEC", "O_NONBLOCK", "getuid", "geteuid", "mkfifo", "pread"):
+    if hasattr(os, name):
+        delattr(os, name)
+if os.path.isdir("/proc/self/fd"):
+    os.unlink = os.remove = unlink_closed
+sys.platform = "win32"
+
+
+def symlink(*_, **__):
+    raise OSError(errno.EPERM, "a required privilege is not held by the client")
+
+
+os.symlink = symlink
+
+import llmc_compat, pybpe
+
+for package in (pybpe, llmc_compat):
+    for module in walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith((".__main__", "._core")):
+            import_module(module.name)
+"""
+
+WORK = """
+from llmc_compat.workspace import make_workspace
+from pathlib import Path
+from pybpe.errors import FileError
+from pybpe.support import platform
+from pybpe.support.locking import only_holder
+
+tok = pybpe.train("text.txt", vocab_size=400, special_tokens=["<|endoftext|>"], workers=2)
+tok.save("tok.json")
+tok.save("tok.json")  # over an existing file
+manifest = pybpe.binarize(tok, "text.txt", "shards", splits=(1,), workers=2)
+again = pybpe.binarize(tok, "text.txt", "shards", splits=(1,), workers=2)
+assert manifest.tokens == again.tokens > 0
+stream = pybpe.dataset.PackedSequences("shards/*_train_*.bin", 16)
+assert len(stream[0][0]) == 16
+with only_holder("lock", "out"):
+    try:
+        with only_holder("lock", "out"):
+            raise AssertionError("two writers")
+    except FileError as error:
+        assert "another thread is writing" in str(error)
+    assert os.path.exists("lock")
+assert not os.path.exists("lock") and platform.open_files_limit() is None
+make_workspace("text.txt", "work", vocab_size=400, layers=1, heads=1, channels=8, context=64)
+links = sorted(Path("work/dev/data/tinyshakespeare").iterdir())
+assert [link.is_symlink() for link in links] == [False, False]
+for link, split in zip(links, ("train", "val")):
+    (shard,) = Path("work/data").glob(f"*_{split}_*.bin")
+    assert link.read_bytes() == shard.read_bytes()
+assert not [path for path in Path(".").rglob("*") if path.name.startswith(".pybpe") or path.suffix == ".tmp"]
+"""
+
+
+def run(folder: Path, program: str) -> None:
+    result = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
+def test_every_module_imports_without_what_only_posix_has(tmp_path: Path) -> None:
+    run(tmp_path, WINDOWS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="imitates Windows elsewhere")
+def test_training_and_files_work_with_the_side_for_windows(tmp_path: Path) -> None:
+    from texts import english
+
+    (tmp_path / "text.txt").write_text(english()[:120_000], encoding="utf-8", newline="")
+    run(tmp_path, WINDOWS + WORK)
