@@ -79,7 +79,7 @@ def test_only_one_module_uses_what_one_system_lacks() -> None:
     assert found[PLATFORM] >= {"fcntl", "resource", "msvcrt", "SIGHUP", "fchmod"}  # so such names are found
 
 
-# A stand-in for Windows: Python's own modules are imported first, then POSIX's are out of reach, and msvcrt is imitated.
+# An imitation of Windows: Python's own modules are imported first; then POSIX's are out of reach, and msvcrt is ours.
 WINDOWS = """
 import sys, types
 from importlib import import_module
@@ -132,7 +132,7 @@ for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix"
 sys.modules["msvcrt"] = msvcrt
 signal.SIGBREAK = signal.SIGHUP
 del signal.SIGHUP
-for name in ("fchmod", "statvfs", "sched_getaffinity", "O_CLOEXEC", "O_NONBLOCK", "getuid", "geteuid", "mkfifo", "pread"):
+for name in ("fchmod", "statvfs", "sched_getaffinity", "O_CLOEXEC", "O_NONBLOCK", "getuid", "mkfifo", "pread"):
     if hasattr(os, name):
         delattr(os, name)
 if os.path.isdir("/proc/self/fd"):
