@@ -90,8 +90,8 @@ for name in sys.stdlib_module_names - {"fcntl", "resource", "antigravity", "this
         import_module(name)
     except Exception:
         pass
-# An imitation of Windows: first Python's modules are imported; then POSIX's are out of reach, and msvcrt is ours.
-             "numpy", "numpy.testing", "regex", "tqdm", "cffi", "tokenizers", "tiktoken"):
+for name in ("concurrent.futures.process", "concurrent.futures.thread", "multiprocessing.popen_fork", "numpy",
+             "numpy.testing", "logging.handlers", "regex", "tqdm", "cffi", "tokenizers", "tiktoken"):
     try:
         import_module(name)
     except ImportError:
