@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import BinaryIO
@@ -11,6 +10,7 @@ from typing import BinaryIO
 from ..errors import file_errors
 from ..reading.pieces import Limited
 from ..reading.streams import open_input
+from ..support.platform import sync_file
 
 _BLOCK = 1 << 18  # fits in a CPU cache
 
@@ -40,8 +40,8 @@ class Hasher:
             stream.seek(len(header))
             body: BinaryIO = Limited(stream, size - len(header))  # type: ignore[assignment]
             digest = _sha256(header, body, self._stop)
-            with file_errors(path, "cannot be written"):
-                os.fsync(stream.fileno())
+        with file_errors(path, "cannot be written"):
+            sync_file(path)
         return digest
 
     def close(self) -> None:

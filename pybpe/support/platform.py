@@ -3,6 +3,7 @@ in pybpe and llmc_compat runs on both."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -19,9 +20,12 @@ if sys.platform == "win32":
     ENDING_SIGNALS = (signal.SIGTERM, signal.SIGBREAK)
 
     def lock_file(handle: int) -> None:
-        """Locks an open file for this process, which loses the lock when it ends. Raises OSError with EACCES or EAGAIN
-        if another process holds the lock, and with another number if the file system has no locks."""
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        """Locks an open file for this process, which loses the lock when it ends. Raises PermissionError (EACCES) if
+        that fails: another process holds the lock. (Wine says so with a random number of an error.)"""
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise PermissionError(errno.EACCES, error.strerror) from None
 
     def remove_and_close(handle: int, path: str) -> None:
         """Removes a locked file, and gives up the lock. Windows removes no open file, and none that another process has
@@ -30,7 +34,7 @@ if sys.platform == "win32":
         with suppress(OSError):
             os.unlink(path)
 
-    def sync_file(path: str, like: str) -> None:
+    def sync_file(path: str, like: str | None = None) -> None:
         """Makes sure that a file's content is on disk. It inherits its permissions from its folder."""
         with open(path, "r+b") as stream:
             os.fsync(stream.fileno())
@@ -77,11 +81,12 @@ else:
             os.unlink(path)
         os.close(handle)
 
-    def sync_file(path: str, like: str) -> None:
+    def sync_file(path: str, like: str | None = None) -> None:
         """Makes sure that a file's content is on disk. It gets the permissions of the file `like`, if there is one."""
         with open(path, "rb") as stream:
-            with suppress(OSError):  # there is no such file, or the file system has no permissions
-                os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(like).st_mode) & 0o777)
+            if like is not None:
+                with suppress(OSError):  # there is no such file, or the file system has no permissions
+                    os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(like).st_mode) & 0o777)
             os.fsync(stream.fileno())
 
     def sync_folder(folder: str) -> None:

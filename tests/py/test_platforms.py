@@ -106,7 +106,10 @@ msvcrt.LK_NBLCK = 2
 
 def locking(handle, mode, size):
     assert (mode, size) == (msvcrt.LK_NBLCK, 1)
-    posix.lockf(handle, posix.LOCK_EX | posix.LOCK_NB, 1)
+    try:
+        posix.flock(handle, posix.LOCK_EX | posix.LOCK_NB)
+    except OSError:
+        raise OSError(errno.EINVAL, "this number says nothing") from None
 
 
 msvcrt.locking = locking
@@ -127,6 +130,17 @@ def unlink_closed(path, **keywords):
     unlink(path, **keywords)
 
 
+fsync = os.fsync
+
+
+def fsync_written(handle):
+    # Windows does not sync what is open for reading only.
+    if posix.fcntl(handle, posix.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise PermissionError(errno.EACCES, "the file is open for reading only")
+    fsync(handle)
+
+
+os.fsync = fsync_written
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog"):
     sys.modules[name] = None
 sys.modules["msvcrt"] = msvcrt
@@ -175,6 +189,13 @@ with only_holder("lock", "out"):
             raise AssertionError("two writers")
     except FileError as error:
         assert "another thread is writing" in str(error)
+    handle = os.open("lock", os.O_RDWR)  # another process can open it, but not lock it
+    try:
+        platform.lock_file(handle)
+        raise AssertionError("two locks")
+    except PermissionError as error:
+        assert error.errno == errno.EACCES
+    os.close(handle)
     assert os.path.exists("lock")
 assert not os.path.exists("lock") and platform.open_files_limit() is None
 make_workspace("text.txt", "work", vocab_size=400, layers=1, heads=1, channels=8, context=64)
