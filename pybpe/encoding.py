@@ -18,7 +18,7 @@ from .batches import TextGroup, joined, packed, text_groups
 from .errors import ArgumentError
 from .model import Model
 from .normalize import normalize
-from .reading.pieces import BLOCK_BYTES, cutter, data_pieces, text_pieces
+from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
 from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # how much text `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
-_LONG_PIECE = 4 * BLOCK_BYTES  # pieces longer than this, of a text without safe cuts, take long
+_LONG_PIECE = 4 * PIECE_BYTES  # pieces longer than this, of a text without safe cuts, take long
 _NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; nothing grows more
 
 
@@ -86,7 +86,7 @@ class TextEncoder:
         import numpy
 
         num_threads = worker_count(num_threads, "num_threads")
-        if not self._direct or (isinstance(text, str) and len(text) > BLOCK_BYTES):
+        if not self._direct or (isinstance(text, str) and len(text) > PIECE_BYTES):
             parts = map_ordered(
                 lambda piece: self._piece_array(piece, specials, dtype), self._pieces(text), num_threads
             )
@@ -94,7 +94,7 @@ class TextEncoder:
         data = utf8(text)
         ids = numpy.empty(len(data), dtype=dtype)  # untouched pages cost nothing
         count = 0
-        if num_threads == 1 or len(data) <= BLOCK_BYTES:
+        if num_threads == 1 or len(data) <= PIECE_BYTES:
             for piece in data_pieces(data, self._cut):
                 count += self._encode_into(piece, specials, ids[count:])
         else:
@@ -129,7 +129,7 @@ class TextEncoder:
         spare: list[numpy.ndarray[Any, Any]] = []
 
         def encode(piece: _binding.Data) -> tuple[numpy.ndarray[Any, Any], int]:
-            buffer = spare.pop() if spare else numpy.empty(2 * BLOCK_BYTES, dtype=dtype)
+            buffer = spare.pop() if spare else numpy.empty(2 * PIECE_BYTES, dtype=dtype)
             if len(buffer) < len(piece):
                 buffer = numpy.empty(len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)

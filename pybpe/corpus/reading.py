@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..arguments import utf8
-from ..reading.blocks import Block, blocks
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
+from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Plan, Task
 from ..reading.records import record_lines
 from ..reading.splits import SplitOptions
@@ -48,31 +48,31 @@ class DocumentPlan(Plan):
 def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[Document], int]]:
     """Yields batches of a task's non-empty documents, each with the number of bytes read for it. A warning about the
     first file that is not UTF-8 is put into `doubts`."""
-    for block in blocks(task, kinds, lambda data, start: len(data)):
-        if not doubts and not isinstance(block.data, list) and kinds.kind(block.path) not in RECORDS:
-            doubts += filter(None, [doubt_of(block.data, block.path, block.start)])
+    for piece in planned_pieces(task, kinds, lambda data, start: len(data)):
+        if not doubts and not isinstance(piece.data, list) and kinds.kind(piece.path) not in RECORDS:
+            doubts += filter(None, [doubt_of(piece.data, piece.path, piece.start)])
         batch: list[Document] = []
         size = 0
-        for document in _documents(block, kinds):
+        for document in _documents(piece, kinds):
             batch.append(document)
             size += len(document.text)
             if size >= BATCH_CHARACTERS:
                 yield batch, 0
                 batch, size = [], 0
-        data = block.data
+        data = piece.data
         yield batch, sum(map(len, data)) if isinstance(data, list) else len(data)
 
 
-def _documents(block: Block, kinds: Kinds) -> Iterator[Document]:
+def _documents(piece: PlannedPiece, kinds: Kinds) -> Iterator[Document]:
     key = kinds.text_key
-    if not isinstance(block.data, list) and kinds.kind(block.path) == "jsonl":
-        for record, line in record_lines(block.data, key, block.path, block.start):
+    if not isinstance(piece.data, list) and kinds.kind(piece.path) == "jsonl":
+        for record, line in record_lines(piece.data, key, piece.path, piece.start):
             if record[key]:
                 text = utf8(record[key]).decode()
                 yield Document(text, raw_fields(line) if len(record) > 1 else {key: text})
         return
-    data = block.data
-    for document in data if isinstance(data, list) else kinds.divide(data, block.path, block.start):
+    data = piece.data
+    for document in data if isinstance(data, list) else kinds.divide(data, piece.path, piece.start):
         if document:
             text = document.decode("utf-8", "replace")
             yield Document(text, {key: text})

@@ -1,4 +1,4 @@
-"""Encodes blocks into segments: ids with the split that they belong to."""
+"""Encodes pieces into segments: ids with the split that they belong to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .. import _binding
 from ..arguments import Text
 from ..encoding import AllowedSpecial
 from ..model import END_OF_TEXT
-from ..reading.blocks import Block, blocks
 from ..reading.documents import RECORDS, Kinds
 from ..reading.pieces import cutter
+from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
 from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
@@ -25,7 +25,7 @@ _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Segment(NamedTuple):
-    """The ids of a block that go to one split.
+    """The ids of a piece that go to one split.
 
     Attributes:
         split: index into SPLIT_NAMES.
@@ -33,7 +33,7 @@ class Segment(NamedTuple):
         marks: the number of marks in `ids`.
         text_bytes: the size of the encoded text, without marks.
         ends_document: whether a document ends with it.
-        source: the file, start and end of the block.
+        source: the file, start and end of the piece.
     """
 
     split: int
@@ -46,7 +46,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskEncoder:
-    """Encodes tasks and blocks. An executor sends this object to its workers.
+    """Encodes tasks and pieces. An executor sends this object to its workers.
 
     Attributes:
         tok: the tokenizer.
@@ -62,27 +62,29 @@ class TaskEncoder:
     dtype: str
     joins: bool = True
 
-    def task_blocks(self, task: Task) -> Iterator[Block]:
-        """Yields the blocks of a task, in order."""
-        return blocks(task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher, self.tok.normalizer))
+    def task_pieces(self, task: Task) -> Iterator[PlannedPiece]:
+        """Yields the pieces of a task, in order."""
+        return planned_pieces(
+            task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher, self.tok.normalizer)
+        )
 
-    def segments(self, block: Block) -> list[Segment]:
-        """Returns the segments of a block.
+    def segments(self, piece: PlannedPiece) -> list[Segment]:
+        """Returns the segments of a piece.
 
         Raises:
             FormatError: a line is not a record.
         """
-        if not block.divided:
-            assert block.split is not None and not isinstance(block.data, list)
-            ids = self._ids(block.data, "all")
-            return [self._segment(block, block.split, ids, len(block.data))]
+        if not piece.divided:
+            assert piece.split is not None and not isinstance(piece.data, list)
+            ids = self._ids(piece.data, "all")
+            return [self._segment(piece, piece.split, ids, len(piece.data))]
         found = []
-        for split, documents in divide(block, self.kinds, self.splits):
+        for split, documents in divide(piece, self.kinds, self.splits):
             joins = self.joins and self.tok.eot_token is not None
             groups = [documents] if joins else [[document] for document in documents]
             for group in groups:
                 size = sum(map(len, group)) + (len(group) - 1) * self._mark_bytes
-                found.append(self._segment(block, split, self._encode(group, block.path), size))
+                found.append(self._segment(piece, split, self._encode(group, piece.path), size))
         return found
 
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
@@ -112,13 +114,13 @@ class TaskEncoder:
             ids.extend(self._ids(document, allowed))
         return ids
 
-    def _segment(self, block: Block, split: int, ids: array[int], size: int) -> Segment:
+    def _segment(self, piece: PlannedPiece, split: int, ids: array[int], size: int) -> Segment:
         """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
         text_bytes = size - marks * self._mark_bytes
         if self.tok.normalizer is not None:  # the text changes then
             text_bytes = text_length(self.tok, ids)
-        return Segment(split, ids, marks, text_bytes, block.ends_document, (block.path, block.start, block.end))
+        return Segment(split, ids, marks, text_bytes, piece.ends_document, (piece.path, piece.start, piece.end))
 
     @property
     def _mark_bytes(self) -> int:
@@ -137,15 +139,15 @@ def _reaches_into(special: str, mark: str) -> bool:
     return overlap or (special != mark and mark in special)
 
 
-def divide(block: Block, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """Returns the documents of a divided block by split, each split's in block order."""
-    data = block.data
-    if block.split is not None:
-        documents = data if isinstance(data, list) else kinds.divide(data, block.path, block.start)
-        yield block.split, list(documents)
+def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
+    """Returns the documents of a divided piece by split, each split's in piece order."""
+    data = piece.data
+    if piece.split is not None:
+        documents = data if isinstance(data, list) else kinds.divide(data, piece.path, piece.start)
+        yield piece.split, list(documents)
         return
     by_split: list[list[bytes]] = [[] for _ in splits]
-    pairs = zip(data, data) if isinstance(data, list) else kinds.divide_with_clusters(data, block.path, block.start)
+    pairs = zip(data, data) if isinstance(data, list) else kinds.divide_with_clusters(data, piece.path, piece.start)
     for document, cluster in pairs:
         by_split[hash_split(cluster, splits)].append(document)
     yield from ((split, group) for split, group in enumerate(by_split) if group)

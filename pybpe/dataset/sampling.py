@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy
 
 _ROUNDS = 8
-_CHUNK = 1 << 12  # positions permuted at once
+_PLACES = 1 << 12  # positions permuted at once
 
 
 class Permutation:
@@ -124,9 +124,9 @@ class ResumableSampler:
         self.consumed = start
         order = Permutation(self._count, self._identity["seed"], self.epoch) if self._shuffle and self._count else None
         places = range(start + self._rank, self._end(start), self.num_replicas)
-        for i in range(0, len(places), _CHUNK):
-            chunk = numpy.array(places[i : i + _CHUNK]) % self._count
-            yield from (chunk if order is None else order.take(chunk)).tolist()
+        for i in range(0, len(places), _PLACES):
+            some = numpy.array(places[i : i + _PLACES]) % self._count
+            yield from (some if order is None else order.take(some)).tolist()
 
     def consume(self, samples: int) -> None:
         """Records that each process has used this many more samples."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import LimitError, warn
-from ..reading.blocks import blocks
 from ..reading.documents import Kinds
+from ..reading.planned_pieces import planned_pieces
 from ..reading.planning import Plan
 from ..reading.splits import SPLIT_NAMES
 from .encoding import divide
@@ -50,13 +50,13 @@ def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] 
     found = [0] * len(splits)
     documents = 0
     for task in plan.tasks():
-        for part in task:
-            if part.split is not None and part.end is not None:
-                found[part.split] += part.end - part.start
-                documents += part.ends_document
+        for planned in task:
+            if planned.split is not None and planned.end is not None:
+                found[planned.split] += planned.end - planned.start
+                documents += planned.ends_document
                 continue
-            for block in blocks([part], kinds, lambda data, start: len(data)):
-                for split, some in divide(block, kinds, splits):
+            for piece in planned_pieces([planned], kinds, lambda data, start: len(data)):
+                for split, some in divide(piece, kinds, splits):
                     found[split] += sum(map(len, some))
                     documents += len(some)
                 if documents > _MOST:

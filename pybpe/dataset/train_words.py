@@ -9,9 +9,9 @@ from functools import partial
 from itertools import chain
 
 from ..arguments import whole_number
-from ..reading.blocks import blocks
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile, known_total
+from ..reading.planned_pieces import planned_pieces
 from ..reading.planning import Plan, Task, anchored
 from ..support.progress import Progress
 from ..training.counting import Counted, count_by_executor
@@ -73,14 +73,14 @@ class TrainWords:
         cut = self.settings.cutting.cut
         join = self.kinds.mark is not None and not records
         for task in tasks:
-            parts = [part for part in task if (self.kinds.kind(part.path) in RECORDS) == records]
-            for block in blocks(parts, self.kinds, cut):
-                if block.split not in (None, 0):
+            ranges = [planned for planned in task if (self.kinds.kind(planned.path) in RECORDS) == records]
+            for piece in planned_pieces(ranges, self.kinds, cut):
+                if piece.split not in (None, 0):
                     continue
-                if not block.divided:
-                    yield [bytes(block.data)]  # type: ignore[arg-type]
+                if not piece.divided:
+                    yield [bytes(piece.data)]  # type: ignore[arg-type]
                     continue
-                for split, documents in divide(block, self.kinds, self.splits):
+                for split, documents in divide(piece, self.kinds, self.splits):
                     if split == 0:
                         yield [self.kinds.mark_bytes.join(documents)] if join else documents
 
@@ -100,4 +100,4 @@ def count_train_split(
 
 def count_task(words: TrainWords, task: Task) -> Counted:
     """Counts a task in a worker."""
-    return words.count([part.file for part in task], lambda: [task], 1, False)
+    return words.count([planned.file for planned in task], lambda: [task], 1, False)

@@ -9,16 +9,16 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from ..arguments import whole_number
-from ..reading.blocks import Block
 from ..reading.documents import RECORDS
-from ..reading.pieces import BLOCK_BYTES
+from ..reading.pieces import PIECE_BYTES
+from ..reading.planned_pieces import PlannedPiece
 from ..reading.planning import Task, anchored
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..support.remote import map_by_executor
 from .encoding import Segment, TaskEncoder
 
-_LEAST_SIZE = 1 << 10  # the minimum that a block counts: it takes more memory than its text
+_LEAST_SIZE = 1 << 10  # the minimum that a piece counts: it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
@@ -39,47 +39,47 @@ class Result(NamedTuple):
 
 
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
-    """Runs tasks with threads, which share a task block by block."""
+    """Runs tasks with threads, which share a task piece by piece."""
 
-    def items() -> Iterator[tuple[list[Block], bool]]:
+    def items() -> Iterator[tuple[list[PlannedPiece], bool]]:
         for task in tasks:
-            for some in _batches(encoder.task_blocks(task)):
+            for some in _groups(encoder.task_pieces(task)):
                 yield some, False
             yield [], True
 
-    def encode(item: tuple[list[Block], bool]) -> Result:
+    def encode(item: tuple[list[PlannedPiece], bool]) -> Result:
         some, ends_task = item
-        segments = [segment for block in some for segment in encoder.segments(block)]
+        segments = [segment for piece in some for segment in encoder.segments(piece)]
         return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts))
 
     return map_ordered(encode, items(), workers)
 
 
-def _batches(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """Groups small blocks together: one group is one thread's unit of work."""
-    batch: list[Block] = []
+def _groups(pieces: Iterable[PlannedPiece]) -> Iterator[list[PlannedPiece]]:
+    """Groups small pieces together: one group is one thread's unit of work."""
+    group: list[PlannedPiece] = []
     size = 0
-    for block in blocks:
-        batch.append(block)
-        size += max(_size(block), _LEAST_SIZE)
-        if size >= BLOCK_BYTES // 2:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    for piece in pieces:
+        group.append(piece)
+        size += max(_size(piece), _LEAST_SIZE)
+        if size >= PIECE_BYTES // 2:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _doubt(encoder: TaskEncoder, some: Iterable[Block], doubts: Doubts) -> str | None:
-    """A warning about the first block that is text, and not UTF-8."""
-    for block in some:
-        if not isinstance(block.data, list) and encoder.kinds.kind(block.path) not in RECORDS:
-            if (doubt := doubts.look(block.data, block.path, block.start)) is not None:
+def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -> str | None:
+    """A warning about the first piece that is text, and not UTF-8."""
+    for piece in some:
+        if not isinstance(piece.data, list) and encoder.kinds.kind(piece.path) not in RECORDS:
+            if (doubt := doubts.look(piece.data, piece.path, piece.start)) is not None:
                 return doubt
     return None
 
 
-def _size(block: Block) -> int:
-    return sum(map(len, block.data)) if isinstance(block.data, list) else len(block.data)
+def _size(piece: PlannedPiece) -> int:
+    return sum(map(len, piece.data)) if isinstance(piece.data, list) else len(piece.data)
 
 
 def run_by_executor(
@@ -95,10 +95,10 @@ def run_task(pickled: bytes, task: Task) -> Result:
     encoder = _encoder(pickled)
     segments: list[Segment] = []
     size, doubt = 0, None
-    for block in encoder.task_blocks(task):
-        segments += encoder.segments(block)
-        size += _size(block)
-        doubt = doubt or _doubt(encoder, [block], Doubts())
+    for piece in encoder.task_pieces(task):
+        segments += encoder.segments(piece)
+        size += _size(piece)
+        doubt = doubt or _doubt(encoder, [piece], Doubts())
     return Result(segments, size, True, doubt)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import FormatError, MissingExtraError, file_error
 from .input_file import InputFile
-from .pieces import BLOCK_BYTES
+from .pieces import PIECE_BYTES
 
 _BATCH_ROWS = 256
 
@@ -65,13 +65,13 @@ class RowGroups:
                 yield a, b, size * (b - a) // (last - first)
 
     def texts(self, start: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yields the non-empty texts of some rows, in batches of about BLOCK_BYTES, each with its first row."""
+        """Yields the non-empty texts of some rows, in batches of about PIECE_BYTES, each with its first row."""
         first, batch, size = start, list[bytes](), 0
         for row, text in self._rows(start, end):
             if text:
                 batch.append(text)
             size += len(text)
-            if size >= BLOCK_BYTES:
+            if size >= PIECE_BYTES:
                 yield first, batch
                 first, batch, size = row + 1, [], 0
         if batch:

@@ -18,7 +18,7 @@ from ..errors import file_errors
 from ..normalize import is_normalized
 from ..pattern import Pattern
 
-BLOCK_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
+PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
 _FIRST_BLOCK = 1 << 16  # how much of a text is read first, because it may be short
 _CUT_WINDOW = 1 << 16  # the end of a block, where its last cut is searched for first
 _CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
@@ -97,21 +97,21 @@ def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
 
 
 def stream_pieces(
-    stream: BinaryIO | io.RawIOBase, cut: Cut, block_bytes: int = BLOCK_BYTES, size: int | None = None
+    stream: BinaryIO | io.RawIOBase, cut: Cut, piece_bytes: int = PIECE_BYTES, size: int | None = None
 ) -> Iterator[memoryview]:
-    """Cuts a stream into pieces of about `block_bytes` that can be processed separately.
+    """Cuts a stream into pieces of about `piece_bytes` that can be processed separately.
 
     If a piece has no safe cut, its size is doubled until it has one or the text ends.
 
     Args:
         stream: the text.
         cut: finds where it can be cut.
-        block_bytes: the size of a piece.
+        piece_bytes: the size of a piece.
         size: the size of the text, if known: a short text then takes no more memory than it needs.
     """
     carry = memoryview(b"")
     seen = 1  # offset 0 is a cut already
-    room = min(block_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
+    room = min(piece_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
     while True:
         block = bytearray(max(room, 2 * len(carry)))
         block[: len(carry)] = carry
@@ -120,14 +120,14 @@ def stream_pieces(
             if filled:
                 yield memoryview(block)[:filled]
             return
-        at = _last_cut(cut, block, seen) if filled >= block_bytes else 0
+        at = _last_cut(cut, block, seen) if filled >= piece_bytes else 0
         if at:
             yield memoryview(block)[:at]
             seen = 1
-        elif filled >= block_bytes:
+        elif filled >= piece_bytes:
             seen = max(1, filled - _CUT_WINDOW)
         carry = memoryview(block)[at:]
-        room = block_bytes
+        room = piece_bytes
 
 
 def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
@@ -141,12 +141,12 @@ def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) 
     return filled
 
 
-def data_pieces(data: _binding.Data, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
+def data_pieces(data: _binding.Data, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[memoryview]:
     """Yields the pieces of a text in memory, without copying it."""
     view = memoryview(data).cast("B")
     begin = 0
     while begin < len(view):
-        end = begin + _first_cut(cut, view[begin:], block_bytes)
+        end = begin + _first_cut(cut, view[begin:], piece_bytes)
         yield view[begin:end]
         begin = end
 
@@ -162,12 +162,12 @@ def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
     return len(view)
 
 
-def text_pieces(text: Text, cut: Cut, block_bytes: int = BLOCK_BYTES) -> Iterator[_binding.Data]:
+def text_pieces(text: Text, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[_binding.Data]:
     """Yields the pieces of any text. A long str is converted part by part, never as a whole."""
-    if isinstance(text, str) and len(text) > block_bytes:
-        return stream_pieces(_StrReader(text), cut, block_bytes)
+    if isinstance(text, str) and len(text) > piece_bytes:
+        return stream_pieces(_StrReader(text), cut, piece_bytes)
     data = utf8(text)
-    return iter((data,)) if len(data) <= block_bytes else data_pieces(data, cut, block_bytes)
+    return iter((data,)) if len(data) <= piece_bytes else data_pieces(data, cut, piece_bytes)
 
 
 class _StrReader(io.RawIOBase):

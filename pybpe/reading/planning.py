@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from .documents import Kinds
 from .input_file import InputFile
 from .parquet import RowGroups
-from .pieces import BLOCK_BYTES, Cut, Cutting, Limited, find_cut
+from .pieces import PIECE_BYTES, Cut, Cutting, Limited, find_cut
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
@@ -23,7 +23,7 @@ _LEAST_AMOUNT = 1 << 12  # the minimum that a file counts, so that tasks of tiny
 _MOST_PACKED = 16  # text rarely compresses better
 
 
-class Part(NamedTuple):
+class PlannedRange(NamedTuple):
     """A range of a file between two positions where it can be cut.
 
     Attributes:
@@ -46,15 +46,15 @@ class Part(NamedTuple):
         return self.file.path
 
 
-Task = Sequence[Part]
+Task = Sequence[PlannedRange]
 
 
 def anchored(task: Task) -> Task:
     """Returns a task for a worker that may run in another folder."""
-    return [part._replace(file=part.file.anchored()) for part in task]
+    return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
-class Stretch(NamedTuple):
+class _Extent(NamedTuple):
     """The range that a file takes, from 0 to 1, of the whole that is cut into splits."""
 
     start: float
@@ -94,11 +94,11 @@ class Plan:
 
     def tasks(self) -> Iterator[Task]:
         """Yields all tasks, in order. Small files share one."""
-        task: list[Part] = []
+        task: list[PlannedRange] = []
         size = 0
-        for file, stretch in zip(self.files, self._stretches()):
-            for part, amount in self._parts(file, stretch):
-                task.append(part)
+        for file, extent in zip(self.files, self._extents()):
+            for planned, amount in self._ranges(file, extent):
+                task.append(planned)
                 size += max(amount, _LEAST_AMOUNT)
                 if size >= self.task_bytes:
                     yield task
@@ -106,16 +106,16 @@ class Plan:
         if task:
             yield task
 
-    def _stretches(self) -> Iterator[Stretch]:
+    def _extents(self) -> Iterator[_Extent]:
         """Yields the range that each file takes of the whole that is cut into splits: all of it or, if documents stay
         whole, its position in the corpus."""
         if not self.between_documents:
-            yield from repeat(Stretch(0.0, 1.0), len(self.files))
+            yield from repeat(_Extent(0.0, 1.0), len(self.files))
             return
         sizes = [self._text_bytes(file) for file in self.files]
         start, total = 0, max(1, sum(sizes))
         for size in sizes:
-            yield Stretch(start / total, (start + size) / total)
+            yield _Extent(start / total, (start + size) / total)
             start += size
 
     def _text_bytes(self, file: InputFile) -> int:
@@ -127,31 +127,31 @@ class Plan:
         with file.open() as stream:
             return _length(stream)
 
-    def _parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        """Yields the parts of a file, each with its approximate size in bytes."""
+    def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+        """Yields the ranges of a file, each with its approximate size in bytes."""
         if self._kinds.kind(file.path) == "parquet":
-            yield from self._row_parts(file, stretch)
+            yield from self._row_ranges(file, extent)
         elif file.is_sequential:
-            yield from self._packed_parts(file, stretch)
+            yield from self._packed_ranges(file, extent)
         else:
-            yield from self._byte_parts(file, stretch)
+            yield from self._byte_ranges(file, extent)
 
-    def _row_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+    def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         groups = RowGroups(file, self._kinds.text_key)
-        for split, start, end in self._shares(groups.rows, stretch, lambda row: row):
+        for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
-                yield Part(file, first, last, split, True), size
+                yield PlannedRange(file, first, last, split, True), size
 
-    def _packed_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
-        """Yields the parts of a compressed file: one, or one per split."""
+    def _packed_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
+        """Yields the ranges of a compressed file: one, or one per split."""
         size = file.size or 0
         if self.hashed or len(self._splits) == 1:
-            yield Part(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
+            yield PlannedRange(file, 0, None, self._packed_split(file, size) if self.hashed else 0, True), size
             return
         with file.open() as stream:
             length = _length(stream)
-            for split, start, end in self._shares(length, stretch, lambda at: self._border(file, stream, at, length)):
-                yield Part(file, start, end, split, True), size * (end - start) // max(1, length)
+            for split, start, end in self._shares(length, extent, lambda at: self._border(file, stream, at, length)):
+                yield PlannedRange(file, start, end, split, True), size * (end - start) // max(1, length)
 
     def _packed_split(self, file: InputFile, size: int) -> int | None:
         """Returns the split of a large compressed file that is one document, or None for other files."""
@@ -165,31 +165,31 @@ class Plan:
                     return None
             return hash_split_of_range(stream, 0, sys.maxsize, self._splits)
 
-    def _byte_parts(self, file: InputFile, stretch: Stretch) -> Iterator[tuple[Part, int]]:
+    def _byte_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         size = file.size or 0
         whole_documents = self.hashed and not self._kinds.is_divided(file.path)
-        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one part, whatever it contains
+        if size <= self.task_bytes and (self.hashed or len(self._splits) == 1):  # one range, whatever it contains
             if size:
-                yield Part(file, 0, size, None if self.hashed else 0, True), size
+                yield PlannedRange(file, 0, size, None if self.hashed else 0, True), size
             return
         with file.open() as stream:
             if whole_documents:
-                yield from self._hashed_parts(file, stream, size)
+                yield from self._hashed_ranges(file, stream, size)
                 return
-            for split, start, end in self._shares(size, stretch, lambda at: self._border(file, stream, at, size)):
-                yield from self._cut_parts(file, stream, start, end, split)
+            for split, start, end in self._shares(size, extent, lambda at: self._border(file, stream, at, size)):
+                yield from self._cut_ranges(file, stream, start, end, split)
 
-    def _cut_parts(
+    def _cut_ranges(
         self, file: InputFile, stream: BinaryIO, start: int, end: int, split: int | None
-    ) -> Iterator[tuple[Part, int]]:
-        """Yields the parts between two positions of a file, each about the size of a task."""
+    ) -> Iterator[tuple[PlannedRange, int]]:
+        """Yields the ranges between two positions of a file, each about the size of a task."""
         cut = self._inner_cut(file.path)
         while start < end:
             stop = end
             if cut is not None and end - start > self.task_bytes:
                 stop = min(end, find_cut(stream, start + self.task_bytes, cut, self._context))
             file.check_progress(start, stop)
-            yield Part(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
+            yield PlannedRange(file, start, stop, split, stop == end or self._kinds.is_divided(file.path)), stop - start
             start = stop
 
     def _inner_cut(self, path: str) -> Cut | None:
@@ -198,8 +198,8 @@ class Plan:
             return self._kinds.document_cut(path)
         return None if self._cutting.none else self._cutting.cut
 
-    def _hashed_parts(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[Part, int]]:
-        """Yields the parts of a text whose documents are split by hash: several documents each, or a piece of a
+    def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[PlannedRange, int]]:
+        """Yields the ranges of a text whose documents are split by hash: several documents each, or a piece of a
         document that is too long to hold in memory. Such a long document is hashed here.
 
             start                          start + task_bytes         stop
@@ -214,13 +214,13 @@ class Plan:
             )
             file.check_progress(start, stop)
             if end - start <= 2 * self.task_bytes:
-                yield Part(file, start, stop, None, True), stop - start
+                yield PlannedRange(file, start, stop, None, True), stop - start
             else:
                 begin = _last_mark_end(stream, self._kinds, start, self.task_bytes) if marked else start
                 if begin > start:
-                    yield Part(file, start, begin, None, True), begin - start
+                    yield PlannedRange(file, start, begin, None, True), begin - start
                 split = hash_split_of_range(stream, begin, end, self._splits)
-                yield from self._cut_parts(file, stream, begin, end, split)
+                yield from self._cut_ranges(file, stream, begin, end, split)
             start = stop
 
     def _border(self, file: InputFile, stream: BinaryIO, at: int, size: int) -> int:
@@ -237,7 +237,7 @@ class Plan:
         return find_cut(stream, at, self._kinds.document_cut(file.path), self._context)
 
     def _shares(
-        self, size: int, stretch: Stretch, border: Callable[[int], int]
+        self, size: int, extent: _Extent, border: Callable[[int], int]
     ) -> Iterator[tuple[int | None, int, int]]:
         """Yields (split, start, end) of each split's share of the `size` bytes or rows of a file."""
         if self.hashed:
@@ -246,7 +246,7 @@ class Plan:
         start, total = 0, sum(self._splits)
         for split in range(len(self._splits)):
             last = split == len(self._splits) - 1
-            place = stretch.place(sum(self._splits[: split + 1]) / total, size)
+            place = extent.place(sum(self._splits[: split + 1]) / total, size)
             end = size if last or place == size else max(start, border(place))
             if end > start:
                 yield split, start, end
@@ -273,6 +273,6 @@ def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int
 def _length(stream: BinaryIO) -> int:
     """Returns the size of a compressed file's content."""
     length = 0
-    while block := stream.read(BLOCK_BYTES):
+    while block := stream.read(PIECE_BYTES):
         length += len(block)
     return length

@@ -12,7 +12,7 @@ from ..arguments import one_of, shown
 from ..errors import ArgumentError
 from .documents import Kinds
 from .input_file import InputFile
-from .pieces import BLOCK_BYTES, Limited
+from .pieces import PIECE_BYTES, Limited
 
 SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
@@ -72,7 +72,7 @@ def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence
     """Returns the split of a document in a file, which may be larger than memory."""
     stream.seek(start)
     part = Limited(stream, end - start)
-    block = memoryview(bytearray(BLOCK_BYTES))
+    block = memoryview(bytearray(PIECE_BYTES))
     checksum = 0
     while got := part.readinto(block):
         checksum = zlib.crc32(block[:got], checksum)
@@ -118,7 +118,7 @@ def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator
     """Yields where each mark begins and ends, from `offset`, the stream's position; and finally the end of the stream,
     as an empty mark. Holds one block in memory."""
     keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
-    block = bytearray(keep + min(_FIRST_BYTES, BLOCK_BYTES))
+    block = bytearray(keep + min(_FIRST_BYTES, PIECE_BYTES))
     held = 0
     while got := stream.readinto(memoryview(block)[held:]):  # type: ignore[union-attr]
         end, begin = held + got, 0
@@ -128,6 +128,6 @@ def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator
         held = min(keep, end - begin)
         block[:held] = block[end - held : end]
         offset += end - held
-        if len(block) < BLOCK_BYTES:
+        if len(block) < PIECE_BYTES:
             block.extend(bytes(len(block)))
     yield offset + held, offset + held

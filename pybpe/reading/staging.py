@@ -14,7 +14,7 @@ from ..support.output_files import make_folder
 from .files import corpus_files
 from .input_file import InputFile
 from .options import ReadOptions
-from .pieces import BLOCK_BYTES
+from .pieces import PIECE_BYTES
 from .streams import open_input
 
 
@@ -60,7 +60,7 @@ def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
     source = sys.stdin.buffer if name == "-" else open_input(name)
     try:
         with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
-            while block := source.read(BLOCK_BYTES):
+            while block := source.read(PIECE_BYTES):
                 digest.update(block)
                 target.write(block)
     finally:

@@ -20,7 +20,7 @@ from texts import chinese, english
 import pybpe
 from pybpe.dataset.encoding import divide
 from pybpe.dataset.eot import EotPlacer
-from pybpe.reading import blocks, planning, splits
+from pybpe.reading import planned_pieces, planning, splits
 from pybpe.reading.documents import Kinds
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.pieces import stream_pieces
@@ -198,9 +198,9 @@ def test_documents_are_found_whatever_the_blocks(
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         file.write(text)
         file.flush()
-        patch.setattr(splits, "BLOCK_BYTES", block)
+        patch.setattr(splits, "PIECE_BYTES", block)
         patch.setattr(planning, "TASK_BYTES", task)
-        patch.setattr(blocks, "stream_pieces", partial(stream_pieces, block_bytes=block))
+        patch.setattr(planned_pieces, "stream_pieces", partial(stream_pieces, piece_bytes=block))
         expected = documents_of(text, kind)
         many = kind in ("blank", "line") or len(expected) > 1
         assert splits.has_many_documents([InputFile.of(file.name)], kinds) == many
@@ -209,7 +209,7 @@ def test_documents_are_found_whatever_the_blocks(
         found: list[list[bytes]] = [[], []]
         long_one = b""
         for unit in plan.tasks():
-            for piece in blocks.blocks(unit, kinds, lambda data, start: len(data)):
+            for piece in planned_pieces.planned_pieces(unit, kinds, lambda data, start: len(data)):
                 if piece.divided:
                     for split, documents in divide(piece, kinds, (8, 1)):
                         found[split] += documents

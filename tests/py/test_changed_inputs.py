@@ -14,8 +14,8 @@ from texts import english
 
 import pybpe
 from pybpe.errors import FileChangedError
-from pybpe.reading import blocks as reading
 from pybpe.reading import pieces as pieces_module
+from pybpe.reading import planned_pieces as reading
 from pybpe.reading import planning, ranges
 from pybpe.reading.input_file import InputFile
 
@@ -58,7 +58,7 @@ def change_after(patch: pytest.MonkeyPatch, module: object, pieces: int, change:
     read = pieces_module.stream_pieces
 
     def pieces_of(*args: object, **kw: object) -> Iterator[memoryview]:
-        for number, piece in enumerate(read(*args, **{**kw, "block_bytes": 8000})):
+        for number, piece in enumerate(read(*args, **{**kw, "piece_bytes": 8000})):
             if number == pieces:
                 change()
             yield piece

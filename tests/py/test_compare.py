@@ -140,7 +140,7 @@ def check(found: pybpe.Comparison, name: str, tok: pybpe.Tokenizer, on: str, tex
 def test_files_in_pieces_of_any_size(
     tokenizers: dict[str, pybpe.Tokenizer], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "stream_pieces", partial(pieces.stream_pieces, block_bytes=block))
+    monkeypatch.setattr(ranges, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
     texts = write_texts(tmp_path)
     with pytest.warns(PybpeWarning):
         found = pybpe.compare(tokenizers, {name: files for name, (files, _, _) in texts.items()}, workers=2)
@@ -153,7 +153,7 @@ def test_files_in_pieces_of_any_size(
 
 
 def test_texts_in_memory_are_separate(tokenizers: dict[str, pybpe.Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "data_pieces", partial(pieces.data_pieces, block_bytes=100))
+    monkeypatch.setattr(tally, "data_pieces", partial(pieces.data_pieces, piece_bytes=100))
     texts: list[Any] = ["one", "two", english()[:5000], b"three", "", "four\n", "\n", f"x{EOT}y", ["in", "lists"]]
     found = pybpe.compare(tokenizers, {"all texts": iter(texts)})
     flat = [t if isinstance(t, bytes) else t.encode() for t in [*texts[:-1], "in", "lists"]]
@@ -183,7 +183,7 @@ def test_memory_does_not_grow_with_the_text(
 ) -> None:
     """Pieces stay small although each tokenizer has other safe cuts."""
     block = 1 << 17
-    monkeypatch.setattr(ranges, "stream_pieces", partial(pieces.stream_pieces, block_bytes=block))
+    monkeypatch.setattr(ranges, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
     longest = 0
     look = tally.Tallier._look
 

@@ -21,7 +21,7 @@ import pybpe
 from llmc_compat.shards import read_shard
 from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.errors import PybpeWarning
-from pybpe.reading import blocks, pieces, planning
+from pybpe.reading import pieces, planned_pieces, planning
 from pybpe.reading.splits import hash_split
 
 
@@ -107,12 +107,12 @@ def test_long_documents_are_not_held_as_a_whole(
     tok: pybpe.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, eot: str
 ) -> None:
     small_tasks(monkeypatch)
-    monkeypatch.setattr(blocks, "stream_pieces", partial(pieces.stream_pieces, block_bytes=5000))
+    monkeypatch.setattr(planned_pieces, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=5000))
     monkeypatch.setattr(pieces, "_CUT_WINDOW", 500)
     held = []
     segments = TaskEncoder.segments
 
-    def spy(self: TaskEncoder, block: blocks.Block) -> list[Segment]:
+    def spy(self: TaskEncoder, block: planned_pieces.PlannedPiece) -> list[Segment]:
         held.append(len(block.data))
         return segments(self, block)
 

@@ -19,7 +19,7 @@ from pybpe import encoding as encoding_module
 from pybpe import tokenizer as tokenizer_module
 from pybpe.arguments import utf8
 from pybpe.reading import pieces as pieces_module
-from pybpe.reading.pieces import BLOCK_BYTES, text_pieces
+from pybpe.reading.pieces import PIECE_BYTES, text_pieces
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>"]
 GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
@@ -87,7 +87,7 @@ def test_big_inputs_are_not_copied(tmp_path: Path) -> None:
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
             assert GPT2.count(buffer) == 4_000_000 + 1
-            assert tracemalloc.get_traced_memory()[1] - before < 4 * BLOCK_BYTES, type(buffer)
+            assert tracemalloc.get_traced_memory()[1] - before < 4 * PIECE_BYTES, type(buffer)
         tracemalloc.stop()
         del buffer
 
@@ -185,7 +185,7 @@ def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -
         GPT2.encode(text)
         GPT2.encode_to_numpy(text)
         GPT2.count(text)
-    assert max(direct) < 3 * BLOCK_BYTES and sum(direct) == 6 * len(long_text.encode()) and not elsewhere
+    assert max(direct) < 3 * PIECE_BYTES and sum(direct) == 6 * len(long_text.encode()) and not elsewhere
     ids = GPT2.encode_to_numpy(b"a" * 9_000_000)
     assert elsewhere == [9_000_000]
     assert GPT2.encode("a" * 9_000_000) == ids.tolist()

@@ -17,7 +17,7 @@ from pybpe.dataset.encoding import TaskEncoder
 from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error, PybpeWarning
 from pybpe.model import CONTROL_TOKENS
-from pybpe.reading import blocks as reading
+from pybpe.reading import planned_pieces as reading
 from pybpe.reading import planning
 from pybpe.reading.splits import hash_split
 
@@ -201,9 +201,9 @@ def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Mo
 
     def counted(task: Any, *rest: Any) -> Any:
         seen.append(task)
-        return reading.blocks(task, *rest)
+        return reading.planned_pieces(task, *rest)
 
-    monkeypatch.setattr(shares, "blocks", counted)
+    monkeypatch.setattr(shares, "planned_pieces", counted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pybpe.binarize(small_tokenizer(), tmp_path / "a.jsonl", tmp_path / "out")

@@ -1,0 +1,64 @@
+"""Reads the ranges of a plan in pieces: the unit that one thread encodes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .documents import Kinds
+from .parquet import RowGroups
+from .pieces import Cut, Limited, stream_pieces
+from .planning import PlannedRange, Task
+
+
+class PlannedPiece(NamedTuple):
+    """A piece of a planned range.
+
+    Attributes:
+        path, start, end: its source, as in PlannedRange.
+        split: the split, as in PlannedRange.
+        data: text or JSON lines; or the texts of records.
+        divided: whether it holds whole documents that are still to be separated; otherwise it is a piece of a text.
+        ends_document: whether a document ends with it.
+    """
+
+    path: str
+    start: int
+    end: int
+    split: int | None
+    data: memoryview | list[bytes]
+    divided: bool
+    ends_document: bool
+
+
+def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
+    """Yields the pieces of a task, in order. They depend only on the task."""
+    for planned in task:
+        if kinds.kind(planned.path) == "parquet":
+            yield from _row_pieces(planned, kinds.text_key)
+        else:
+            yield from _byte_pieces(planned, kinds, text_cut)
+
+
+def _row_pieces(planned: PlannedRange, text_key: str) -> Iterator[PlannedPiece]:
+    assert planned.end is not None
+    for row, texts in RowGroups(planned.file, text_key).texts(planned.start, planned.end):
+        yield PlannedPiece(planned.path, row, row + len(texts), planned.split, texts, True, True)
+
+
+def _byte_pieces(planned: PlannedRange, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
+    divided = planned.split is None or kinds.is_divided(planned.path)
+    cut = kinds.document_cut(planned.path) if divided else text_cut
+    offset = planned.start
+    size = None if planned.end is None else planned.end - offset
+    with planned.file.open() as stream:
+        if offset:
+            stream.seek(offset)
+        if size is not None:
+            stream = Limited(stream, size)  # type: ignore[assignment]
+        for data in stream_pieces(stream, cut, size=size):
+            end = offset + len(data)
+            yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided)
+            offset = end
+    if planned.ends_document and not divided:
+        yield PlannedPiece(planned.path, offset, offset, planned.split, memoryview(b""), False, True)
