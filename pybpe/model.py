@@ -99,16 +99,14 @@ class Model:
         vocab = self.tokens.vocab if isinstance(self.tokens, VocabPart) else None
         if vocab is not None and self._is_of(vocab):
             return vocab
-        return _binding.Vocab.new(
-            self.tokens,
-            self.merges,
-            self.specials.values(),
-            self.eot_id,
-            self.pattern.number,
-            self.pattern.custom,
-            self.normalizer,
-            self.whole_words,
-        )
+        return _binding.Vocab.new(self.tokens, self.merges, self.rules)
+
+    @property
+    def rules(self) -> _binding.VocabRules:
+        """What the C library must know besides tokens and merges."""
+        number, custom = self.pattern.number, self.pattern.custom
+        specials = self.specials.values()
+        return _binding.VocabRules(specials, self.eot_id, number, custom, self.normalizer, self.whole_words)
 
     def _is_of(self, vocab: _binding.Vocab) -> bool:
         """Returns whether nothing has been replaced since the model was made from this vocabulary."""

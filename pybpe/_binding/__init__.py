@@ -32,7 +32,7 @@ from .text import (
     utf8_valid,
 )
 from .training import TIE_BREAKS, Counter, Trainer, Words
-from .vocabulary import IdBuffer, Vocab, new_bytes, tokenizer_json_spans
+from .vocabulary import IdBuffer, Vocab, VocabRules, new_bytes, tokenizer_json_spans
 
 __all__ = [
     "CUSTOM",
@@ -59,6 +59,7 @@ __all__ = [
     "TOKENIZER_MAGIC",
     "Trainer",
     "Vocab",
+    "VocabRules",
     "Words",
     "count_id",
     "new_bytes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
 from .core import NO_ID, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
@@ -22,21 +22,30 @@ def tokenizer_json_spans(text: bytes) -> list[int] | None:
     return ffi.unpack(spans, 4) if found else None
 
 
-def _vocab_spec(
-    specials: Iterable[int], eot_id: int | None, pattern: int, custom: str | None, normalizer: str | None, whole: bool
-) -> tuple[Any, tuple[Any, ...]]:
+class VocabRules(NamedTuple):
+    """The settings in a `pybpe_vocab_spec`: what a vocabulary has besides tokens and merges."""
+
+    specials: Iterable[int]
+    eot_id: int | None
+    pattern: int
+    custom: str | None
+    normalizer: str | None = None
+    whole_words: bool = False
+
+
+def _vocab_spec(rules: VocabRules) -> tuple[Any, tuple[Any, ...]]:
     """Returns a `pybpe_vocab_spec` without tokens and merges, and the objects that must live as long as it does."""
-    special_ids = sorted(set(specials))
+    special_ids = sorted(set(rules.specials))
     numbers = ffi.new("uint32_t[]", special_ids)
-    regex = ffi.new("char[]", custom.encode()) if custom is not None else ffi.NULL
+    regex = ffi.new("char[]", rules.custom.encode()) if rules.custom is not None else ffi.NULL
     spec = ffi.new("pybpe_vocab_spec *")
     spec.specials = numbers
     spec.specials_count = len(special_ids)
-    spec.eot_id = NO_ID if eot_id is None else eot_id
-    spec.pattern = pattern
+    spec.eot_id = NO_ID if rules.eot_id is None else rules.eot_id
+    spec.pattern = rules.pattern
     spec.custom = regex
-    spec.normalizer = NORMALIZERS[normalizer]
-    spec.whole_words = whole
+    spec.normalizer = NORMALIZERS[rules.normalizer]
+    spec.whole_words = rules.whole_words
     return spec, (numbers, regex)
 
 
@@ -47,20 +56,10 @@ class Vocab:
         self.c = c
 
     @classmethod
-    def new(
-        cls,
-        tokens: Sequence[bytes],
-        merges: Sequence[tuple[int, int]] | None,
-        specials: Iterable[int],
-        eot_id: int | None,
-        pattern: int,
-        custom: str | None,
-        normalizer: str | None,
-        whole_words: bool = False,
-    ) -> Vocab:
+    def new(cls, tokens: Sequence[bytes], merges: Sequence[tuple[int, int]] | None, rules: VocabRules) -> Vocab:
         """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers them from the order of the ids."""
         strings = Strings(tokens)
-        spec, _kept = _vocab_spec(specials, eot_id, pattern, custom, normalizer, whole_words)
+        spec, _kept = _vocab_spec(rules)
         spec.tokens = strings.c[0]
         if merges is None:
             count = ffi.new("size_t *")
@@ -74,22 +73,12 @@ class Vocab:
         return cls(make_handle("pybpe_vocab", lib.pybpe_vocab_new, lib.pybpe_vocab_free, spec, ffi.NULL))
 
     @classmethod
-    def from_json(
-        cls,
-        text: bytes,
-        spans: Sequence[int],
-        specials: Mapping[str, int],
-        eot_id: int | None,
-        pattern: int,
-        custom: str | None,
-        normalizer: str | None,
-        whole_words: bool,
-    ) -> Vocab:
+    def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
         """Makes a vocabulary from the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans`
         found. Raises FormatError or ArgumentError if the file must be read by other means."""
         by_id = sorted(specials, key=specials.__getitem__)
         texts = Strings([special.encode("utf-8") for special in by_id])
-        spec, _kept = _vocab_spec(specials.values(), eot_id, pattern, custom, normalizer, whole_words)
+        spec, _kept = _vocab_spec(rules)
         view = ffi.from_buffer("uint8_t[]", text)
         vocab, vocab_end, merges, merges_end = spans
         parts = view + vocab, vocab_end - vocab, view + merges, merges_end - merges

@@ -108,7 +108,8 @@ def from_ranks(
         tokens[i] = decode(i) if tokens[i] and decode is not None else token
     try:
         check_all_bytes(ranks)
-        vocab = _binding.Vocab.new(tokens, None, specials.values(), None, pattern.number, pattern.custom, None)
+        rules = _binding.VocabRules(specials.values(), None, pattern.number, pattern.custom)
+        vocab = _binding.Vocab.new(tokens, None, rules)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: {error}") from None
     merges = _with_late_merges(ranks, tokens, vocab.merges())

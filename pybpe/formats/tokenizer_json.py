@@ -126,16 +126,7 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
         model = _without_parts(data, name, pattern, of_transformers)
         if not added_tokens.follow_in_order(model.specials) or added_tokens.taken_as_word(model, model.specials):
             return None
-        vocab = _binding.Vocab.from_json(
-            text,
-            spans,
-            model.specials,
-            model.eot_id,
-            model.pattern.number,
-            model.pattern.custom,
-            model.normalizer,
-            model.whole_words,
-        )
+        vocab = _binding.Vocab.from_json(text, spans, model.specials, model.rules)
     except (ArgumentError, FormatError, LimitError, ValueError, OverflowError, RecursionError):
         return None  # the caller reads it again and says why
     aliases = added_tokens.read_aliases(data, model.specials, name)
