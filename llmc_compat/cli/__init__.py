@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any
 
-from pybpe.cli.common import add_command, add_common, counted, journal_path, parse_numbers, progress, report
-from pybpe.cli.token_files import add_document_options, add_split_options
+from pybpe.cli.common import add_command, add_common, counted, journal_path, progress, report
+from pybpe.cli.token_files import add_document_options, add_split_options, option_arguments
 from pybpe.cli.train import add_training_options, fewer_than, training_arguments
 from pybpe.control_tokens import CONTROL_TOKENS
 
@@ -63,6 +63,8 @@ def _add_workspace(commands: Any) -> None:
 
 def _run_workspace(args: argparse.Namespace) -> None:
     from llmc_compat.workspace import make_workspace
+    from pybpe.reading.options import ReadOptions
+    from pybpe.reading.splits import SplitOptions
 
     workspace = make_workspace(
         args.files,
@@ -77,12 +79,8 @@ def _run_workspace(args: argparse.Namespace) -> None:
         dtype=args.dtype,
         pad=args.pad,
         seed=args.seed,
-        splits=parse_numbers("--splits", args.splits),
-        split_by=args.split_by,
+        **option_arguments(args, ReadOptions, SplitOptions),
         shard_tokens=args.shard_tokens,
-        documents=args.documents,
-        text_key=args.text_key,
-        encoding=args.encoding,
         workers=args.workers,
         progress=progress(args),
     )

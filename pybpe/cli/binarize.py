@@ -13,12 +13,11 @@ from .common import (
     counted,
     journal_path,
     load,
-    parse_numbers,
     progress,
     report,
 )
 from .executors import dask_executor
-from .token_files import add_document_options, add_least_tokens, add_split_options
+from .token_files import add_document_options, add_least_tokens, add_split_options, option_arguments
 from .train import add_training_options, fewer_than, training_arguments
 
 if TYPE_CHECKING:
@@ -48,24 +47,16 @@ def add_binarize(commands: Any) -> None:
 
 def _run_binarize(args: argparse.Namespace) -> None:
     from ..dataset import binarize
+    from ..dataset.options import OutputOptions
+    from ..reading.options import ReadOptions
+    from ..reading.splits import SplitOptions
 
     with dask_executor(args.dask) as executor:
         manifest = binarize(
             load(args.tokenizer),
             args.files,
             args.output,
-            format=args.format,
-            splits=parse_numbers("--splits", args.splits),
-            split_by=args.split_by,
-            eot=args.eot,
-            dtype=args.dtype,
-            shard_tokens=args.shard_tokens,
-            min_shard_tokens=args.min_shard_tokens,
-            sequence_length=args.sequence_length,
-            documents=args.documents,
-            text_key=args.text_key,
-            encoding=args.encoding,
-            name=args.name,
+            **option_arguments(args, ReadOptions, SplitOptions, OutputOptions),
             workers=args.workers,
             executor=executor,
             resume=not args.no_resume,
@@ -93,6 +84,9 @@ def add_prepare(commands: Any) -> None:
 
 def _run_prepare(args: argparse.Namespace) -> None:
     from ..dataset import prepare
+    from ..dataset.options import OutputOptions
+    from ..reading.options import ReadOptions
+    from ..reading.splits import SplitOptions
 
     with dask_executor(args.dask) as executor:
         tok, manifest = prepare(
@@ -100,17 +94,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             args.output,
             vocab_size=args.vocab_size,
             **training_arguments(args, CONTROL_TOKENS),
-            splits=parse_numbers("--splits", args.splits),
-            split_by=args.split_by,
-            name=args.name,
-            min_shard_tokens=args.min_shard_tokens,
-            shard_tokens=args.shard_tokens,
-            format=args.format,
-            eot=args.eot,
-            documents=args.documents,
-            text_key=args.text_key,
-            encoding=args.encoding,
-            sequence_length=args.sequence_length,
+            **option_arguments(args, ReadOptions, SplitOptions, OutputOptions),
             workers=args.workers,
             executor=executor,
             progress=progress(args),

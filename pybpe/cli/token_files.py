@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
+from typing import Any
 
-from .common import add_encoding, parse_amount
+from .common import add_encoding, parse_amount, parse_numbers
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
@@ -58,3 +60,11 @@ def add_least_tokens(parser: argparse.ArgumentParser, default: int | None = None
         metavar="N",
         help="fewest tokens per shard (default: 257, which llm.c needs; 0 allows any number)",
     )
+
+
+def option_arguments(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:
+    """Returns the fields of these options (ReadOptions, SplitOptions, OutputOptions) that the command has, as keyword
+    arguments."""
+    names = [field.name for kind in kinds for field in fields(kind)]
+    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    return given if "splits" not in given else {**given, "splits": parse_numbers("--splits", args.splits)}
