@@ -345,7 +345,7 @@ static int output_target(const char *path, char resolved[PATH_MAX], const char *
         strncmp(path, "/dev/fd/", 8) == 0) {
         return error_set_errno(err, EINVAL, "%s: cannot be written: it is an open stream, not a file", path);
     }
-    if (realpath(path, resolved) != NULL) { /* else it points to nothing, and the file takes its place */
+    if (realpath(path, resolved) != NULL) { /* otherwise it points to nothing, and the file replaces it */
         *target = resolved;
     }
     return PYBPE_OK;

@@ -89,7 +89,7 @@ PRETOK_INLINE uint64_t common_letters2(const uint8_t *p, range_fn *in) {
     return (latin | greek | in(p, 0xD0, 0xD1)) & continuation;
 }
 
-/* Capitals among Latin letters with accents, U+00C0 to U+00DE but for a sign; Greek ones, U+03A3 to U+03AB; Cyrillic
+/* Capitals among Latin letters with accents, U+00C0 to U+00DE except for a sign; Greek ones, U+03A3 to U+03AB; Cyrillic
    ones, U+0400 to U+042F. */
 PRETOK_INLINE uint64_t common_upper2(const uint8_t *p, range_fn *in) {
     uint64_t latin = in(p, 0xC3, 0xC3) & (in(p, 0x80, 0x9E) & ~in(p, 0x97, 0x97)) >> 1;
@@ -97,7 +97,7 @@ PRETOK_INLINE uint64_t common_upper2(const uint8_t *p, range_fn *in) {
     return latin | greek | (in(p, 0xD0, 0xD0) & in(p, 0x80, 0xAF) >> 1);
 }
 
-/* Lower case: U+00DF to U+00FF but for a sign; U+03AC to U+03CE; U+0430 to U+045F. */
+/* Lowercase ones: U+00DF to U+00FF except for a sign; U+03AC to U+03CE; U+0430 to U+045F. */
 PRETOK_INLINE uint64_t common_lower2(const uint8_t *p, range_fn *in) {
     uint64_t latin = in(p, 0xC3, 0xC3) & (in(p, 0x9F, 0xBF) & ~in(p, 0xB7, 0xB7)) >> 1;
     uint64_t greek = (in(p, 0xCE, 0xCE) & in(p, 0xAC, 0xBF) >> 1) | (in(p, 0xCF, 0xCF) & in(p, 0x80, 0x8E) >> 1);

@@ -35,9 +35,9 @@ takes linear time.
 /* The masks of a block as the rules need them, and the result. */
 typedef struct split_state {
     uint64_t valid;          /* the bytes to process */
-    uint64_t space, newline; /* but for absorbed ones */
-    uint64_t plain;          /* whitespace, but for newlines */
-    uint64_t other;          /* but for absorbed ones */
+    uint64_t space, newline; /* except for absorbed ones */
+    uint64_t plain;          /* whitespace, except for newlines */
+    uint64_t other;          /* except for absorbed ones */
     uint64_t joins;          /* characters that letters after them belong to */
     pretok_carry next;
 } split_state;

@@ -16,7 +16,7 @@ crosses such a cut. Digits may be grouped, but not across it.
 So the rule depends only on a and b. b must be well-formed, because the bytes of a character that the end of the text
 truncates may become any class. a may be invalid: a well-formed b keeps it invalid.
 
-For a compiled regular expression, its automaton tells between which classes a text can be cut (dfa_divides). The
+For a compiled regular expression, its automaton determines between which classes a text can be cut (dfa_divides). The
 classes are the automaton's own. For splitters in sequence, see pretok_sequence.c.
 
 No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text

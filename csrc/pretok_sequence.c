@@ -1,6 +1,6 @@
 /*
-Splitters in sequence: the first one cuts the text into pieces, the second one cuts each piece as a text of its own, and
-so on. The words of the last one are the words. This is what a Sequence of pre-tokenizers does in Hugging Face's
+Splitters in sequence: the first one splits the text into pieces, the second one splits each piece as a separate text,
+and so on. The words of the last one are the words. This is what a Sequence of pre-tokenizers does in Hugging Face's
 library.
 
     text     "pi is 3.14"                              first \p{N}{1,3}, then gpt2
@@ -35,7 +35,7 @@ void sequence_start(const pretok_sequence *s, sequence_room *room, size_t pos, s
     for (size_t k = 0; k < s->count; k++) {
         room->levels[k].place = (pretok_place){0};
         level_open(&room->levels[k], s->steps[k], pos,
-                   k == 0 ? n : pos); /* after an empty piece the first one is due */
+                   k == 0 ? n : pos); /* an empty piece, so it takes the first one */
     }
 }
 

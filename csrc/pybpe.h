@@ -335,7 +335,7 @@ typedef struct pybpe_vocab_spec {
     uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
     int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 */
     int32_t normalizer;  /* a pybpe_normalizer */
-    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, else NULL */
+    const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
     int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other
     tokens */
 } pybpe_vocab_spec;

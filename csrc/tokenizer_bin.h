@@ -16,7 +16,7 @@ what llm.c has no field for there: merges, pattern, specials. All integers are l
       24  u32           number of merges      M
       28  u32           number of specials    S
       32  u32           length of the custom regular expression   C
-      36  u32           1 if a word that is a token becomes that token, else 0
+      36  u32           1 if a word that is a token becomes that token, otherwise 0
       40  M x (u32, u32)  left id, right id, in rank order
           S x u32       ids of the specials, ascending
           C bytes       the custom regular expression

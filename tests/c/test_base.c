@@ -334,7 +334,7 @@ static void test_commit_fails(void) {
     CHECK_EQ(pybpe_output_open(&o, "folder/x", NULL, &err), PYBPE_OK);
     char command[64];
     snprintf(command, sizeof command, "folder/x.%ld-0.tmp", (long)getpid());
-    CHECK(remove(command) == 0 && rmdir("folder") == 0); /* somebody cleaned up */
+    CHECK(remove(command) == 0 && rmdir("folder") == 0); /* someone deleted it */
     CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_ERR_IO);
     CHECK_EQ(err.sys_errno, ENOENT);
     CHECK(strstr(err.msg, "folder/x: the finished file cannot be given its name") != NULL);

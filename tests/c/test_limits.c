@@ -8,7 +8,7 @@ Sizes beyond the library's limits: given only by offsets, never allocated, and r
 #include <string.h>
 
 static const uint64_t HUGE_SIZE = UINT64_C(1) << 33;
-static const int WIDE = sizeof(size_t) > 4; /* else the first limit that a size meets may be another one */
+static const int WIDE = sizeof(size_t) > 4; /* otherwise a size may meet another limit first */
 
 static pybpe_error err;
 

@@ -277,7 +277,7 @@ static void fill_periodic(uint8_t *to, size_t n, const uint8_t *period, size_t l
     }
 }
 
-/* Long strings that a text nearly repeats, and short ones inside them, so that a scan reads long stretches in vain. */
+/* Long strings that a text nearly repeats, and short ones inside them, so that a scan reads far without a match. */
 static void test_random_long(void) {
     static string_list l;
     int wrong = 0;
@@ -349,7 +349,7 @@ static void test_large(void) {
     free(ids);
 }
 
-/* x and xaxa...xab in a text of xa: after each x, 16 kB are read in vain. By hand-over of what was read, 4 MB
+/* x and xaxa...xab in a text of xa: after each x, 16 kB are read without a match. If what was read is kept, 4 MB
    take no time; without it, hours. Memory for the window may be missing: then a shorter text gives the same. */
 static void test_look_ahead(void) {
     enum { LONG = 16001, TEXT = 4000000, SHORT_TEXT = 40000 };

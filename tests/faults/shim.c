@@ -2,7 +2,7 @@
 Makes system calls and allocations fail on demand. Preloaded (LD_PRELOAD) into a Python process, whose test then
 arms it through ctypes (shim.py). Linux with glibc.
 
-Files: only calls that concern paths below one watched folder count, so that Python's own imports go on undisturbed.
+Files: only calls that concern paths below one watched folder count, so that Python's own imports are not disturbed.
 The n-th call of the chosen kinds fails once, or it and all after it; or it is short; or the process dies before or
 after it. Every counted call is noted in a log, in which a test finds the order of write, fsync and rename.
 
