@@ -19,6 +19,9 @@ The named patterns: their names and their regular expressions. pretok.c has the 
     O200K_START "*" O200K_END "+" CONTRACTION "?|" O200K_START "+" O200K_END "*" CONTRACTION "?|" number "|" OTHERS    \
                 "[\\r\\n/]*|\\s*[\\r\\n]+|" SPACES
 
+/* For DIGITS3: as many numbers, up to three, as leave a multiple of three before the end of the numbers. */
+#define FROM_RIGHT "\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))"
+
 int pybpe_pattern_find(const char *name) {
     static const struct {
         const char *name;
@@ -42,20 +45,29 @@ const char *pybpe_pattern_regex(int pattern) {
         return GPT2(" ?\\p{N}+");
     case PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS1:
         return GPT2("\\p{N}");
+    case PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS3:
+        return GPT2(FROM_RIGHT);
     case PYBPE_PATTERN_CL100K:
         return CL100K("\\p{N}{1,3}");
     case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS1:
         return CL100K("\\p{N}");
+    case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS3:
+        return CL100K(FROM_RIGHT);
     case PYBPE_PATTERN_O200K:
         return O200K("\\p{N}{1,3}");
     case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS1:
         return O200K("\\p{N}");
+    case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS3:
+        return O200K(FROM_RIGHT);
     case PYBPE_PATTERN_LLAMA3:
         return LLAMA3("\\p{N}{1,3}");
     case PYBPE_PATTERN_LLAMA3 + PYBPE_PATTERN_DIGITS1: /* the same as qwen2 */
     case PYBPE_PATTERN_QWEN2:
     case PYBPE_PATTERN_QWEN2 + PYBPE_PATTERN_DIGITS1:
         return LLAMA3("\\p{N}");
+    case PYBPE_PATTERN_LLAMA3 + PYBPE_PATTERN_DIGITS3:
+    case PYBPE_PATTERN_QWEN2 + PYBPE_PATTERN_DIGITS3:
+        return LLAMA3(FROM_RIGHT);
     default:
         return NULL;
     }

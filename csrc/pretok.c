@@ -11,7 +11,8 @@ for each set of instructions (pretok_kernel.h).
 
 struct pybpe_pretok {
     const pretok_kernel *kernel;
-    pretok_cut_fn *cut; /* one of the kernel's, cut_own or cut_steps */
+    pretok_cut_fn *cut;    /* one of the kernel's, cut_groups, cut_own or cut_steps */
+    pretok_cut_fn *singly; /* for cut_groups */
     dfa *own;
     pretok_sequence steps; /* count 0: not splitters in sequence */
     hash_seed seed;
@@ -36,10 +37,13 @@ static const pretok_kernel *kernel_choose(void) {
     return widest;
 }
 
-/* The index of a kernel's cutter for a pattern that has a regular expression. */
+enum { DIGITS = PYBPE_PATTERN_DIGITS1 | PYBPE_PATTERN_DIGITS3 };
+
+/* The index of a kernel's cutter for a pattern that has a regular expression. For DIGITS3 it is the one for DIGITS1,
+   whose words cut_groups joins. */
 static int cutter_of(int pattern) {
-    bool digits1 = (pattern & PYBPE_PATTERN_DIGITS1) != 0;
-    switch (pattern & ~PYBPE_PATTERN_DIGITS1) {
+    bool digits1 = (pattern & DIGITS) != 0;
+    switch (pattern & ~DIGITS) {
     case PYBPE_PATTERN_GPT2:
         return digits1 ? CUT_GPT2_DIGITS1 : CUT_GPT2;
     case PYBPE_PATTERN_CL100K:
@@ -51,6 +55,45 @@ static int cutter_of(int pattern) {
     default:
         return CUT_QWEN2;
     }
+}
+
+static bool is_number(const uint8_t *text, size_t n, size_t pos) {
+    return (unicode_decode(text, n, pos).class & UNICODE_NUMBER) != 0;
+}
+
+/* Begins a group if there is a number at text[pos], the start of a word. The first group of a run of numbers has 1 to 3
+   of them, so that the others have 3. The run is read once to count them. */
+static void group_begin(number_groups *g, const uint8_t *text, size_t n, size_t pos) {
+    size_t numbers = 3;
+    if (pos >= g->run_end) {
+        g->run_end = pos;
+        for (numbers = 0; is_number(text, n, g->run_end); numbers++) {
+            g->run_end += unicode_decode(text, n, g->run_end).length;
+        }
+        numbers = numbers > 0 ? (numbers - 1) % 3 + 1 : 0;
+    }
+    for (g->end = pos; numbers > 0; numbers--) {
+        g->end += unicode_decode(text, n, g->end).length;
+    }
+}
+
+/* The cutter for DIGITS3. Leaves out the ends of words that are inside a group of numbers. */
+static size_t cut_groups(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
+                         size_t cap) {
+    if (place->ends_none != 0) {
+        group_begin(&place->groups, text, n, place->base);
+    }
+    size_t kept = 0;
+    size_t count;
+    while (kept == 0 && (count = place->singly(place, t, text, n, ends, cap)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            if (ends[i] >= place->groups.end) {
+                group_begin(&place->groups, text, n, ends[i]);
+                ends[kept++] = ends[i];
+            }
+        }
+    }
+    return kept;
 }
 
 static pybpe_pretok *pretok_make(const pybpe_allocator *mem, pybpe_error *err) {
@@ -68,14 +111,15 @@ int pybpe_pretok_new(pybpe_pretok **out, int pattern, const pybpe_allocator *mem
     if (pybpe_pattern_regex(pattern) == NULL) {
         return error_set(err, PYBPE_ERR_VALUE, 0,
                          "pattern %d has no splitter: use one that pybpe_pattern_find returns, "
-                         "with PYBPE_PATTERN_DIGITS1 added or not",
+                         "with PYBPE_PATTERN_DIGITS1, PYBPE_PATTERN_DIGITS3 or nothing added",
                          pattern);
     }
     pybpe_pretok *p = pretok_make(mem, err);
     if (p == NULL) {
         return PYBPE_ERR_MEMORY;
     }
-    p->cut = p->kernel->cut[cutter_of(pattern)];
+    p->singly = p->kernel->cut[cutter_of(pattern)];
+    p->cut = (pattern & PYBPE_PATTERN_DIGITS3) != 0 ? cut_groups : p->singly;
     *out = p;
     return PYBPE_OK;
 }
@@ -154,8 +198,13 @@ pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequen
         sequence_start(&p->steps, room, pos, n);
         return (pretok_place){.sequence = &p->steps, .room = room};
     }
-    return (pretok_place){
-        .base = pos, .ends_none = 1, .ended = pos == n, .carry = {.forced = 1}, .word = pos, .resume = pos};
+    return (pretok_place){.base = pos,
+                          .ends_none = 1,
+                          .ended = pos == n,
+                          .carry = {.forced = 1},
+                          .word = pos,
+                          .resume = pos,
+                          .singly = p->singly};
 }
 
 void pretok_place_end(pretok_place *place) {

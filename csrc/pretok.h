@@ -45,9 +45,23 @@ static inline unsigned contraction_length(const uint8_t *text, size_t n, size_t 
     return found ? 3 : 0;
 }
 
+/* How far numbers have been grouped. */
+typedef struct number_groups {
+    size_t end;     /* of the group that begins with the last word; 0 before the first word */
+    size_t run_end; /* the end of the numbers around it */
+} number_groups;
+
 /* How far a text has been split (up to `base`), and what the next call needs to know. */
 typedef struct sequence_room sequence_room;
-typedef struct pretok_place {
+typedef struct pretok_place pretok_place;
+
+/* Splits text[0..n) from `place` on, where the last call with the same text stopped. Writes the ends of words to
+   `ends`, which has room for `cap`, at least 64, and returns their number: 0 only after the end of the text. If the
+   table is not NULL, words are also cut at those hard boundaries that are next to non-ASCII characters. */
+typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
+                             size_t cap);
+
+struct pretok_place {
     size_t base;
     uint64_t ends_none; /* 1 until the first word starts, because that start does not end a word */
     bool ended;         /* the end of the last word has been written */
@@ -57,20 +71,16 @@ typedef struct pretok_place {
     size_t resume;                 /* no word starts between base and here; one starts here */
     size_t space_end, newline_end; /* the end of a run of whitespace that lookahead has read, and of its last newline */
     dfa_place own;                 /* for a compiled regular expression; nothing else is used then */
+    number_groups groups;          /* for PYBPE_PATTERN_DIGITS3 */
     const struct pretok_sequence *sequence; /* for splitters in sequence, as is `room` */
     sequence_room *room;
-} pretok_place;
+    pretok_cut_fn *singly; /* for PYBPE_PATTERN_DIGITS3: makes every number a word */
+};
 
 /* At the start of the word at text[pos]. pretok_place_end frees the memory of the place. `room` is used
    only by splitters in sequence, and must live as long as the place. */
 pretok_place pretok_place_at(const pybpe_pretok *p, size_t pos, size_t n, sequence_room *room);
 void pretok_place_end(pretok_place *place);
-
-/* Splits text[0..n) from `place` on, where the last call with the same text stopped. Writes the ends of words to
-   `ends`, which has room for `cap`, at least 64, and returns their number: 0 only after the end of the text. If the
-   table is not NULL, words are also cut at those hard boundaries that are next to non-ASCII characters. */
-typedef size_t pretok_cut_fn(pretok_place *place, const boundary_table *t, const uint8_t *text, size_t n, size_t *ends,
-                             size_t cap);
 
 /* The patterns that have a cutter, each once. */
 enum {

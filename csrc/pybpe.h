@@ -136,7 +136,9 @@ enum pybpe_pattern {
     PYBPE_PATTERN_O200K = 3,  /* GPT-4o */
     PYBPE_PATTERN_LLAMA3 = 4,
     PYBPE_PATTERN_QWEN2 = 5,
-    PYBPE_PATTERN_DIGITS1 = 256 /* added to one of the above: every digit is a separate word */
+    /* One of these may be added to one of the above, except CUSTOM: */
+    PYBPE_PATTERN_DIGITS1 = 256, /* every digit is a separate word */
+    PYBPE_PATTERN_DIGITS3 = 512  /* numbers are words of three digits, counted from the right: 12|345|678 */
 };
 
 /* Returns the pattern with this name ("gpt2", "r50k", "cl100k", "gpt4", "o200k", "llama3", "qwen2"; lowercase), or
@@ -333,7 +335,7 @@ typedef struct pybpe_vocab_spec {
     const uint32_t *specials; /* ids whose tokens are specials, ascending */
     size_t specials_count;
     uint32_t eot_id;     /* the id of the end-of-text token, or PYBPE_NO_ID */
-    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 */
+    int32_t pattern;     /* a pybpe_pattern, with or without PYBPE_PATTERN_DIGITS1 or PYBPE_PATTERN_DIGITS3 */
     int32_t normalizer;  /* a pybpe_normalizer */
     const char *custom;  /* the regular expression if pattern is PYBPE_PATTERN_CUSTOM, otherwise NULL */
     int32_t whole_words; /* 1: a word that is an ordinary token becomes that token, even if merging gives other

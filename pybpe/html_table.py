@@ -19,7 +19,7 @@ def table(model: Model) -> str:
     rows = {
         "tokens": f"{len(model.tokens):,}",
         "merges": f"{len(model.merges):,}",
-        "pattern": (pattern.name or pattern.regex) + (", single digits" if pattern.digits else ""),
+        "pattern": (pattern.name or pattern.regex) + (f", digits={pattern.digits}" if pattern.digits else ""),
         "normalizer": model.normalizer or "none",
         "special tokens": ", ".join(specials) or "none",
         "longest tokens": ", ".join(repr(token.decode("utf-8", "replace")[:40]) for token in longest),

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from . import _binding, automata
 from .arguments import instance, is_unicode, shown
@@ -48,15 +48,20 @@ _SPELLINGS = {
 }
 
 
+FROM_RIGHT: Literal["3-from-right"] = "3-from-right"
+Digits = Literal[1, "3-from-right"] | None
+_DIGITS: dict[Digits, int] = {None: 0, 1: _binding.DIGITS1, FROM_RIGHT: _binding.DIGITS3}
+
+
 @lru_cache(maxsize=1)
-def _built_in() -> dict[str, tuple[str, int | None]]:
+def _built_in() -> dict[str, tuple[str, Digits]]:
     """Returns a table: the regular expression of each built-in pattern -> its name (qwen2 before llama3 with digits=1)
     and digits."""
-    table: dict[str, tuple[str, int | None]] = {}
-    for digits in (None, 1):
+    table: dict[str, tuple[str, Digits]] = {}
+    for digits, flag in _DIGITS.items():
         for name in NAMES:
             number = _binding.pattern_find(name) or 0
-            table.setdefault(_binding.pattern_regex(number + (_binding.DIGITS1 if digits else 0)), (name, digits))
+            table.setdefault(_binding.pattern_regex(number + flag), (name, digits))
     return table
 
 
@@ -73,12 +78,14 @@ def _automaton(regex: str) -> _binding.Pretok | None:
         return None
 
 
-def _check_custom(pattern: str, digits: int | None) -> None:
+def _check_custom(pattern: str, digits: Digits) -> None:
     """Raises ArgumentError for a misspelled name, and for digits, which a regular expression does not take."""
     if re.fullmatch(r"[\w.-]*", pattern):
         raise ArgumentError(f"there is no pattern {pattern!r}: use one of {', '.join(NAMES)}, or a regex")
     if digits is not None:
-        raise ArgumentError("digits=1 needs a built-in pattern: put the rule in the regular expression instead")
+        raise ArgumentError(
+            f"digits={digits!r} needs a built-in pattern: put the rule in the regular expression instead"
+        )
 
 
 def _steps_of(pattern: str) -> list[str]:
@@ -102,16 +109,19 @@ class Pattern:
             package. A regular expression that is known to spell a built-in pattern becomes that pattern. Text that a
             regular expression does not match becomes a separate word, so that nothing is lost. Several of these with
             (?then) between them are the steps of a sequence.
-        digits: 1 makes every digit a separate word (built-in patterns only); None keeps the pattern's rule.
+        digits: 1 makes every digit a separate word, and "3-from-right" splits numbers into groups of three digits that
+            are counted from the right: 12|345|678 (built-in patterns only). None keeps the pattern's rule.
 
     Raises:
         ArgumentError: the name is unknown, the regular expression does not compile or searches backwards, or `digits`
             is invalid.
     """
 
-    def __init__(self, pattern: str, digits: int | None = None) -> None:
-        if digits is not None and digits != 1:
-            raise ArgumentError(f"digits must be 1 (every digit is a separate word) or None, not {digits!r}")
+    def __init__(self, pattern: str, digits: Digits = None) -> None:
+        if digits is not None and (isinstance(digits, bool) or digits not in (1, FROM_RIGHT)):
+            raise ArgumentError(
+                f"digits must be 1 (every digit is a separate word), {FROM_RIGHT!r} or None, not {shown(digits)}"
+            )
         instance("pattern", pattern, str, "a name or a regular expression")
         steps = _steps_of(pattern)
         self.steps: tuple[Pattern, ...] = tuple(map(Pattern, steps)) if len(steps) > 1 else ()
@@ -122,8 +132,8 @@ class Pattern:
         if number is None:
             _check_custom(pattern, digits)
         self.name: str | None = pattern if number is not None else None
-        self.digits = digits
-        self.number = _binding.CUSTOM if number is None else number + (_binding.DIGITS1 if digits else 0)
+        self.digits: Digits = digits
+        self.number = _binding.CUSTOM if number is None else number + _DIGITS[digits]
         self.regex: str = pattern if number is None else _binding.pattern_regex(self.number)
         if number is None and not self.steps:
             self._compiled  # noqa: B018  refuses a bad regular expression now, not at first use
@@ -133,12 +143,12 @@ class Pattern:
         """Returns the pattern of a `pybpe_vocab_spec`."""
         if number == _binding.CUSTOM:
             return cls(custom or "")
-        base = number & ~_binding.DIGITS1
-        name = next(name for name in NAMES if _binding.pattern_find(name) == base)
-        return cls(name, 1 if number & _binding.DIGITS1 else None)
+        digits = next(digits for digits, flag in _DIGITS.items() if number & sum(_DIGITS.values()) == flag)
+        name = next(name for name in NAMES if _binding.pattern_find(name) == number - _DIGITS[digits])
+        return cls(name, digits)
 
     @staticmethod
-    def _named(pattern: str) -> tuple[str, int | None]:
+    def _named(pattern: str) -> tuple[str, Digits]:
         """Returns the name and the digits of the built-in pattern that a regular expression spells; otherwise what was
         given, and None."""
         if pattern in _SPELLINGS:
@@ -174,11 +184,11 @@ class Pattern:
         return hash(self.regex)
 
     def __repr__(self) -> str:
-        digits = f", digits={self.digits}" if self.digits else ""
+        digits = f", digits={self.digits!r}" if self.digits else ""
         return f"Pattern({self.name or self.regex!r}{digits})"
 
     def __str__(self) -> str:
-        return f"{self.name or self.regex}{' with digits=1' if self.digits else ''}"
+        return f"{self.name or self.regex}{f' with digits={self.digits}' if self.digits else ''}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return Pattern, (self.name or self.regex, self.digits)

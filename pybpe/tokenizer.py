@@ -22,7 +22,7 @@ from .formats.spelling import token_names
 from .model import Model, check_specials, refuse_aliases, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import Answering, unknown_attribute
-from .pattern import Pattern
+from .pattern import Digits, Pattern
 from .reading.paths import Inputs
 from .template import Template
 
@@ -59,7 +59,7 @@ class Tokenizer(metaclass=Answering):
         special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
         pattern: str = "gpt2",
-        digits: int | None = None,
+        digits: Digits = None,
         normalizer: str | None = None,
     ) -> None:
         specials = special_ids_of(() if special_tokens is None else special_tokens)

@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 
 from . import _binding
 from .arguments import Text, instance
+from .pattern import Digits
 from .reading.options import ReadOptions
 from .reading.paths import Inputs
 from .reading.sample import Sample
@@ -31,7 +32,7 @@ def train(
     special_ids: str = "first",
     max_token_length: int = 255,
     normalizer: str | None = None,
-    digits: int | None = None,
+    digits: Digits = None,
     end_of_text: str | None = None,
     base: Tokenizer | None = None,
     counts: Counts | Mapping[Text, int] | None = None,
@@ -67,7 +68,8 @@ def train(
             merges) or "last" (bytes, merges, special tokens).
         max_token_length: in bytes; tokenizer.bin holds at most 255.
         normalizer: None, "NFC" or "NFKC". It is stored in the tokenizer and also applied when encoding.
-        digits: 1 makes every digit a separate word.
+        digits: 1 makes every digit a separate word; "3-from-right" splits numbers into groups of three digits, counted
+            from the right, as in 12|345|678. None keeps the pattern's rule.
         end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means that of the base,
             otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
         base: a tokenizer to extend. Its ids, merges, special tokens, pattern and normalizer are kept. New special

@@ -19,6 +19,7 @@ from .shards import (
 from .text import (
     CUSTOM,
     DIGITS1,
+    DIGITS3,
     NORMALIZERS,
     Pretok,
     Specials,
@@ -38,6 +39,7 @@ __all__ = [
     "CUSTOM",
     "Counter",
     "DIGITS1",
+    "DIGITS3",
     "Data",
     "Encoder",
     "IdBuffer",

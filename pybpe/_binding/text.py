@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared
 
 DIGITS1: int = lib.PYBPE_PATTERN_DIGITS1
+DIGITS3: int = lib.PYBPE_PATTERN_DIGITS3
 CUSTOM: int = lib.PYBPE_PATTERN_CUSTOM
 NORMALIZERS: dict[str | None, int] = {
     None: lib.PYBPE_NORMALIZER_NONE,

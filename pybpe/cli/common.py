@@ -220,6 +220,11 @@ def parse_amount(text: str) -> int:
         raise argparse.ArgumentTypeError(f"expected a number such as 32000, 32k or 4G, not {text!r}") from None
 
 
+def parse_digits(text: str) -> int | str:
+    """Parses the value of --digits for argparse: a number, or anything else as it is. Pattern checks it."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 9 else text
+
+
 def parse_amounts(text: str) -> list[int]:
     """Parses amounts separated by commas, for argparse."""
     return [parse_amount(part) for part in text.split(",")]

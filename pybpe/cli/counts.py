@@ -15,6 +15,7 @@ from .common import (
     check_writable,
     named_output,
     parse_amount,
+    parse_digits,
     progress,
     report,
 )
@@ -48,7 +49,12 @@ def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = N
         help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression; several with (?then) between them split the"
         " pieces of the one before (default: gpt2)",
     )
-    parser.add_argument("--digits", type=int, metavar="1", help="make every digit a separate word; 1 is the only value")
+    parser.add_argument(
+        "--digits",
+        type=parse_digits,
+        metavar="D",
+        help="1: make every digit a separate word; 3-from-right: groups of three digits, counted from the right",
+    )
     parser.add_argument("--normalizer", metavar="N", help="convert text to NFC or NFKC first (default: none)")
 
 

@@ -16,6 +16,7 @@ from .. import _binding
 from .._version import __version__
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
+from ..pattern import Digits
 from ..reading.documents import check_mark
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
@@ -46,7 +47,7 @@ def prepare(
     split_by: str = "hash",
     name: str | None = None,
     pattern: str = "gpt2",
-    digits: int | None = None,
+    digits: Digits = None,
     normalizer: str | None = None,
     min_frequency: int = 2,
     tie_break: str = "lexicographic",

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from ..arguments import instance
 from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from ..model import special_ids_of
-from ..pattern import Pattern
+from ..pattern import Digits, Pattern
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
@@ -39,7 +39,7 @@ def count_words(
     *,
     pattern: str = "gpt2",
     special_tokens: Sequence[str] = (),
-    digits: int | None = None,
+    digits: Digits = None,
     normalizer: str | None = None,
     text_key: str = "text",
     encoding: str | None = None,

@@ -11,7 +11,7 @@ from ..arguments import one_of, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from ..normalize import check_normalizer
-from ..pattern import Pattern
+from ..pattern import Digits, Pattern
 from ..reading.options import ReadOptions
 from .word_counter import CountSettings
 
@@ -34,7 +34,7 @@ class TrainOptions:
     special_ids: str = "first"
     max_token_length: int = 255
     normalizer: str | None = None
-    digits: int | None = None
+    digits: Digits = None
     end_of_text: str | None = None
     base: Model | None = None
 

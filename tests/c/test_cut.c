@@ -188,6 +188,7 @@ int main(void) {
     test_pattern(PYBPE_PATTERN_CL100K);
     test_pattern(PYBPE_PATTERN_O200K);
     test_pattern(PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS1);
+    test_pattern(PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS3);
     test_covered_everywhere();
     return check_report("cut");
 }

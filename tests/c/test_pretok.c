@@ -70,6 +70,8 @@ static void test_gpt2(void) {
     check_words(PYBPE_PATTERN_GPT2, "a\t\tb \n c \t", "a|\t|\t|b| \n| c| \t|");
     check_words(PYBPE_PATTERN_GPT2, "a12 34", "a|12| 34|");
     check_words(digits1, "a12 34", "a|1|2| |3|4|");
+    check_words(PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS3, "a12 3456 789", "a|12| |3|456| |789|");
+    check_words(PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS3, "Ab1234567.5", "Ab|1|234|567|.|5|");
     check_words(PYBPE_PATTERN_GPT2, "\xE4\xBD\xA0\xE5\xA5\xBD\xEF\xBC\x8C x",
                 "\xE4\xBD\xA0\xE5\xA5\xBD|\xEF\xBC\x8C| x|");
     check_words(PYBPE_PATTERN_GPT2,

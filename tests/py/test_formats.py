@@ -10,12 +10,23 @@ from gpt2 import gpt2_files, gpt2_tokens_and_merges
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
+from pybpe.cli import main
+from pybpe.pattern import FROM_RIGHT, Digits, Pattern
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-PATTERNS = [("gpt2", None), ("gpt2", 1), ("cl100k", None), ("o200k", None), ("llama3", None), ("qwen2", None)]
+PATTERNS = [
+    ("gpt2", None),
+    ("gpt2", 1),
+    ("gpt2", FROM_RIGHT),
+    ("o200k", FROM_RIGHT),
+    ("cl100k", None),
+    ("o200k", None),
+    ("llama3", None),
+    ("qwen2", None),
+]
 
 
-def trained(pattern: str = "gpt2", digits: int | None = None, special_ids: str = "first") -> pybpe.Tokenizer:
+def trained(pattern: str = "gpt2", digits: Digits = None, special_ids: str = "first") -> pybpe.Tokenizer:
     return pybpe.train(
         iter([english()[:60_000], chinese()[:10_000], mixed()[:20_000]]),
         vocab_size=1200,
@@ -27,7 +38,7 @@ def trained(pattern: str = "gpt2", digits: int | None = None, special_ids: str =
 
 
 @pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
-def test_hugging_face_gives_the_same_ids(tmp_path: Path, pattern: str, digits: int | None) -> None:
+def test_hugging_face_gives_the_same_ids(tmp_path: Path, pattern: str, digits: Digits) -> None:
     tok = trained(pattern, digits)
     tok.save(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
@@ -61,7 +72,7 @@ def test_every_layout_survives_every_format(tmp_path: Path, special_ids: str) ->
 
 
 @pytest.mark.parametrize(("pattern", "digits"), [*PATTERNS, (r"\w+|\s+", None)])
-def test_pattern_and_normalizer_are_kept(tmp_path: Path, pattern: str, digits: int | None) -> None:
+def test_pattern_and_normalizer_are_kept(tmp_path: Path, pattern: str, digits: Digits) -> None:
     tok = pybpe.train(
         iter(["cafe\u0301 1234 it's"] * 9), vocab_size=270, pattern=pattern, digits=digits, normalizer="NFC"
     )
@@ -186,3 +197,22 @@ def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
         pybpe.Tokenizer.from_files(vocab, merges)
     with pytest.raises(pybpe.UnsupportedError, match="gpt2"):
         trained("cl100k").save_files(vocab, merges)
+
+
+def test_numbers_from_the_right(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("1234567 234 567 1 " * 50)
+    argv = ["train", str(tmp_path / "t.txt"), "--vocab-size", "270", "--digits", FROM_RIGHT, "--quiet", "-o"]
+    for name in ("a.json", "a.bin"):
+        assert main([*argv, str(tmp_path / name)]) == 0
+        tok = pybpe.Tokenizer.from_file(tmp_path / name)
+        assert tok == pybpe.train(tmp_path / "t.txt", vocab_size=270, digits=FROM_RIGHT)
+        assert [tok.id_to_token(i) for i in tok.encode("1234567")] == ["1", "234", "567"]
+        assert (tok.pattern.name, tok.pattern.digits, tok.pattern.is_custom) == ("gpt2", FROM_RIGHT, False)
+        assert str(tok.pattern) == "gpt2 with digits=3-from-right" and eval(repr(tok.pattern), {"Pattern": Pattern})
+    counts = pybpe.count_words(tmp_path / "t.txt", digits=FROM_RIGHT)
+    counts.save(tmp_path / "t.counts")
+    assert pybpe.Counts.load(tmp_path / "t.counts") == counts and counts.to_dict()[b"234"] == 100
+    with pytest.raises(pybpe.ArgumentError, match="'3-from-right' or None"):
+        pybpe.train(tmp_path / "t.txt", vocab_size=270, digits="3-from-left")  # type: ignore[arg-type]
+    with pytest.raises(pybpe.ArgumentError, match="needs a built-in pattern"):
+        pybpe.train(tmp_path / "t.txt", vocab_size=270, pattern=r"\w+", digits=FROM_RIGHT)

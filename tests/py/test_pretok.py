@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from reference import pretok as reference
 from texts import english
 
+import pybpe
 from pybpe._core import ffi, lib
 
 NAMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2"]
-DIGITS1 = lib.PYBPE_PATTERN_DIGITS1
+DIGITS1, DIGITS3 = lib.PYBPE_PATTERN_DIGITS1, lib.PYBPE_PATTERN_DIGITS3
 SIMD = ["swar", "avx2", "avx512", "neon"]
 # `make exhaustive`: every code point in every context, and 100,000 random texts; some minutes.
 EXHAUSTIVE = bool(os.environ.get("PYBPE_EXHAUSTIVE"))
@@ -27,7 +28,7 @@ def number(name: str) -> int:
     return int(lib.pybpe_pattern_find(name.encode()))
 
 
-PATTERNS = [number(name) + digits for name in NAMES for digits in (0, DIGITS1)]
+PATTERNS = [number(name) + digits for name in NAMES for digits in (0, DIGITS1, DIGITS3)]
 REGEX = {pattern: ffi.string(lib.pybpe_pattern_regex(pattern)).decode() for pattern in PATTERNS}
 
 # Tables of another Unicode version than the installed regex are right too, but cannot be compared.
@@ -126,7 +127,7 @@ def test_names() -> None:
     assert [number(name) for name in ("", "GPT2", "gpt-2", "custom")] == [lib.PYBPE_ERR_VALUE] * 4
 
 
-@pytest.mark.parametrize("pattern", [0, 6, 256, 262, 513, -4, 1 << 30])
+@pytest.mark.parametrize("pattern", [0, 6, 256, 262, 512, 518, 769, 1025, -4, 1 << 30])
 def test_no_such_pattern(pattern: int) -> None:
     out = ffi.new("pybpe_pretok **")
     error = ffi.new("pybpe_error *")
@@ -164,6 +165,28 @@ def test_digits1(name: str) -> None:
     assert pattern == re.sub(r"( \?)?\\p\{N\}(\+|\{1,3\})(?=\|)", r"\\p{N}", REGEX[number(name)])
     words = reference.words(pattern, b"a 12 345,6")
     assert [word for word in words if re.search(rb"\d", word)] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_digits3(name: str) -> None:
+    """Numbers of every length, of one byte and of several, at every place in the splitter's blocks of 64 bytes."""
+    pattern = number(name) + DIGITS3
+    splitter, rng = Splitter(pattern), random.Random(5)
+    digits = ["7", "\u0663", "\uff13", "½", "\U0001d7ce"]
+    texts = ["".join(rng.choices(digits, [9, 1, 1, 1, 1], k=length)) + " " for length in range(200)]
+    texts += ["a" * start + "1" * length + "b 12" for start in range(0, 130, 3) for length in range(64, 70)]
+    texts += ["".join(rng.choices([*"12345678a .,-\n", *digits, "1234"], k=rng.randrange(300))) for _ in range(500)]
+    for text in texts:
+        for cap in (64, 4096):
+            assert splitter.words(text.encode(), cap) == reference.words(REGEX[pattern], text.encode())
+    words = [word.strip() for word in reference.words(REGEX[pattern], b"1 12 123 1234 12345 1234567,")]
+    assert b"|".join(words).replace(b"||", b"|") == b"1|12|123|1|234|12|345|1|234|567|,"
+
+
+def test_long_numbers_take_linear_time() -> None:
+    """The end of a run of digits is searched for once, so this ends soon."""
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], digits="3-from-right")
+    assert tok.count("1" * 20_000_000) == 20_000_000
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

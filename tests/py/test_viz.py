@@ -22,7 +22,7 @@ from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding, viz
 from pybpe.cli import main
-from pybpe.pattern import NAMES
+from pybpe.pattern import FROM_RIGHT, NAMES, Digits
 from pybpe.viz import SAMPLE, js_regex, make_page, write_page
 from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
 from pybpe.viz.page import PAGE_SCRIPTS, _asset, encoder_script
@@ -34,7 +34,7 @@ SPECIALS = ["<|end|>", "<|end|>>", "</script>", "né|", "ab|c", "\U0001f600"]
 
 
 @cache
-def tokenizer(pattern: str = "gpt2", digits: int | None = None, normalizer: str | None = None) -> pybpe.Tokenizer:
+def tokenizer(pattern: str = "gpt2", digits: Digits = None, normalizer: str | None = None) -> pybpe.Tokenizer:
     text = english()[:50_000] + chinese()[:10_000] + mixed(20_000)
     return pybpe.train(
         iter([text]), vocab_size=900, pattern=pattern, digits=digits, normalizer=normalizer, special_tokens=SPECIALS
@@ -248,11 +248,11 @@ def hostile_texts() -> list[bytes]:
     return [*(text.encode() for text in whole), HOSTILE, *invalid, bytes(range(256)), random_bytes(5000, 1)]
 
 
-PATTERNS = [(name, digits) for name in NAMES for digits in (None, 1) if (name, digits) != ("qwen2", 1)]  # as None
+PATTERNS = [(name, digits) for name in NAMES for digits in (None, 1, FROM_RIGHT) if name != "qwen2" or digits is None]
 
 
 @pytest.mark.parametrize(("pattern", "digits"), PATTERNS)
-def test_the_page_encodes_as_python_does(pattern: str, digits: int | None) -> None:
+def test_the_page_encodes_as_python_does(pattern: str, digits: Digits) -> None:
     tok = tokenizer(pattern, digits)
     texts = hostile_texts()
     typed = ["\ud800", "a\udc80b", "\udfff\ud800x", "\U0001f600\ud83d", "it's\x00"]

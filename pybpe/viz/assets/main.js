@@ -28,7 +28,7 @@ const openToken = (entry, id) => details.open(entry.tokenizer, id, entry.counts)
 
 function patternName({ pattern, normalizer }) {
   const name = pattern.name ?? "a custom pattern";
-  return [name, pattern.digits ? "single digits" : "", normalizer ?? ""].filter(Boolean).join(", ");
+  return [name, pattern.digits ? `digits=${pattern.digits}` : "", normalizer ?? ""].filter(Boolean).join(", ");
 }
 
 function showHead() {
