@@ -22,6 +22,7 @@ from ..dialects.parse import parse
 from ..dialects.tree import ANY, Chars, Look, can_be_empty, without
 from ..dialects.write import Writer
 from ..errors import UnsupportedError
+from ..pattern import THEN
 
 # Browsers have newer versions of Unicode, in which other characters are assigned.
 _UNKNOWN = frozenset(["C", "Cn"])
@@ -33,6 +34,8 @@ def translate(pattern: str) -> str:
     Raises:
         UnsupportedError: it cannot be translated, or it can match the empty string.
     """
+    if THEN in pattern:
+        raise UnsupportedError("it has several steps, each of which splits the pieces of the one before it")
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string")

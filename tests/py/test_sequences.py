@@ -1,9 +1,11 @@
 """Patterns in several steps: each step splits the pieces of the step before it, as texts of their own."""
 
+import pickle
 import random
 import unicodedata
 import warnings
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import regex
@@ -12,6 +14,7 @@ from texts import chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding
 from pybpe.pattern import THEN, Pattern
+from pybpe.viz.data import pattern_data
 
 DEEPSEEK_V3 = THEN.join(
     [
@@ -206,3 +209,14 @@ def test_a_long_text_takes_linear_time() -> None:
     for text in (b"a" * 200_000, b"a1" * 500_000, b"1" * 1_000_000, b" " * 1_000_000, b"aaaa1" * 200_000):
         ends = Pattern(r"\p{N}(?then)a*b|a|[^a](?then)gpt2").word_ends(text)
         assert ends[-1] == len(text)
+
+
+def test_what_has_one_regular_expression_refuses_a_sequence(tmp_path: Path) -> None:
+    tok = pybpe.train(iter(["pi is 3.14"]), vocab_size=257, pattern=SMOLLM)
+    with pytest.raises(pybpe.UnsupportedError, match="this pattern has 2 steps"):
+        tok.to_tiktoken()
+    assert "several steps" in pattern_data(tok.pattern)["why"]
+    counts = pybpe.count_words(iter(["pi is 3.14"]), pattern=SMOLLM)
+    counts.save(tmp_path / "c.counts")
+    assert pybpe.Counts.load(tmp_path / "c.counts").settings.pattern == tok.pattern
+    assert pickle.loads(pickle.dumps(tok.pattern)) == tok.pattern
