@@ -5,11 +5,13 @@ import gzip
 import os
 import re
 import runpy
+import sys
 import sysconfig
 import tarfile
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
@@ -23,6 +25,16 @@ class BuildWithLibrary(build_py):
         super().run()
         folder = Path("." if self.editable_mode else self.build_lib, "llmc_compat", "include")
         runpy.run_path("csrc/amalgamate.py")["write"](folder, self.distribution.get_version())
+
+
+class BuildExtension(build_ext):
+    """On Windows the compiler is gcc (mingw-w64), and the wheel needs python3.dll, which every version of Python has."""
+
+    def get_libraries(self, ext):
+        if os.name != "nt":
+            return super().get_libraries(ext)
+        version = "" if not FREE_THREADED else f"{sys.version_info.minor}t"
+        return [*ext.libraries, f"python3{version}"]
 
 
 class ReproducibleSdist(sdist):
@@ -64,7 +76,10 @@ if __name__ == "__main__":
     setup(
         long_description=index_page(Path("README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
-        cmdclass={"build_py": BuildWithLibrary, "sdist": ReproducibleSdist},
+        cmdclass={"build_py": BuildWithLibrary, "build_ext": BuildExtension, "sdist": ReproducibleSdist},
         cffi_modules=["csrc/cffi_build.py:ffi"],
-        options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp310"}},
+        options={
+            "bdist_wheel": {} if FREE_THREADED else {"py_limited_api": "cp310"},
+            "build_ext": {"compiler": "mingw32"} if os.name == "nt" else {},
+        },
     )

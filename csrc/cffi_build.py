@@ -37,7 +37,14 @@ def compile_args() -> list[str]:
     args = ["-std=c11", "-fvisibility=hidden", "-g0"]  # debug information has the paths of the machine that builds
     if not any(flag.startswith("-O") for flag in os.environ.get("CFLAGS", "").split()):
         args.append("-O3")
+    if os.name == "nt":
+        args.append("-D__USE_MINGW_ANSI_STDIO=1")  # printf as C11 has it
     return [*args, *HARDENING["flags"](HARDENING["COMPILE"])]
+
+
+def link_args() -> list[str]:
+    """On Windows the extension needs no other library of gcc's."""
+    return [*HARDENING["flags"](HARDENING["LINK"]), *(["-static"] if os.name == "nt" else [])]
 
 
 HARDENING = runpy.run_path("csrc/hardening.py")
@@ -52,5 +59,5 @@ ffi.set_source(
     include_dirs=["csrc"],
     define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
     extra_compile_args=compile_args(),
-    extra_link_args=HARDENING["flags"](HARDENING["LINK"]),
+    extra_link_args=link_args(),
 )

@@ -11,6 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -53,12 +54,8 @@ def accepted(compiler: list[str], groups: tuple[tuple[str, ...], ...]) -> list[s
 
 
 def flags(groups: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The flags for the compiler that setuptools uses. With MSVC none: it has others, most of them by default."""
-    if os.name == "nt":
-        return []
-    import sysconfig
-
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    """The flags for the compiler that setuptools uses."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc")
     return accepted([*compiler, *shlex.split(os.environ.get("CFLAGS") or "-O3")], groups)
 
 

@@ -187,6 +187,32 @@ def test_a_wheel_built_from_the_sdist_works(root: Path, sdist: Path, tmp_path: P
 
 
 # ------------------------------------------------------------------------------------------------------
+# Continuous builds
+
+
+def test_workflows_run_no_action_that_can_change(root: Path) -> None:
+    if not (root / ".github").is_dir():
+        pytest.skip("not in the sdist")
+    used = [
+        line.partition("uses:")[2].strip()
+        for path in (root / ".github/workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) > 10
+    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", action)] == []
+
+
+def test_the_portable_tests_need_only_the_package(root: Path) -> None:
+    """They run on machines that have a wheel and no compiler: see pyproject.toml."""
+    files = (root / "tests/portable.txt").read_text(encoding="utf-8").split()
+    assert len(files) > 10
+    for file in files:
+        text = (root / file).read_text(encoding="utf-8")
+        assert not re.search(r"c_program|\broot: Path|import (tiktoken|tokenizers|transformers|torch)", text), file
+
+
+# ------------------------------------------------------------------------------------------------------
 # The habits of the C library, read from its symbols
 
 FORBIDDEN = {
