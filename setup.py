@@ -28,7 +28,7 @@ class BuildWithLibrary(build_py):
 
 
 class BuildExtension(build_ext):
-    """On Windows the compiler is gcc (mingw-w64), and the wheel needs python3.dll, which every version of Python has."""
+    """On Windows the compiler is gcc (mingw-w64), and the wheel needs python3.dll, as every Python has it."""
 
     def get_libraries(self, ext):
         if os.name != "nt":
