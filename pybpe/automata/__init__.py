@@ -4,9 +4,9 @@ r"""A regular expression, compiled to the tables that C cuts text with (csrc/dfa
                                  |
                                  +--alphabet.py--> classes of characters
 
-What a pattern can ask of one character ahead, as (?!\S), $ and possessive repeats do, is part of the automaton. What
-needs more, such as a look-behind, is refused by name. Which characters \p{L} and the like have, the installed `regex`
-package is asked, so the words are those that it finds.
+Conditions on the next character, such as (?!\S), $ and possessive repeats, are part of the automaton. For a construct
+that needs more, such as a look-behind, pybpe raises an error that names it. The installed `regex` package decides which
+characters are in \p{L} and other properties, so the words are those that `regex` finds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
     """
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
-        raise UnsupportedError("the pattern can match nothing")
+        raise UnsupportedError("the pattern can match the empty string")
     tree = _with_gaps(tree)
     alphabet = Alphabet(char_sets(tree))
     builder = Builder(alphabet)
@@ -46,8 +46,8 @@ def compiled(pattern: str, of_bytes: bool = False) -> _binding.Pretok:
 
 
 def _with_gaps(tree: Node) -> Node:
-    """Returns a tree that also matches the text between matches, if that is any run of characters that no match begins
-    with. The words are the same, and the automaton is faster: it never has to look for the next match."""
+    """Returns a tree that also matches the text between matches, if that text is always a run of characters with which
+    no match begins. The words are the same, and the automaton is faster: it never has to look for the next match."""
     parts = tree.parts if isinstance(tree, Alt) else (tree,)
     sets = [run.members for part in parts if (run := run_of(part)) is not None]
     return alt([tree, Repeat(without(union(sets)), 1, None)]) if len(sets) == len(parts) else tree

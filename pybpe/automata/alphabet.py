@@ -1,4 +1,4 @@
-"""Classes of characters: two characters are of one class if no set of the pattern tells them apart."""
+"""Classes of characters: two characters are in the same class if no set of the pattern contains only one of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ..dialects.write import write
 from ..errors import UnsupportedError
 
 _MOST_CLASSES = 250  # csrc/dfa.c
-_INVALID = range(0xDC80, 0xDD00)  # the surrogates that bytes become that are not UTF-8
+_INVALID = range(0xDC80, 0xDD00)  # the surrogates that represent bytes that are not UTF-8
 
 
 @lru_cache(maxsize=64)
 def _ends(property_name: str) -> tuple[int, ...]:
-    """Where a property begins and ends to hold, in turn: [5, 7, 9, 10] are the code points 5, 6 and 9."""
+    """Returns the ranges of code points with a property, as first, end, first, end, ... in one tuple: (5, 7, 9, 10)
+    means the code points 5, 6 and 9."""
     import regex
 
     name = property_name.lstrip("^")
@@ -36,7 +37,7 @@ def _all_characters() -> str:
 
 
 def _parts(members: CharSet) -> Iterator[str | tuple[int, int]]:
-    """The properties and ranges that a set is made of."""
+    """Yields the properties and ranges that a set is made of."""
     if isinstance(members, Chars):
         yield from members.ranges
         yield from members.properties
@@ -50,10 +51,11 @@ class Alphabet:
 
     Attributes:
         ranges: (first code point, class), ascending, of all code points.
-        size: how many classes there are.
-        columns: one for each class, one for a newline with which the text ends, one for the end of the text.
+        size: the number of classes.
+        columns: the number of columns: one for each class, one for a newline at the end of the text, and one for the
+            end of the text.
 
-    Sets of columns are integers, a bit for each column.
+    A set of columns is an integer with one bit per column.
     """
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
@@ -63,14 +65,16 @@ class Alphabet:
         )
         self.size = len(self._holding)
         if self.size > _MOST_CLASSES:
-            raise UnsupportedError(f"the pattern tells {self.size} classes of characters apart, which are too many")
+            raise UnsupportedError(
+                f"the pattern distinguishes {self.size} classes of characters; at most {_MOST_CLASSES} are supported"
+            )
         if len({self._class_of(point) for point in _INVALID}) > 1:
-            raise UnsupportedError("the pattern tells surrogates apart")
+            raise UnsupportedError("the pattern distinguishes between surrogates")
         self.columns = self.size + 2
         self.last_newline, self.end = 1 << self.size, 2 << self.size
 
     def _number(self, parts: Sequence[str | tuple[int, int]]) -> list[frozenset[str | tuple[int, int]]]:
-        """Divides all code points into classes that no part tells apart. Returns the parts that hold each class."""
+        """Divides all code points into classes, whose members are in the same parts. Returns these parts per class."""
         ends = {part: _ends(part) if isinstance(part, str) else (part[0], part[1] + 1) for part in parts}
         numbers: dict[frozenset[str | tuple[int, int]], int] = {}
         for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
@@ -84,18 +88,18 @@ class Alphabet:
         return self.ranges[bisect_right(self.ranges, (point, self.size)) - 1][1]
 
     def columns_of(self, members: CharSet) -> int:
-        """The columns of the characters of a set."""
+        """Returns the columns of the characters of a set."""
         found = sum(1 << i for i, holding in enumerate(self._holding) if _holds(members, holding))
         is_newline = found >> self._class_of(ord("\n")) & 1
         return found | (self.last_newline if is_newline else 0)
 
     def others(self, columns: int) -> int:
-        """All other columns."""
+        """Returns all other columns."""
         return ((1 << self.columns) - 1) & ~columns
 
 
 def _holds(members: CharSet, holding: frozenset[str | tuple[int, int]]) -> bool:
-    """Whether characters are in a set that have just these parts."""
+    """Returns whether the characters that are in exactly these parts are in a set."""
     if isinstance(members, Chars):
         return members.negated != any(part in holding for part in (*members.ranges, *members.properties))
     test = any if isinstance(members, Either) else all

@@ -1,9 +1,9 @@
-"""From threads to states, by the subset construction with priorities.
+"""Turns threads into states, by the subset construction with priorities.
 
-A state is the list of threads that a backtracking engine would still have to try, the first one first, before it looks
-at what comes next. For each column: threads are followed to where they read a character or match. Those after a match
-are cut off, since the engine would take that match before it tried them; the match may be outdone only by threads
-before it. (As in RE2 and Rust's regex-automata.)
+A state is the list of threads that a backtracking engine would still have to try before it reads the next character, in
+the order in which it would try them. For each column, the code follows the threads to where they read a character or
+match. It drops the threads after a match, since the engine would return that match before it tried them; only threads
+before the match can replace it by another one. (RE2 and Rust's regex-automata do the same.)
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .nfa import MATCH, Guard, Split, Take, Thread
 
 ACCEPT = 0x8000
 _MOST_STATES = 4096  # csrc/dfa.c
-_MOST_WORK = 3_000_000  # steps: some seconds
+_MOST_WORK = 3_000_000  # steps, which take some seconds
 
 _State = tuple[int, ...]
 
 
 def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]:
-    """The rows of all states, as pybpe_automaton in csrc/pybpe.h has them."""
+    """Returns the rows of all states, in the layout of pybpe_automaton in csrc/pybpe.h."""
     numbers: dict[_State, int] = {(): 0}
-    pending: list[_State] = [(first,)]  # the first state, which is no other: nothing leads to it
+    pending: list[_State] = [(first,)]  # the first state, which differs from all others: nothing leads to it
     rows = array("H", [0] * columns)
     work = 0
     for state in pending:
@@ -42,13 +42,13 @@ def states_of(threads: Sequence[Thread], first: int, columns: int) -> array[int]
 
 
 def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tuple[int, int]]:
-    """Where the threads of a state come without reading: numbers of Take or MATCH, in order, and for which columns."""
+    """Returns (number of a Take or MATCH, columns) for each place that the threads reach without reading, in order."""
     seen: dict[int, int] = {}
     found = []
     stack = [(number, (1 << columns) - 1) for number in reversed(state)]
     while stack:
         number, allowed = stack.pop()
-        allowed &= ~seen.get(number, 0)  # a thread that was here before, for these columns, has priority
+        allowed &= ~seen.get(number, 0)  # a thread that was here earlier, for these columns, has priority
         if not allowed:
             continue
         seen[number] = seen.get(number, 0) | allowed
@@ -63,7 +63,7 @@ def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tupl
 
 
 def _steps(threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: int) -> tuple[list[list[int]], int]:
-    """Which threads each column leads to, in order, and the columns before which a match ends."""
+    """Returns the threads that each column leads to, in order, and the columns before which a match ends."""
     targets: list[list[int]] = [[] for _ in range(columns)]
     open_columns = (1 << columns) - 1
     for number, allowed in leaves:

@@ -1,15 +1,15 @@
-r"""A tree as threads: what a backtracking engine tries, in its order.
+r"""Turns a tree into threads: what a backtracking engine tries, in its order.
 
-A thread stands at one of these, each of which has a number:
+A thread is at one of these places, each of which has a number:
 
     Take(columns, to)        reads one character of these columns
     Split(ways)              tries one way after the other
-    Guard(columns, to)       goes on if the next column is one of these, and reads nothing
+    Guard(columns, to)       continues if the next column is one of these, and reads nothing
     MATCH                    a match ends here
 
-A possessive repeat of a set takes as many characters as there are, so X*+ is X*(?!X), a guard. The same is true of
-X{2,5}+, where nothing is looked at after five. At the end of the pattern a repeat or an atomic group that never gives
-back is like any other, for nothing that follows can fail.
+A possessive repeat of a set matches as many characters as there are, so X*+ is X*(?!X), which is X* and a guard. The
+same is true of X{2,5}+, except that there is no guard after five characters. At the end of the pattern, possessive
+repeats and atomic groups match the same as others, because nothing that follows can fail.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Thread = Take | Split | Guard
 
 
 def char_sets(node: Node) -> Iterator[CharSet]:
-    """All sets of characters in a tree."""
+    """Yields all sets of characters in a tree."""
     if isinstance(node, (Chars, Either, Both)):
         yield node
     elif isinstance(node, (Seq, Alt)):
@@ -62,7 +62,7 @@ def char_sets(node: Node) -> Iterator[CharSet]:
 
 
 def _as_set(node: Node) -> CharSet | None:
-    """The node as one character of a set; None if it is something else."""
+    """Returns the set if a node matches one character of a set; None if it is something else."""
     if isinstance(node, (Chars, Either, Both)):
         return node
     if isinstance(node, Atomic):
@@ -85,7 +85,7 @@ class Builder:
         self.threads: list[Thread] = [Split(())]
 
     def build(self, node: Node, to: int = MATCH) -> int:
-        """Where a thread begins that matches a node and goes on at `to`."""
+        """Returns where a thread begins that matches a node and continues at `to`."""
         if isinstance(node, (Chars, Either, Both)):
             return self._add(Take(self._alphabet.columns_of(node), to))
         if isinstance(node, Seq):
@@ -125,7 +125,7 @@ class Builder:
             entry = self._add(Split(()))
             self.threads[entry] = self._choice(self.build(node.part, entry), leave, lazy)
         else:
-            entry = to  # after the last one nothing more is wanted, hence nothing is looked at
+            entry = to  # no guard after the last repetition: it may be followed by more characters of the set
             for _ in range(node.most - node.least):
                 entry = self._add(self._choice(self.build(node.part, entry), leave, lazy))
         for _ in range(node.least):
@@ -137,9 +137,9 @@ class Builder:
         return Split((leave, more) if lazy else (more, leave))
 
     def _next_columns(self, node: Node) -> int:
-        """The columns that may come next, for a node that reads nothing."""
+        """Returns the columns that may come next, for a node that reads nothing."""
         if isinstance(node, Start):
-            raise UnsupportedError("the pattern has ^ or \\A, the start of the text")
+            raise UnsupportedError("the pattern has ^ or \\A, which match at the start of the text")
         if isinstance(node, End):
             return self._alphabet.end
         assert isinstance(node, Look)
@@ -149,7 +149,7 @@ class Builder:
         return self._alphabet.others(columns) if node.negated else columns
 
     def _seen_columns(self, node: Node) -> int:
-        """The columns with which what is looked for begins."""
+        """Returns the columns with which a match of the node of a lookahead begins."""
         members = _as_set(node)
         if members is not None:
             return self._alphabet.columns_of(members)
@@ -162,4 +162,4 @@ class Builder:
             for part in node.parts:
                 columns |= self._seen_columns(part)
             return columns
-        raise UnsupportedError("the pattern looks at more than one character ahead")
+        raise UnsupportedError("the pattern has a lookahead at more than one character")

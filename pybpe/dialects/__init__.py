@@ -2,13 +2,13 @@
 fancy-regex (tiktoken) and Oniguruma (Hugging Face tokenizers).
 
 parse.py reads a pattern into a tree (tree.py), whose nodes mean the same in every engine, and write.py writes a pattern
-from it. What one engine reads differently becomes something that all engines read alike:
+from it. A construct that one engine reads differently becomes one that all engines read in the same way:
 
     tiktoken    [\\p{L}&&[^\\p{Han}]]+    pybpe         (?:(?=\\p{L})\\P{Han})+
     pybpe       \\w                       Hugging Face  [\\p{Alphabetic}\\p{M}\\d\\p{Pc}\\x{200c}-\\x{200d}]
 
-A construct that is not known to mean the same is refused, with its place. The engines' versions of Unicode differ, so
-recently assigned characters may have no class in one of them, and be split differently.
+pybpe refuses a construct that is not known to mean the same, and the error says where it is. The engines use different
+versions of Unicode, so an engine may not know the class of a recently assigned character and may split it differently.
 
 Sources: the documentation of regex (PyPI), of the crates regex-syntax and fancy-regex, and doc/RE of Oniguruma; and
 tests of what the engines match, character by character (tests/py/test_dialects.py).

@@ -58,8 +58,8 @@ def posix(name: str) -> Chars | None:
 
 
 def cases(point: int, more: dict[str, str]) -> list[int] | None:
-    """Returns the code points that a character matches if case is ignored; None for a letter with case beyond ASCII,
-    for which the engines' tables may differ. `more` has the forms of ASCII letters that are beyond ASCII."""
+    """Returns the code points that a character matches if case is ignored; None for a cased letter beyond ASCII, for
+    which the engines' tables may differ. `more` has the forms of ASCII letters that are beyond ASCII."""
     char = chr(point)
     if point < 128:
         return [ord(form) for form in {char.lower(), char.upper(), *more.get(char.lower(), "")}]

@@ -41,7 +41,7 @@ def _sure(node: Node) -> CharSet | None:
 
 def _sure_sequence(parts: tuple[Node, ...]) -> CharSet | None:
     """Does what `_sure` does for a sequence: takes the first required part, if all parts after it are optional."""
-    barred: list[CharSet] = []  # characters that an earlier possessive part takes and never gives back
+    barred: list[CharSet] = []  # characters that an earlier possessive part matches and never gives back
     for i, part in enumerate(parts):
         if not _can_be_left_out(part):
             sure = _sure(part) if all(map(_can_be_left_out, parts[i + 1 :])) else None

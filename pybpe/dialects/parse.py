@@ -178,7 +178,7 @@ class _Parser:
         self.pattern = pattern
         self.dialect = dialect
         self.at = 0
-        self._lone = 0  # how many classes of all characters but one there were so far
+        self._lone = 0  # the number of classes so far that contain all characters except one
 
     # ------------------------------------------------------------------------------------------------
     # Reading
@@ -252,7 +252,7 @@ class _Parser:
             parts.append(self._repeated(flags))
         node = seq(parts)
         if self.dialect.ligatures and _may_be_ligature(node):
-            self._refuse("letters that Oniguruma also matches to one (ss to a sharp s), with case ignored,", begin)
+            self._refuse("letters, with case ignored, that Oniguruma also matches as one (ss as a sharp s)", begin)
         return node
 
     def _repeated(self, flags: Flags) -> Node:
@@ -451,7 +451,7 @@ class _Parser:
                 self._refuse("a class without an end")
             members = _operated(operator, members, self._items(flags))
         members = without(members) if negated else members
-        if members == without(ANY):  # Python's regex package takes [^\s\S] for everything
+        if members == without(ANY):  # Python's regex package treats [^\s\S] as every character
             self._refuse("a class that contains no character", begin)
         return members
 

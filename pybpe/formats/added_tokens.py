@@ -1,8 +1,8 @@
 """The added tokens of a tokenizer.json, which are pybpe's special tokens.
 
 Hugging Face finds them in the text before anything else. It ignores their ids in the file: a token in model.vocab keeps
-the id that it has there, and each other one gets the next id after the vocabulary, in the order of the file. pybpe
-refuses a file with different ids.
+the id that it has there, and the others get the next ids after the vocabulary, in the order of the file. pybpe refuses
+a file with different ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write(model: Model) -> list[JsonObject]:
 
 
 def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> dict[str, int]:
-    """Returns the added tokens that share the id of another one, text -> id."""
+    """Returns text -> id of the added tokens that share the id of another added token."""
     entries = data.get("added_tokens") or []
     found = {part(entry, "content", str, name): part(entry, _ALIAS, str, name) for entry in entries if _ALIAS in entry}
     for text, other in found.items():
@@ -102,11 +102,11 @@ def follow_in_order(specials: Mapping[str, int]) -> bool:
 
 
 def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
-    """Returns the first of these special tokens that Hugging Face may give for a word or byte of a text that does not
-    contain the special token itself, or None.
+    """Returns the first of these special tokens whose id Hugging Face may return for a word or byte of a text that does
+    not contain the special token itself, or None.
 
     Hugging Face looks up bytes in model.vocab, and with ignore_merges also words, and returns their ids, even those of
-    special tokens. In pybpe neither ever becomes a special token. A special token whose spelling in model.vocab equals
+    special tokens. pybpe never encodes a byte or word as a special token. A special token whose spelling there equals
     its text, as in ASCII, is found before the text is split into words, unless a normalizer produces it later.
     """
     for text in specials:
@@ -122,14 +122,14 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Normalized ones
+# Added tokens with "normalized" on
 
 
 def _refuse_normalized(normalized: Collection[str], raw: Collection[str], normalizer: str | None, name: str) -> None:
     """Refuses the tokens for which the order of matching makes a difference. Hugging Face looks for added tokens in the
-    original text, then for "normalized" ones in the normalized text; pybpe looks for all in the original text."""
+    original text, then for "normalized" ones in the normalized text; pybpe looks for both in the original text."""
     for text in sorted(normalized):
-        # Under NFC nothing turns into ASCII white space, and it composes with nothing.
+        # NFC turns no character into ASCII white space, and ASCII white space composes with no character.
         if normalizer is not None and not (normalizer == "NFC" and not text.strip(" \t\r\n")):
             raise FormatError(
                 f"{name}: the added token {text!r:.80} has normalized on, and there is a normalizer: pybpe looks for"
@@ -146,8 +146,8 @@ def _refuse_normalized(normalized: Collection[str], raw: Collection[str], normal
 
 
 def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
-    """Returns the first of `texts` that contains one of `others`, or ends with the beginning of one, and that one, or
-    None. The time is proportional to the length of all texts."""
+    """Returns (text, other) for the first of `texts` that contains one of `others`, or ends with the beginning of one;
+    None if there is none. The time is proportional to the length of all texts."""
     beginnings = _Beginnings(others)
     for text in texts:
         node = 0
@@ -161,8 +161,8 @@ def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str
 
 
 class _Beginnings:
-    """All beginnings of some texts, as an Aho-Corasick automaton: the node after a text is the longest beginning that
-    the text ends with. Node 0 is the empty beginning.
+    """All beginnings of some texts, as an Aho-Corasick automaton. After it has read a text, it is at the node of the
+    longest beginning that the text ends with. Node 0 is the empty beginning.
 
     Attributes:
         of: for each node, one of the texts that begin with it.
@@ -186,7 +186,7 @@ class _Beginnings:
         self._link(edges)
 
     def _link(self, edges: list[tuple[int, str]]) -> None:
-        """Finds, for each node, the longest other node that it ends with; shorter nodes first."""
+        """Finds, for each node, the longest other node that it ends with. Processes shorter nodes first."""
         self._shorter = [0] * len(edges)
         children: list[list[int]] = [[] for _ in edges]
         for node, (parent, _) in enumerate(edges[1:], 1):

@@ -22,7 +22,7 @@ def from_hugging_face(node: Node) -> str:
     """Returns the step that does to bytes what a tree does to the characters that stand for them.
 
     Raises:
-        UnsupportedError: the tree looks around.
+        UnsupportedError: the tree has a lookahead, a lookbehind or an anchor.
     """
     return OF_BYTES + write(_mapped(node, [(char, byte) for byte, char in BYTE_TO_CHAR.items()]), REGEX)
 
@@ -31,7 +31,7 @@ def to_hugging_face(step: str) -> str:
     """Returns the regular expression that does what a step with (?bytes) does, in the dialect of Hugging Face's engine.
 
     Raises:
-        UnsupportedError: the step looks around.
+        UnsupportedError: the step has a lookahead, a lookbehind or an anchor.
     """
     tree = parse(step.removeprefix(OF_BYTES), REGEX)
     return write(_mapped(tree, [(chr(byte), ord(char)) for byte, char in BYTE_TO_CHAR.items()]), ONIGURUMA)
@@ -48,7 +48,9 @@ def _mapped(node: Node, pairs: _Pairs) -> Node:
         return Repeat(_mapped(node.part, pairs), node.least, node.most, node.mode)
     if isinstance(node, Atomic):
         return Atomic(_mapped(node.part, pairs))
-    raise UnsupportedError("the pattern looks around, which pybpe does not support in a step that reads bytes")
+    raise UnsupportedError(
+        "the pattern has a lookahead, lookbehind or anchor, which pybpe does not support in a step that reads bytes"
+    )
 
 
 def _mapped_all(parts: Iterable[Node], pairs: _Pairs) -> list[Node]:

@@ -47,7 +47,7 @@ Entry = tuple[bytes, int]  # a word and its count
 
 
 def write(path: _binding.PathLike, header: Mapping[str, object], entries: Iterable[Entry]) -> None:
-    """Writes a file, atomically. `entries` are sorted by word."""
+    """Writes a file, atomically. `entries` must be sorted by word."""
     with _binding.Output(path) as output:
         for part in parts(header, entries):
             output.write(part)
@@ -184,7 +184,7 @@ class Reader:
 
     @property
     def stream(self) -> BinaryIO:
-        """The file, for what a caller stores after the counts."""
+        """The file, positioned after what was read, so that a caller can read what it stored after the counts."""
         return self._stream
 
 
@@ -204,7 +204,7 @@ def merged(runs: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
 
 
 def words_of(entries: Iterable[Entry]) -> _binding.Words:
-    """Returns entries as C takes them, without a Python object for each."""
+    """Returns the entries as a table in C. Holds no Python object per entry."""
     blob = bytearray()
     lengths, counts = array("Q"), array("Q")
     for word, count in entries:

@@ -22,7 +22,8 @@ def from_hf(tokenizer: Any, pattern: Pattern | None = None) -> Model:
         )
     if getattr(tokenizer, "split_special_tokens" if backend is not tokenizer else "encode_special_tokens", False):
         raise ArgumentError(
-            f"the {type(tokenizer).__name__} encodes special tokens as text: turn that off, and use encode_ordinary"
+            f"the {type(tokenizer).__name__} encodes special tokens as text: turn that setting off"
+            " (split_special_tokens or encode_special_tokens), and call encode_ordinary instead"
         )
     model = tokenizer_json.loads(
         backend.to_str(), f"the {type(tokenizer).__name__}", pattern, of_transformers=backend is not tokenizer

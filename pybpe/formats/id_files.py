@@ -1,4 +1,4 @@
-"""Files of ids: the header of a numpy file, and files of ids alone, as nanoGPT has them."""
+"""Files of ids: the header of a numpy file, and files that contain only ids, as nanoGPT writes them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import numpy
 
 LOOK_BYTES = 1 << 12
-_LEAST_LOOK = 1 << 7  # files that are shorter do not show what they are
-_LARGEST_HIGH = 15  # of ids below 2^20
+_LEAST_LOOK = 1 << 7  # bytes; a shorter file does not show what it contains
+_LARGEST_HIGH = 15  # the greatest high half of an id below 2^20
 
 
 def problem_of_ids(head: bytes) -> str | None:
-    """Why a file does not look as if it held uint16 ids alone, by its first LOOK_BYTES; None if it does. Any file could
-    be read so.
+    """Returns why a file does not seem to contain only uint16 ids, judging by its first LOOK_BYTES bytes; None if it
+    does. (The bytes of any file could be read as ids.)
 
     >>> problem_of_ids(b"It was a dark and stormy night; " * 4)
     'seems to be text, not ids'
@@ -37,7 +37,7 @@ def problem_of_ids(head: bytes) -> str | None:
     if len(head) < _LEAST_LOOK:
         return None
     ids = numpy.frombuffer(head[: len(head) // 4 * 4], "<u2")
-    if ids[1::2].max() <= _LARGEST_HIGH < ids[0::2].max():  # of ids as uint32 every second half is nearly 0
+    if ids[1::2].max() <= _LARGEST_HIGH < ids[0::2].max():  # in uint32 ids, every second 16-bit half is nearly 0
         return "its ids seem to be uint32"
     return None if is_binary(head) else "seems to be text, not ids"
 
@@ -74,7 +74,7 @@ def map_npy(path: str) -> numpy.ndarray[Any, Any]:
 
 
 def _check_start(path: str) -> None:
-    """Checks the magic and the header's length. numpy would allocate a header that the file does not have."""
+    """Checks the magic and the header's length. numpy would allocate memory for a header longer than the file."""
     with open_input(path) as stream:
         start = stream.read(_NPY_START)
         size = os.fstat(stream.fileno()).st_size

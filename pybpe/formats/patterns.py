@@ -10,7 +10,7 @@ A tokenizer.json has the pattern in a step of its pre-tokenizer:
     {"type": "Split", "pattern": {"PythonRegex": "..."}}    for a pattern that Hugging Face's engine cannot run. It
                                                             refuses the file ("unknown variant"); pybpe reads it.
 
-All steps together are in steps.py.
+steps.py reads and writes the sequence of all steps.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PRIVATE = "PythonRegex"
 
 
 def for_hugging_face(pattern: Pattern) -> str:
-    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. The pattern has one
-    step.
+    """Returns a regular expression that gives the same words in Hugging Face's engine, Oniguruma. The pattern must have
+    one step.
 
     Raises:
-        UnsupportedError: none is known. The message says which part of the pattern is the reason.
+        UnsupportedError: no such expression is known. The message says which part of the pattern is the reason.
     """
     if not pattern.is_custom:
         return pattern.regex
@@ -67,7 +67,7 @@ def for_tiktoken(pattern: Pattern) -> str:
     """Returns a regular expression that gives the same words in tiktoken's engine, fancy-regex.
 
     Raises:
-        UnsupportedError: none is known. The message says which part of the pattern is the reason.
+        UnsupportedError: no such expression is known. The message says which part of the pattern is the reason.
     """
     if not pattern.is_custom:
         return pattern.regex
@@ -87,8 +87,8 @@ def from_tiktoken(pattern: str, name: str) -> Pattern:
     name.
 
     Raises:
-        UnsupportedError: none is known. The message says why, and calls the source `name`. ArgumentError: there is no
-            such built-in name.
+        UnsupportedError: no such pattern is known. The message says why, and calls the source `name`.
+        ArgumentError: there is no such built-in name.
     """
     known = Pattern.known(pattern)
     if known is not None or re.fullmatch(r"[\w.-]*", pattern):
@@ -158,7 +158,10 @@ def _own_pattern(regex: str, name: str) -> Pattern:
     except ArgumentError as error:
         raise FormatError(f"{name}: the pre_tokenizer: {error}") from None
     if pattern.name == regex:
-        raise FormatError(f"{name}: the pre_tokenizer splits with {regex!r}, a pattern's name, not its Regex")
+        raise FormatError(
+            f"{name}: the pre_tokenizer splits with {regex!r:.80}, which is the name of a pattern, not a regular"
+            " expression"
+        )
     return pattern
 
 

@@ -1,7 +1,8 @@
 """Reads and writes the parts of a tokenizer.json around its model: normalizer, decoder, post-processor. The
 pre-tokenizer is in steps.py, the added tokens are in added_tokens.py.
 
-Each part that is read means exactly the same as in Hugging Face; all others are refused by name.
+Each part that pybpe reads means exactly the same as in Hugging Face. pybpe refuses any other part, and the error names
+it.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def _fixed_template(kind: str, processor: JsonObject, specials: Mapping[str, int
     for role in ("cls", "sep"):
         given = processor.get(role)
         if not (isinstance(given, list) and len(given) == 2 and specials.get(str(given[0]), -1) == given[1]):
-            raise FormatError(f"{name}: {role} is {given!r:.80}, which is not an added token with its id")
+            raise FormatError(f"{name}: {kind}: {role} is {given!r:.80}, which is not an added token with its id")
         tokens[role] = str(given[0])
     single, pair = ([piece.format(**tokens) for piece in spelled.split()] for spelled in _FIXED_TEMPLATES[kind])
     return Template.parse(single, pair)

@@ -1,7 +1,7 @@
 """A tokenizer as a folder for transformers: tokenizer.json, tokenizer_config.json, special_tokens_map.json.
 
 The configuration gives the roles of special tokens, and how to turn a chat into text. `AutoTokenizer` loads the folder
-as a PreTrainedTokenizerFast, which takes everything else from tokenizer.json.
+as a PreTrainedTokenizerFast, which reads everything else from tokenizer.json.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CHAT_TEMPLATE = "chat_template.jinja"
 MORE_TEMPLATES = "additional_chat_templates"
 ADDED_TOKENS = "added_tokens.json"
 
-# Classes of transformers that take tokenizer.json as it is, without "Fast" at the end. Version 5 builds others by their
-# own rules.
+# Classes of transformers that use tokenizer.json as it is, without "Fast" at the end of their names. Version 5 builds
+# the tokenizers of other classes by rules in the code of the class.
 _PLAIN_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend", "GPT2Tokenizer", "LlamaTokenizer", "CodeGenTokenizer",
                   "BloomTokenizer")  # fmt: skip
-# Those of which the rules are known: the pattern and the normalizer.
+# The classes whose rules are known: the pattern and the normalizer.
 _RULES = {"Qwen2Tokenizer": ("qwen2", "NFC"), "GPTNeoXTokenizer": ("gpt2", "NFC")}
 _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
@@ -45,7 +45,7 @@ def chat_template(model: Model) -> str | None:
 
 
 def roles(model: Model) -> dict[str, str]:
-    """Returns bos_token, eos_token and pad_token, as far as the model has them.
+    """Returns those of bos_token, eos_token and pad_token that the model has.
 
     bos is the special token that the template begins with; without a template, the end of text, as in GPT-2.
     """
@@ -134,8 +134,8 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
 
 
 def refuse_hiding(model: Model, folder: str) -> None:
-    """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer. Readers of the folder take
-    that one, and not the vocab.json and merges.txt next to it."""
+    """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer. Programs that read the folder
+    use that file, and ignore the vocab.json and merges.txt next to it."""
     path = os.path.join(folder, TOKENIZER)
     if not os.path.exists(path):
         return
@@ -145,13 +145,14 @@ def refuse_hiding(model: Model, folder: str) -> None:
         is_same = False
     if not is_same:
         raise UnsupportedError(
-            f"{path} is another tokenizer's, and programs that read the folder take it instead of vocab.json and"
+            f"{path} belongs to another tokenizer, and programs that read the folder use it instead of vocab.json and"
             " merges.txt: remove it, or choose another folder"
         )
 
 
 def _configurations(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """tokenizer_config.json, and special_tokens_map.json if transformers reads it, which then decides."""
+    """Returns the contents of tokenizer_config.json, and of special_tokens_map.json, which overrides it, if
+    transformers reads that file."""
     paths = [os.path.join(folder, file) for file in (CONFIG, SPECIALS_MAP)]
     config, roles_map = (_read_object(path) if os.path.exists(path) else {} for path in paths)
     return config, {} if "added_tokens_decoder" in config else roles_map
@@ -163,8 +164,8 @@ def _read_two_files(folder: str, kind: Any, pattern: Pattern | None) -> Model:
         raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor vocab.json and merges.txt")
     if pattern is None and isinstance(kind, str) and _class_name(kind) not in _PLAIN_CLASSES:
         raise FormatError(
-            f"{folder}: vocab.json and merges.txt do not say how text is cut; transformers knows it from the class"
-            f" {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
+            f"{folder}: vocab.json and merges.txt do not say how text is split into words; transformers knows it from"
+            f" the class {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
         )
     return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"))
 
@@ -174,7 +175,7 @@ def _class_name(kind: str) -> str:
 
 
 def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
-    """Warns of a class with rules of its own, unless they are those of tokenizer.json."""
+    """Warns if transformers may follow the rules of a class that differ from those of tokenizer.json."""
     if not isinstance(kind, str) or _class_name(kind) in _PLAIN_CLASSES:
         return
     if _RULES.get(_class_name(kind)) != (model.pattern.name, model.normalizer):
@@ -186,7 +187,7 @@ def _warn_of_class(kind: Any, model: Model, folder: str) -> None:
 
 
 def _default_of(template: Any) -> Any:
-    """The chat template that transformers takes, of one or several with names."""
+    """Returns the chat template that transformers uses: the only one, or of several with names the default."""
     if isinstance(template, list):
         template = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
     return template.get("default") if isinstance(template, dict) else template
@@ -247,17 +248,17 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
 
 
 def _check_added_tokens(path: str, model: Model) -> None:
-    """FormatError if added_tokens.json, which older versions of transformers wrote and newer ones read, adds tokens."""
+    """Raises FormatError if added_tokens.json adds tokens. Old versions of transformers wrote it; new ones read it."""
     for text, i in _read_object(path).items() if os.path.exists(path) else ():
         if text not in model.specials or model.specials[text] != i:
             raise FormatError(
-                f"{path}: adds the token {text!r:.80} with id {i!r:.20}, which {TOKENIZER} does not have so: put it"
-                f" into added_tokens of {TOKENIZER}"
+                f"{path}: adds the token {text!r:.80} with id {i!r:.20}, which {TOKENIZER} does not define with that"
+                f" id: put it in added_tokens of {TOKENIZER}"
             )
 
 
 def _named_tokens(config: Mapping[str, Any]) -> Iterator[str]:
-    """The tokens that a configuration gives a role, or calls special. transformers adds those that there are not."""
+    """Yields the tokens that a configuration gives a role or calls special. transformers adds any that are missing."""
     found: list[Any] = [value for key, value in config.items() if key.endswith("_token")]
     for key in ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"):
         more = config.get(key)

@@ -42,7 +42,7 @@ def read_parts(
     """Returns tokens by id and merges as pairs of ids. `vocab` includes the special tokens.
 
     Raises:
-        FormatError: they do not fit together. The message calls the file `name`.
+        FormatError: the parts do not fit together. The message calls the file `name`.
     """
     if problem := id_problem(vocab.values()):
         raise FormatError(f"{name}: vocab: {problem}")

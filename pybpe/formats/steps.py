@@ -7,8 +7,8 @@ Hugging Face runs the steps in order, each on the pieces of the step before it, 
     Punctuation  a Split at punctuation
     ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (byte_level.py)
 
-The steps after ByteLevel see the characters that stand for bytes. Falcon's does: it takes the byte 0xB2 for a number,
-because the character of that byte is a superscript two. In a Pattern such a step begins with (?bytes).
+The steps after ByteLevel see the characters that stand for bytes. Falcon has such a step: it treats the byte 0xB2 as a
+number, because the character of that byte is a superscript two. In a Pattern such a step begins with (?bytes).
 
 Sources: tokenizers/src/pre_tokenizers/{split,digits,punctuation,byte_level}.rs and NormalizedString::split in
 tokenizers/src/tokenizer/normalizer.rs, in Hugging Face's repository.
@@ -29,12 +29,12 @@ from . import byte_steps, patterns
 from .json_parts import JsonObject, part
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-# Each drops white space, or turns it into other characters, so texts would not come back from their ids.
+# Each drops white space, or turns it into other characters, so decoding would not give the original text.
 _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
 
 _NUMBER = chars(properties=["N"])
-# Hugging Face's punctuation is ASCII's, and the categories P of Unicode 8 (the crate unicode_categories). These became
-# P later:
+# For Hugging Face, punctuation is that of ASCII, and the categories P of Unicode 8 (the crate unicode_categories).
+# These characters moved to a category P later:
 _LATER = (
     "61D 9FD A76 C77 C84 1B4E-1B4F 1B7D-1B7F 2E43-2E4F 2E52-2E5D 2E60-2E63 10D6E 10EAD 10ED0 10F55-10F59 10F86-10F89"
     " 113D4-113D5 113D7-113D8 1144B-1144F 1145A-1145B 1145D 11660-1166C 116B9 1183B 11944-11946 119E2 11A3F-11A46"
@@ -64,8 +64,8 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
     """Returns the pattern of a pre-tokenizer. `own` is model.pybpe, if the file has it.
 
     Raises:
-        FormatError: a step does something that pybpe does not support, or no step makes bytes of the text. The message
-            says what.
+        FormatError: a step does something that pybpe does not support, or no step turns the text into bytes. The
+            message says what.
     """
     pattern = _of_ours(pre_tokenizer, own)
     if pattern is not None:
@@ -165,12 +165,12 @@ def _read_tree(step: JsonObject, name: str) -> Node:
 
 
 def _behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
-    """Returns what matches the pieces that a Split makes with this behavior; None if that is not known.
+    """Returns a tree that matches the pieces that a Split makes with this behavior; None if no such tree is known.
 
-    Without Isolated, matches that touch each other, or the text between them, are joined. For runs of one set of
-    characters that is a regular expression again.
+    Behaviors other than Isolated join matches that touch each other, or join matches and the text between them. If the
+    matches are runs of one set of characters, a regular expression gives the same pieces.
     """
-    if behavior == "Isolated":  # invert only exchanges matches and what is between them
+    if behavior == "Isolated":  # invert only exchanges matches and the text between them
         return tree
     run = run_of(tree)
     if run is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):

@@ -5,8 +5,8 @@ pybpe recovers the parts by encoding each token with all tokens of lower rank.
 
 tiktoken joins any two adjacent parts that spell a token, lowest rank first, and encodes a word that is a token as that
 token. One merge for each token does the same: what happens between two boundaries of parts does not depend on what is
-outside them. So before any token is made, its bytes are in the two parts that merging them alone leaves. For most
-tokens C finds these parts with the tokens of lower rank. Some tokens were added to a vocabulary by hand, as in Llama 3.
+outside them. So just before a token is made, its bytes are in the same two parts that merging those bytes alone leaves.
+For most tokens C finds these parts with the tokens of lower rank. Some tokens were added by hand, as in Llama 3.
 They need parts of higher rank, or cannot be made by merging at all. From the first such token on, Python finds the
 parts.
 """
@@ -93,7 +93,7 @@ def from_ranks(
     decode: Callable[[int], bytes] | None = None,
 ) -> Model:
     """Makes a model from ranks (token -> id) and special tokens (text -> id). `decode` says which text an id decodes to
-    if special tokens share it; without `decode` none may."""
+    if special tokens share it; without `decode`, no two special tokens may share an id."""
     instance("special_tokens", specials, Mapping, "a mapping text -> id, because ranks do not include special tokens")
     check_specials(list(specials))
     _refuse_beginnings(specials, name)
@@ -221,7 +221,7 @@ def format_ranks(model: Model) -> bytes:
 
 
 def _check_decoding(encoding: Any, model: Model) -> None:
-    """Raises UnsupportedError if tiktoken decodes an id that special tokens share to another one of them."""
+    """Raises UnsupportedError if special tokens share an id, and tiktoken decodes it to a different one than pybpe."""
     for text in model.aliases:
         i = model.specials[text]
         if encoding.decode_single_token_bytes(i) != model.tokens[i]:

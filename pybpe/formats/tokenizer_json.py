@@ -1,11 +1,11 @@
 """tokenizer.json, in the schema of Hugging Face tokenizers.
 
 Files that pybpe writes load in `tokenizers.Tokenizer.from_file` and give the same ids. pybpe reads the part of the
-schema that its model supports: BPE over bytes, and around it what pipeline.py reads. It refuses anything else by name,
-and never guesses.
+schema that its model supports: BPE over bytes, and around it what pipeline.py reads. It never guesses: for anything
+else it raises an error that names the part.
 
-pybpe's own facts (how the tokenizer was trained, what ends a document, the chat template) are in the model under the
-key "pybpe", which Hugging Face ignores.
+Facts that only pybpe uses (how the tokenizer was trained, what ends a document, the chat template) are in the model
+under the key "pybpe", which Hugging Face ignores.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def to_object(model: Model) -> JsonObject:
     word = added_tokens.taken_as_word(model, model.specials)
     if word is not None:
         raise UnsupportedError(
-            f"Hugging Face would give the special token {word!r:.80} for a word or byte with the same spelling."
-            " Save as tokenizer.bin instead"
+            f"Hugging Face would return the special token {word!r:.80} for a word or byte with the same spelling:"
+            " save as tokenizer.bin instead"
         )
     own = {key: getattr(model, key) for key in _OWN_FACTS if getattr(model, key) is not None}
     own |= {"regex": regex} if (regex := patterns.own_spelling(model.pattern)) is not None else {}
@@ -80,8 +80,8 @@ def to_object(model: Model) -> JsonObject:
 
 
 def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> list[Any]:
-    """Returns merges as strings, which every version of Hugging Face's tokenizers reads; or as pairs, if it would drop
-    one of the strings."""
+    """Returns merges as strings, which every version of Hugging Face's tokenizers reads; or as pairs, if Hugging Face
+    would drop one of the strings."""
     if any(names[left].startswith(NO_MERGE) for left, _ in merges):
         return [[names[left], names[right]] for left, right in merges]
     return [f"{names[left]} {names[right]}" for left, right in merges]
@@ -90,16 +90,16 @@ def _write_merges(names: Sequence[str], merges: Sequence[tuple[int, int]]) -> li
 def loads(text: str | bytes, name: str, pattern: Pattern | None = None, *, of_transformers: bool = False) -> Model:
     """Returns the model in the text of a tokenizer.json. Errors call it `name`.
 
-    Truncation and padding are ignored, with a warning, because the library tokenizers applies them.
+    pybpe ignores truncation and padding. It warns about them, because the library tokenizers applies them.
 
     Args:
         pattern: replaces the pattern in the file.
-        of_transformers: do not warn: transformers chooses truncation and padding in each call, and its files only have
-            the settings of the last call.
+        of_transformers: do not warn, because transformers chooses truncation and padding in each call, and its files
+            contain only the settings of the last call.
 
     Raises:
-        FormatError: it is not JSON, does not follow the schema, or has a part that pybpe does not support. The message
-            says which.
+        FormatError: the text is not JSON, does not follow the schema, or has a part that pybpe does not support. The
+            message says which.
     """
     model = _loads_quickly(utf8(text), name, pattern, of_transformers)
     if model is not None:
@@ -144,8 +144,8 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
     word = added_tokens.taken_as_word(around, set(around.specials) - set(missing))
     if word is not None:
         raise FormatError(
-            f"{name}: Hugging Face gives the added token {word!r:.80}, which is in model.vocab, for a word or byte with"
-            " the same spelling; pybpe does not support this"
+            f"{name}: Hugging Face returns the added token {word!r:.80}, which is in model.vocab, for a word or byte"
+            " with the same spelling; pybpe does not support this"
         )
     aliases = added_tokens.read_aliases(data, around.specials, name)
     return replace(around, tokens=tokens, merges=pairs, specials={**around.specials, **aliases})

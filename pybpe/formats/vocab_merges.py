@@ -28,7 +28,7 @@ def read(
 
     Args:
         special_tokens: the special tokens, optionally with ids. One that the vocabulary lacks gets the id given here,
-            or the next one. None means <|endoftext|> if the vocabulary has it.
+            or the id after the highest. None means <|endoftext|> if the vocabulary has it.
 
     Raises:
         FileError: a file cannot be read. FormatError: one is invalid; the message names the file, and the line or id.
@@ -88,8 +88,8 @@ def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.Pat
     """Writes the two files. Raises UnsupportedError if they cannot represent the model."""
     if model.pattern != Pattern("gpt2") or model.normalizer is not None:
         raise UnsupportedError(
-            "vocab.json and merges.txt cannot hold a pattern or normalizer, and readers assume gpt2 and none; this"
-            f" tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
+            "vocab.json and merges.txt cannot hold a pattern or normalizer, and readers assume the pattern gpt2 and no"
+            f" normalizer; this tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
         )
     if model.whole_words and model.unreached():
         raise UnsupportedError(

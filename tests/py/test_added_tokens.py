@@ -142,7 +142,7 @@ def test_with_ignore_merges_an_added_token_is_no_word(tmp_path: Path) -> None:
     """Hugging Face looks words up in the vocabulary, where the added token is too."""
     for name, normalizer in (("foo", "NFKC"), ("Ġfoo", None), ("Ġfoo", "NFC")):
         vocab = {**BYTES, name: 256}
-        with pytest.raises(pybpe.FormatError, match=f"gives the added token '{name}', .* for a word or byte"):
+        with pytest.raises(pybpe.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
             load(file(vocab, [added(256, name)], normalizer, ignore_merges=True), tmp_path)
         load(file(vocab, [added(256, name)], normalizer, ignore_merges=False), tmp_path)
         apart = file(BYTES, [added(256, name)], normalizer, ignore_merges=True)
@@ -157,7 +157,7 @@ def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
     for name, normalizer in (("Ġ", None), ("Ã", None), ("a", "NFKC")):
         others = {char: i for char, i in BYTES.items() if char != name}
         text = file({**others, name: 256}, [added(256, name)], normalizer)
-        with pytest.raises(pybpe.FormatError, match=f"gives the added token '{name}', .* for a word or byte"):
+        with pytest.raises(pybpe.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
             load(text, tmp_path)
     others = {char: i for char, i in BYTES.items() if char != "a"}
     text = file({**others, "a": 256}, [added(256, "a")])  # in a text it is always the added token

@@ -163,7 +163,7 @@ def test_random_pre_tokenizers_make_the_words_of_hugging_face() -> None:
         ({**WITH_REGEX, "add_prefix_space": True}, "add_prefix_space"),
         (sequence(DIGITS), "one ByteLevel"),
         (WITHOUT_REGEX, "one ByteLevel"),
-        (sequence(WITH_REGEX, split("a(?=b)")), "after ByteLevel: the pattern looks around"),
+        (sequence(WITH_REGEX, split("a(?=b)")), "after ByteLevel: the pattern has a lookahead"),
         (sequence({"type": "UnicodeScripts"}, WITH_REGEX), "UnicodeScripts"),
         (None, "pre_tokenizer"),
     ],
