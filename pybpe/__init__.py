@@ -5,7 +5,7 @@ GPT-2 on them with llm.c.
     ids = tok.encode("Once upon a time")
     pybpe.binarize(tok, "novel.txt", "out")
 
-The work is done by a C library (csrc/pybpe.h); this package drives it.
+A C library (csrc/pybpe.h) does the work; this package calls it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 
-# Where each name comes from. A module is loaded when it is first used, so encoding does not wait for the trainer.
+# Where each name comes from. Python loads a module at its first use, so a program that encodes never loads the trainer.
 _HOMES = {
     "ArgumentError": "errors",
     "Comparison": "analysis.comparison_result",

@@ -9,11 +9,11 @@ from .support.platform import ENDING_SIGNALS
 
 
 class _Ended(BaseException):
-    """SIGTERM or SIGHUP, raised as an exception so that the program removes its temporary files, as after Ctrl-C."""
+    """SIGTERM or SIGHUP as an exception, so that the program removes its temporary files, as it does after Ctrl-C."""
 
 
 def _end(number: int, _: object) -> None:
-    signal.signal(number, signal.SIG_DFL)  # the next one ends the process at once
+    signal.signal(number, signal.SIG_DFL)  # the next signal ends the process at once
     raise _Ended(number)
 
 

@@ -1,5 +1,5 @@
-"""Checks of what callers pass. A value of the wrong kind raises an error of one line that names the argument, not a
-failure deep inside."""
+"""Checks the arguments that callers pass. A value of the wrong type raises a one-line error that names the argument,
+instead of an error deep inside the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def shown(value: object) -> str:
-    """Returns a value as an error message shows it, cut if it is long."""
+    """Returns a value as an error message shows it, shortened if it is long."""
     try:
         text = repr(value.item() if hasattr(value, "item") else value)  # 5 rather than np.int64(5)
     except ValueError:  # an integer with thousands of digits, which Python refuses to print
@@ -37,7 +37,7 @@ def whole_number(name: str, value: object, least: int | None = 0, most: int | No
 
 
 def is_unicode(text: str) -> bool:
-    """Returns whether UTF-8 can hold a text: it has no lone surrogate."""
+    """Returns whether UTF-8 can represent a text, which means that it has no lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -61,14 +61,14 @@ Text = Union[str, "ReadableBuffer"]  # the latter is bytes, or any other object 
 
 
 def utf8(text: Text) -> bytes:
-    """Returns the bytes of a text. Lone surrogates, which UTF-8 cannot hold, become U+FFFD, as in tiktoken.
+    """Returns the bytes of a text. Lone surrogates, which UTF-8 cannot represent, become U+FFFD, as in tiktoken.
 
     Bytes are not copied. Neither are other objects with the buffer protocol (bytearray, memoryview, mmap, a uint8
     array): for these the result is a memoryview, which works wherever bytes do.
     """
     if isinstance(text, str):
         try:
-            return str.encode(text, "utf-8")  # a subclass of str may override encode, and __len__ below
+            return str.encode(text, "utf-8")  # not text.encode, which a subclass of str may override
         except UnicodeEncodeError:
             return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
     if type(text) is bytes:

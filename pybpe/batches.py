@@ -27,15 +27,15 @@ class TextGroup(NamedTuple):
     """Consecutive texts of a batch."""
 
     first: int
-    """The index of the first one."""
+    """The index of the first text in the batch."""
     texts: Sequence[Text]
     is_long: bool = False
-    """Whether it is one long text."""
+    """Whether the group is one long text."""
 
 
 def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
     """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
-    its own group."""
+    a separate group."""
     import numpy
 
     try:
@@ -58,7 +58,8 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
 
 
 def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
-    """Returns all texts as UTF-8, end to end, and where each begins and the last ends: shape (texts + 1,), uint64."""
+    """Returns all texts as UTF-8, end to end, and the byte offsets at which each begins and the last ends: shape
+    (texts + 1,), uint64."""
     import numpy
 
     try:

@@ -1,6 +1,6 @@
-"""Decoding: ids from callers as C reads them, and text from ids that arrive one by one.
+"""Decoding: converts the ids of callers for C, and turns ids that arrive one by one into text.
 
-Ids are converted in chunks of a few milliseconds, and Ctrl-C works between chunks.
+Each chunk of ids takes a few milliseconds, and Ctrl-C works between chunks.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def decoded_batch(
 
 
 class _Decoder(Protocol):
-    """What a DecodeStream needs of a Tokenizer."""
+    """The part of a Tokenizer that a DecodeStream uses."""
 
     def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes: ...
 
 
 class DecodeStream:
-    """Decodes ids that arrive one by one, and never splits a character.
+    """Decodes ids that arrive one by one. Never returns part of a character.
 
-    `push` returns the text that can be shown so far; bytes of an incomplete character wait for the next id. What
-    `push` and `flush` return, joined, equals what `Tokenizer.decode` returns for all ids: with errors="replace"
+    `push` returns the text that the new id completes, and keeps the bytes of an incomplete character for the next id.
+    The results of `push` and `flush`, joined, equal what `Tokenizer.decode` returns for all ids: with errors="replace"
     invalid bytes become U+FFFD, and with "surrogateescape" no byte is lost.
 
     >>> import pybpe
@@ -130,6 +130,6 @@ class DecodeStream:
         return self._decoder.decode(data)
 
     def flush(self) -> str:
-        """Ends the stream and returns the text that was held back. The stream can then be used for another text."""
+        """Ends the text and returns the rest of it, which `push` has kept. The stream can then decode another text."""
         self._position = 0
         return self._decoder.decode(b"", final=True)

@@ -1,9 +1,9 @@
-"""Turns text into ids for any model: what the methods of Tokenizer share.
+"""Turns text into ids for any model. The methods of Tokenizer share this code.
 
-A text is cut at its special tokens. The parts between them are normalized, split into words with the pattern, and
-merged. For a model without a normalizer C does all of it in one call, unless its pattern does not compile.
+It cuts a text at its special tokens. It normalizes the parts between them, splits them into words with the pattern, and
+merges. For a model without a normalizer C does all of this in one call, unless the pattern does not compile.
 
-Long texts are encoded in pieces, cut where a cut has no influence on any id.
+It encodes long texts in pieces, which it cuts only where a cut does not change any id.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
-_ITERABLE_BYTES = 1 << 14  # how much text `iterate` gathers before it encodes
+_ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
-_LONG_PIECE = 4 * PIECE_BYTES  # pieces longer than this, of a text without safe cuts, take long
-_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; nothing grows more
+_LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
+_NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
 
 
 class TextEncoder:
@@ -105,8 +105,8 @@ class TextEncoder:
         return ids
 
     def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> arrays.array[int]:
-        """Returns the ids as an array of type H or I, for callers that do not need numpy: importing it takes a tenth of
-        a second."""
+        """Returns the ids as an array of type H or I, for callers that do not need numpy, which takes a tenth of a
+        second to import."""
         found = arrays.array(typecode)
         for piece in self._pieces(text):
             if self._direct:
@@ -139,13 +139,13 @@ class TextEncoder:
             spare.append(buffer)
 
     def count(self, text: Text, specials: _binding.Specials | None) -> int:
-        """Returns how many ids a text has."""
+        """Returns the number of ids of a text."""
         if not self._direct:
             return sum(len(self._encode_piece(piece, specials)) for piece in self._pieces(text))
         return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
-        """Returns what the ids spell: the text, normalized between its special tokens."""
+        """Returns the text that the ids spell: `text`, normalized between its special tokens."""
         data = bytes(utf8(text))
         if self._model.normalizer is None:
             return data
@@ -176,7 +176,7 @@ class TextEncoder:
     def _encode_into(
         self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
     ) -> int:
-        """Writes the ids to the start of an array with room for them (see _room). Returns how many there are."""
+        """Writes the ids to the start of an array with room for them (see _room). Returns the number of ids."""
         if self._direct:
             return _interruptibly(self._encoder.encode_into, piece, specials, ids)
         found = self._encode_piece(piece, specials)
@@ -220,7 +220,7 @@ class TextEncoder:
     def batch_arrays(
         self, texts: Sequence[Text], specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of all texts in one array, and where those of each text begin."""
+        """Returns the ids of all texts in one array, and the index at which those of each text begin."""
         import numpy
 
         num_threads = worker_count(num_threads, "num_threads")
@@ -267,7 +267,7 @@ class TextEncoder:
         return joined(arrays, dtype), ends
 
     # ------------------------------------------------------------------------------------------------
-    # Which specials are found
+    # Which special tokens to look for
 
     def allowed(
         self, texts: Iterable[Text], allowed: AllowedSpecial, disallowed: AllowedSpecial = ()
@@ -290,7 +290,7 @@ class TextEncoder:
 
     def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
         begin = 0
-        for piece in self._pieces(text):  # no special token spans two of them
+        for piece in self._pieces(text):  # no special token spans two pieces
             found = _interruptibly(forbidden.find, piece)
             if found is not None:
                 special = bytes(piece[found[0] : found[1]]).decode("utf-8")
@@ -317,7 +317,7 @@ class TextEncoder:
 
 
 def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:
-    """Yields the texts, with no surrogate pair split between two of them, so that their bytes are those of the joined
+    """Yields the texts so that no surrogate pair is split between two of them. Their bytes are then those of the joined
     text."""
     half = ""
     for text in texts:

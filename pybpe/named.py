@@ -12,7 +12,8 @@ Tokenizers = Tokenizer | Mapping[str, Tokenizer] | Sequence[Tokenizer]
 
 
 def named_tokenizers(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
-    """Returns tokenizers by name. Those without one are "tokenizer", or "tokenizer 1", "tokenizer 2" and so on."""
+    """Returns tokenizers by name. Those without a name become "tokenizer", or "tokenizer 1", "tokenizer 2" and so
+    on."""
     if isinstance(tokenizers, Tokenizer):
         tokenizers = {"tokenizer": tokenizers}
     if isinstance(tokenizers, (list, tuple)):

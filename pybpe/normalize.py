@@ -1,8 +1,8 @@
-"""Unicode normalization, which comes before everything else. The tokenizer stores it, so that training and encoding
+"""Unicode normalization, the first step of training and encoding. The tokenizer stores its normalizer, so that both
 apply the same one.
 
-The C library has the tables of Hugging Face's tokenizers. So a tokenizer gives the same ids as there, with every
-version of Python. (The tables of `unicodedata` are newer, and differ between versions of Python.)
+The C library has the tables of Hugging Face's tokenizers. So a tokenizer gives the same ids in both libraries, and with
+every version of Python. (The tables of `unicodedata` are newer, and differ between versions of Python.)
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ Span = tuple[int, int]
 
 
 class EncodingWithOffsets(NamedTuple):
-    """Ids, and where the token of each id is in the text.
+    """Ids, and the span of each of their tokens in the text.
 
     Attributes:
-        ids: what `Tokenizer.encode` returns.
+        ids: the ids that `Tokenizer.encode` returns.
         byte_spans: (start, end) in the text's UTF-8. They are contiguous.
-        char_spans: (start, end) in characters: all characters that the token touches.
+        char_spans: (start, end) in characters. A span includes every character of which the token has a byte.
     """
 
     ids: list[int]
@@ -29,7 +29,7 @@ class EncodingWithOffsets(NamedTuple):
     char_spans: list[Span]
 
 
-_STEP = 1 << 16  # tokens processed at once; Ctrl-C waits this long, some milliseconds
+_STEP = 1 << 16  # tokens processed at once, which takes some milliseconds; Ctrl-C works between steps
 
 
 def spans(
@@ -42,15 +42,16 @@ def spans(
 
     Args:
         ids: the ids of `data`.
-        token_offsets: where the tokens of id 0, 1, ... begin if all are laid end to end, and where the last one ends.
-        data: what the ids spell.
+        token_offsets: the byte offsets at which the tokens of id 0, 1, ... begin if all of them are joined, and at
+            which the last one ends: shape (n_vocab + 1,).
+        data: the bytes that the ids spell.
     """
     import numpy
 
     text = numpy.frombuffer(data, dtype=numpy.uint8)
     byte_spans: list[Span] = []
     char_spans: list[Span] = []
-    start = characters = 0  # where a step begins, and how many characters begin before it
+    start = characters = 0  # the byte offset of the step, and the number of characters that begin before it
     for first in range(0, len(ids), _STEP):
         numbers = numpy.array(ids[first : first + _STEP], dtype=numpy.int64)
         lengths = token_offsets[numbers + 1] - token_offsets[numbers]

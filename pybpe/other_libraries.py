@@ -1,4 +1,4 @@
-"""The names that other libraries use for what pybpe has. They appear in error messages; they are not aliases.
+"""The names that other libraries use for functions that pybpe has too. Error messages use them; they are not aliases.
 
 Every error is an AttributeError, so hasattr, dir, copy and pickle see only real attributes. Type checkers do not see
 this code (TYPE_CHECKING), so they report each of these names.
@@ -100,7 +100,7 @@ _OF_PACKAGE = {
 
 
 def unknown_attribute(owner: str, name: str) -> AttributeError:
-    """Returns the error to raise for an attribute that `owner`, the package or Tokenizer, lacks."""
+    """Returns the error to raise if `owner`, which is the package or Tokenizer, does not have an attribute."""
     names = _OF_PACKAGE if owner.startswith("module") else _OF_TOKENIZER
     here = f": in pybpe it is {names[name]}" if name in names else ""
     return AttributeError(f"{owner} has no attribute {name!r}{here}")

@@ -8,8 +8,8 @@ from .arguments import whole_number
 def padded_vocab_size(v: int, multiple: int = 128) -> int:
     """Returns the smallest multiple of `multiple` that is at least v.
 
-    llm.c uses 128 (50257 -> 50304), nanoGPT uses 64. The tokenizer never produces ids of v or above; their rows must be
-    zero in an llm.c checkpoint.
+    llm.c uses 128 (50257 -> 50304), and nanoGPT uses 64. The tokenizer never produces ids of v or above. The rows of
+    these ids must be zero in an llm.c checkpoint.
 
     Raises:
         ArgumentError: v or multiple is below 1, or not an integer.

@@ -1,16 +1,16 @@
 """Patterns: how text is split into words before BPE.
 
-The C library cuts with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), and with any other regular expression
-that can be compiled to an automaton (automata). Python's `regex` package runs what cannot be compiled: as exact, and
-about a hundred times slower.
+The C library splits text with a built-in pattern (gpt2, cl100k, o200k, llama3, qwen2), or with any other regular
+expression that pybpe can compile to an automaton (automata). Python's `regex` package runs all other patterns, which
+gives exactly the right words too, but is about a hundred times slower.
 
 A pattern can be a sequence of steps, as in many of Hugging Face's tokenizers. The first step splits the text, the
 second one splits each piece as a text of its own, and so on:
 
     \\p{N}{1,3}(?then)gpt2         "pi is 3.14" -> "pi is ", "3", ".", "14" -> "pi", " is", " ", "3", ".", "14"
 
-(?then) is not valid in any regular expression, so no other program takes a sequence for one. (?bytes) at the beginning
-of a step makes it read bytes: each byte as the character with that code point.
+(?then) is not valid in any regular expression, so no other program mistakes a sequence for a regular expression.
+(?bytes) at the beginning of a step makes it read bytes: each byte as the character with that code point.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ THEN = "(?then)"  # between the steps of a sequence
 OF_BYTES = "(?bytes)"  # before a step that reads bytes
 _MOST_STEPS = 16  # csrc/pretok_sequence.h
 
-# Other spellings of the built-in patterns that were published, mostly in versions of tiktoken. Each gives the same
-# words. The older ones of cl100k have no rule for white space at the end, so they equal llama3's.
+# Other published spellings of the built-in patterns, mostly from versions of tiktoken. Each gives the same words. The
+# older spellings of cl100k have no rule for white space at the end, so they equal llama3's pattern.
 _SPELLINGS = {
     r"""'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
     r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
@@ -55,8 +55,8 @@ _DIGITS: dict[Digits, int] = {None: 0, 1: _binding.DIGITS1, FROM_RIGHT: _binding
 
 @lru_cache(maxsize=1)
 def _built_in() -> dict[str, tuple[str, Digits]]:
-    """Returns a table: the regular expression of each built-in pattern -> its name (qwen2 before llama3 with digits=1)
-    and digits."""
+    """Returns the regular expression of each built-in pattern -> its name and digits. llama3 with digits=1 is listed
+    as qwen2."""
     table: dict[str, tuple[str, Digits]] = {}
     for digits, flag in _DIGITS.items():
         for name in NAMES:
@@ -67,7 +67,8 @@ def _built_in() -> dict[str, tuple[str, Digits]]:
 
 @lru_cache(maxsize=64)
 def _automaton(regex: str) -> _binding.Pretok | None:
-    """The compiled splitter of a regular expression. Without one: None, and a warning, the first time."""
+    """Returns the compiled splitter of a regular expression. If it does not compile, returns None, and warns the first
+    time."""
     try:
         return automata.compiled(regex.removeprefix(OF_BYTES), regex.startswith(OF_BYTES))
     except UnsupportedError as error:
@@ -89,7 +90,7 @@ def _check_custom(pattern: str, digits: Digits) -> None:
 
 
 def _steps_of(pattern: str) -> list[str]:
-    """Returns the steps of a pattern. Raises ArgumentError for those that no pattern can have."""
+    """Returns the steps of a pattern. Raises ArgumentError if the steps are invalid."""
     if "\0" in pattern or not is_unicode(pattern):
         raise ArgumentError("a pattern cannot contain a NUL or a lone surrogate: write it as \\x00 or \\ud800")
     steps = pattern.split(THEN)
@@ -97,7 +98,7 @@ def _steps_of(pattern: str) -> list[str]:
         raise ArgumentError(f"a pattern has at most {_MOST_STEPS} steps, not {len(steps)}")
     of_bytes = [step.startswith(OF_BYTES) for step in steps]
     if of_bytes != sorted(of_bytes):
-        raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it: characters are divided by then")
+        raise ArgumentError(f"a step without {OF_BYTES} cannot follow one with it, which may divide characters")
     return steps
 
 
@@ -149,8 +150,8 @@ class Pattern:
 
     @staticmethod
     def _named(pattern: str) -> tuple[str, Digits]:
-        """Returns the name and the digits of the built-in pattern that a regular expression spells; otherwise what was
-        given, and None."""
+        """Returns the name and the digits of the built-in pattern that a regular expression spells; otherwise the
+        argument and None."""
         if pattern in _SPELLINGS:
             return _SPELLINGS[pattern], None
         return _built_in().get(pattern, (pattern, None))
@@ -195,7 +196,7 @@ class Pattern:
 
     @cached_property
     def pretok(self) -> _binding.Pretok | None:
-        """The C splitter. None if there is none: `word_ends` runs the regular expression in Python then."""
+        """The C splitter; None if there is none. `word_ends` then runs the regular expression in Python."""
         if self.steps:
             parts = [part for step in self.steps if (part := step.pretok) is not None]
             return _binding.Pretok.from_sequence(parts) if len(parts) == len(self.steps) else None
@@ -216,14 +217,14 @@ class Pattern:
     def word_ends(self, data: bytes) -> list[int]:
         """Returns the ends of the words of `data` as ascending byte offsets; the last is len(data).
 
-        Invalid UTF-8 reaches a custom pattern as lone surrogates (U+DC80 to U+DCFF), one for each byte.
+        A custom pattern sees invalid UTF-8 as lone surrogates (U+DC80 to U+DCFF), one for each byte.
         """
         if self.pretok is not None:
             return self.pretok.split(data)
         return self._ends_of_steps(data, Pattern.word_ends) if self.steps else self.searched_ends(data)
 
     def searched_ends(self, data: bytes) -> list[int]:
-        """The same, found by the `regex` package, whatever the pattern."""
+        """Returns the same as `word_ends`, but finds the words of any pattern with the `regex` package."""
         if self.steps:
             return self._ends_of_steps(data, Pattern.searched_ends)
         encoding = "latin-1" if self.regex.startswith(OF_BYTES) else "utf-8"

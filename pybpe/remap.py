@@ -1,8 +1,8 @@
 """Maps ids when a vocabulary is pruned, extended or replaced.
 
-A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that the rows of
-an embedding can be kept. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token that
-the old tokenizer lacks.
+A remap file gives, for each id of the new tokenizer, the id that the same token had in the old one, so that a model can
+keep the rows of its embedding. It is a numpy file (.npy) of int64, shape (new n_vocab,): the old id, or -1 for a token
+that the old tokenizer lacks.
 
     remap = numpy.load("remap.npy")
     new_embedding = old_embedding[numpy.maximum(remap, 0)]  # then initialize the rows where remap is -1
@@ -73,7 +73,7 @@ def _ids_to_keep(model: Model, keep: Iterable[int]) -> list[int]:
 
 
 def _with_parts(model: Model, ids: Sequence[int]) -> set[int]:
-    """Returns the ids, those of all tokens that merges make them of, and those that no vocabulary can lack."""
+    """Returns the ids, the ids of all tokens from which merges make them, and those that every vocabulary needs."""
     kept = set(model.specials.values()) | {i for i, token in enumerate(model.tokens) if len(token) == 1}
     makers: dict[bytes, list[tuple[int, int]]] = {}
     for left, right in model.merges:
@@ -88,7 +88,8 @@ def _with_parts(model: Model, ids: Sequence[int]) -> set[int]:
 
 
 def with_specials(model: Model, special_tokens: Iterable[str]) -> Model:
-    """Returns the model with more special tokens, after its ids. Raises ArgumentError for one that it already has."""
+    """Returns the model with more special tokens, whose ids follow its own. Raises ArgumentError for a special token
+    that the model already has."""
     tokens, specials = list(model.tokens), dict(model.specials)
     for text in check_specials(special_tokens):
         if text in specials:

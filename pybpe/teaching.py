@@ -1,8 +1,8 @@
 """Two tokenizers to learn from: one with an id per word, as in many tutorials, and BPE as first published.
 
 Both are short, slow, and meant for reading: docs/teaching.md explains them. They have the methods of pybpe.Tokenizer
-that make sense for them. Do not train a model with them: decoding loses white space, and everything that was not in the
-training text becomes <|unk|>. `pybpe.train` has neither fault.
+that make sense for them. Do not train a model with them: decoding loses white space, and words that were not in the
+training text become <|unk|>. `pybpe.train` has neither fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_OF_WORD = "</w>"
 
 
 class _TokenTable:
-    """What both tokenizers share: a vocabulary of strings, with the special tokens last."""
+    """The part that both tokenizers share: a vocabulary of strings, with the special tokens last."""
 
     def __init__(self, tokens: Iterable[str], special_tokens: Sequence[str]) -> None:
         special_tokens = check_specials(special_tokens)
@@ -31,7 +31,7 @@ class _TokenTable:
         self.special_tokens = {token: self._ids[token] for token in special_tokens}
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text. Raises ArgumentError if a part is unknown and there is no <|unk|>."""
+        """Returns the ids of a text. Raises ArgumentError if a token is unknown and there is no <|unk|>."""
         return [self._id(token) for token in self.tokenize(text)]
 
     def tokenize(self, text: str) -> list[str]:
@@ -50,7 +50,7 @@ class _TokenTable:
 
     @property
     def n_vocab(self) -> int:
-        """How many ids there are, including special tokens."""
+        """The number of ids, including special tokens."""
         return len(self._tokens)
 
     vocab_size = n_vocab
@@ -100,7 +100,7 @@ class WordTokenizer(_TokenTable):
 
     Args:
         words: the vocabulary, in the order of the ids.
-        special_tokens: they get the next ids. Without <|unk|>, an unknown word raises an error.
+        special_tokens: strings that get the next ids. Without <|unk|>, an unknown word raises an error.
 
     >>> tokenizer = WordTokenizer.train("the cat sat on the mat.")
     >>> tokenizer.encode("the dog sat.")
@@ -217,7 +217,10 @@ class ClassicBPE(_TokenTable):
         word_counts = Counter(words.split()) if isinstance(words, str) else words
         for word, count in word_counts.items():
             if END_OF_WORD in word or count < 1:
-                raise ArgumentError(f"{word!r}, {count} times: a word has no {END_OF_WORD}, and occurs at least once")
+                raise ArgumentError(
+                    f"words: {word!r:.80} with count {count}: a word must not contain {END_OF_WORD}, and its count must"
+                    " be at least 1"
+                )
         learned = []
         for _, step in zip(range(whole_number("merges", merges)), merge_steps(word_counts)):
             learned.append((step.left, step.right))

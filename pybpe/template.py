@@ -1,6 +1,6 @@
 """Templates: the special tokens to put around an encoded text, or around a pair of texts.
 
-They equal Hugging Face's TemplateProcessing, with the same syntax and the same ids.
+They do the same as Hugging Face's TemplateProcessing, and have the same syntax.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Piece:
     Attributes:
         text: "A" or "B" for the first or the second text; otherwise a special token.
         is_sequence: whether this is one of the texts.
-        type_id: Hugging Face's token type. It is kept for files and does not affect ids.
+        type_id: Hugging Face's token type. Saved files keep it; it does not affect ids.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Template:
-    """What `Tokenizer.encode(..., add_special_tokens=True)` puts around texts.
+    """The special tokens that `Tokenizer.encode(..., add_special_tokens=True)` puts around texts.
 
     Attributes:
         single: the pieces for one text.
@@ -85,9 +85,10 @@ class Template:
 
     @classmethod
     def around(cls, bos: str | None = None, eos: str | None = None) -> Template:
-        """Puts `bos` before and `eos` after each text. Raises ArgumentError if both are None."""
+        """Returns the template that puts `bos` before and `eos` after each text. Raises ArgumentError if both are
+        None."""
         if bos is None and eos is None:
-            raise ArgumentError("name bos, eos, or both")
+            raise ArgumentError("bos and eos are both None: pass at least one of them")
 
         def one(text: str, type_id: int) -> tuple[Piece, ...]:
             before = (Piece(bos, False, type_id),) if bos is not None else ()
@@ -103,7 +104,7 @@ class Template:
 
     @property
     def special_tokens(self) -> list[str]:
-        """Its special tokens, in order, each once."""
+        """The special tokens of the template, in order, each once."""
         return list(dict.fromkeys(p.text for p in (*self.single, *self.pair) if not p.is_sequence))
 
     def check(self, specials: Mapping[str, int]) -> None:
@@ -113,7 +114,7 @@ class Template:
                 raise ArgumentError(f"{text!r} in the template is not a special token of this tokenizer")
 
     def without_specials(self) -> Template:
-        """The texts alone, in the same order."""
+        """Returns the template without its special tokens: only the texts, in the same order."""
         return Template(*(tuple(p for p in pieces if p.is_sequence) for pieces in (self.single, self.pair)))
 
     def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:

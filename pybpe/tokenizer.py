@@ -38,8 +38,8 @@ class Tokenizer(metaclass=Answering):
     Args:
         vocab: id -> bytes. It must contain each of the 256 single bytes.
         merges: (left bytes, right bytes) in rank order.
-        special_tokens: strings that are matched whole, before anything else. One that the vocabulary lacks gets the
-            next free id. A mapping text -> id sets the ids; there may be unused ids between them.
+        special_tokens: strings that are matched whole, before anything else. A string that the vocabulary lacks gets
+            the next id. A mapping text -> id sets the ids, between which there may be unused ids.
         pattern, digits, normalizer: as in `pybpe.train`.
 
     Raises:
@@ -81,7 +81,7 @@ class Tokenizer(metaclass=Answering):
         return Tokenizer.from_model, (self._model,)
 
     def __eq__(self, other: object) -> bool:
-        """Returns whether two tokenizers give the same ids for every text, whatever files they came from."""
+        """Returns whether two tokenizers give the same ids for every text, whichever files they came from."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
         return self is other or self._identity == other._identity
@@ -159,7 +159,7 @@ class Tokenizer(metaclass=Answering):
         Args:
             source: a tiktoken.Encoding, which is complete; or the path of a .tiktoken file, which has only ranks.
             pattern: the pattern of a file: a name (as in `pybpe.train`), or a regular expression in tiktoken's syntax.
-                The tokenizer has it in the syntax of Python's regex package.
+                `Tokenizer.pattern` then has it in the syntax of Python's regex package.
             special_tokens: text -> id, for a file.
 
         Raises:
@@ -183,12 +183,12 @@ class Tokenizer(metaclass=Answering):
 
         Args:
             tokenizer: a tokenizers.Tokenizer, or a fast tokenizer of transformers, whose chat template and
-                end-of-text token are kept too.
+                end-of-text token the result keeps.
             pattern: as in `from_file`.
 
         Raises:
-            ArgumentError: it is something else.
-            FormatError: it has a part that pybpe does not support. The message says which.
+            ArgumentError: `tokenizer` is something else.
+            FormatError: `tokenizer` has a part that pybpe does not support. The message says which.
         """
         return cls.from_model(load.from_hf(tokenizer, pattern))
 
@@ -292,13 +292,13 @@ class Tokenizer(metaclass=Answering):
         Args:
             text: str or bytes. Bytes that are not valid UTF-8 are encoded one by one. Other objects with readable
                 bytes (bytearray, memoryview, mmap, uint8 array) are not copied.
-            pair: a second text, whose ids follow, or go where the template puts them.
-            allowed_special: the special tokens that are recognized, each as one id: "all", or a set. Others are text.
+            pair: a second text. Its ids follow those of the first, or are where the template puts them.
+            allowed_special: the special tokens to recognize, each as one id: "all", or a set. Others are text.
             disallowed_special: special tokens that raise an error if they occur; "all" means all that are not allowed.
             add_special_tokens: add the special tokens of the template, if there is one (see `with_template`).
 
         Raises:
-            ArgumentError: a disallowed special token occurs, or text has another type.
+            ArgumentError: a disallowed special token occurs, or `text` has another type.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"])
         >>> tokenizer.encode("hi<s>")
@@ -325,7 +325,7 @@ class Tokenizer(metaclass=Answering):
         return (template if apply else template.without_specials()).apply(self._model.specials, first, second)
 
     def encode_ordinary(self, text: Text) -> list[int]:
-        """Returns the ids of a text in which no special token is recognized.
+        """Returns the ids of a text, and encodes special tokens in it as ordinary text.
 
         >>> Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>"]).encode_ordinary("<s>")
         [60, 115, 62]
@@ -350,8 +350,8 @@ class Tokenizer(metaclass=Answering):
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
         """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
 
-        This is lazy, and memory stays bounded: it gathers text only up to the next place where a cut does not change
-        any id.
+        This is lazy and takes little memory: it gathers text only up to the next place where a cut does not change any
+        id.
         """
         instance("texts", texts, Iterable, "an iterable of texts")
         return self._encoder.iterate(texts, self._encoder.specials)
@@ -367,7 +367,7 @@ class Tokenizer(metaclass=Answering):
         """Does what `encode` does, and returns an array.
 
         Args:
-            num_threads: how many threads encode a long text (None: all CPUs). The ids are the same.
+            num_threads: number of threads for a long text (None: all CPUs). The ids do not depend on it.
 
         Returns:
             An array of shape (tokens,), uint16 if every id of the vocabulary fits, otherwise uint32.
@@ -396,10 +396,10 @@ class Tokenizer(metaclass=Answering):
     def encode_with_offsets(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> offsets.EncodingWithOffsets:
-        """Returns the ids, and where each token is in the text (in the normalized text, if there is a normalizer).
+        """Returns the ids, and the span of each token in the text (in the normalized text, if there is a normalizer).
 
         Raises:
-            UnsupportedError: the text contains a special token that shares its id with another one.
+            UnsupportedError: the text contains a special token that shares its id with another special token.
 
         >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
         >>> tokenizer.encode_with_offsets("né").char_spans
@@ -418,7 +418,7 @@ class Tokenizer(metaclass=Answering):
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> int:
-        """Returns how many ids `encode` would return, without building the list."""
+        """Returns the number of ids that `encode` would return, without building the list."""
         return self._encoder.count(text, self._encoder.allowed((text,), allowed_special, disallowed_special))
 
     # ------------------------------------------------------------------------------------------------
@@ -429,7 +429,8 @@ class Tokenizer(metaclass=Answering):
         `position` is the position of the first id in error messages.
 
         Raises:
-            UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives it and its position.
+            UnknownIdError (an ArgumentError): an id is not in the vocabulary. The message gives the id and its
+                position.
         """
         return self._decode(list(id_chunks(ids, self.n_vocab, position)), position)
 
@@ -456,7 +457,7 @@ class Tokenizer(metaclass=Answering):
             for i, chunk in enumerate(chunks):  # each takes some milliseconds; Python appends to a str in place
                 text += decoder.decode(self._decode([chunk], i * CHUNK), final=chunk is chunks[-1])
         except UnicodeDecodeError:
-            return self._decode(chunks).decode("utf-8", errors)  # raises it with the position in the whole
+            return self._decode(chunks).decode("utf-8", errors)  # raises the error with the position in all bytes
         return text
 
     @cached_property
@@ -513,7 +514,7 @@ class Tokenizer(metaclass=Answering):
             yield numbers
 
     def decode_single_token_bytes(self, token: int, position: int = 0) -> bytes:
-        """Returns the bytes of one id. `position` is its position in error messages."""
+        """Returns the bytes of one id. `position` is its position in error messages. Raises UnknownIdError."""
         try:
             data = self._model.tokens[token] if token >= 0 else b""
         except (IndexError, TypeError):
@@ -531,7 +532,7 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def n_vocab(self) -> int:
-        """How many ids there are, including special tokens and unused ids."""
+        """The number of ids, including special tokens and unused ids."""
         return len(self._model.tokens)
 
     vocab_size = n_vocab
@@ -593,7 +594,7 @@ class Tokenizer(metaclass=Answering):
         return self._encoder
 
     def token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one id; those of a special token are its UTF-8."""
+        """Returns the bytes of one id; for a special token, its text as UTF-8. Raises UnknownIdError."""
         return self.decode_single_token_bytes(token)
 
     def id_to_token(self, token: int) -> str:
@@ -603,7 +604,7 @@ class Tokenizer(metaclass=Answering):
     def token_to_id(self, token: Text) -> int | None:
         """Returns the id of the special or ordinary token with this text, or None.
 
-        A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe". `get_vocab` has those spellings.
+        A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe". `get_vocab` has the latter.
         """
         if isinstance(token, str) and token in self._model.specials:
             return self._model.specials[token]
@@ -631,7 +632,7 @@ class Tokenizer(metaclass=Answering):
 
         Args:
             template: a Template, or one in Hugging Face's syntax, such as "<s> $A </s>": $A is the text.
-            pair: the same for two texts, $A and $B.
+            pair: the template for two texts, $A and $B.
             bos, eos: special tokens to put before and after every text, instead of a template.
 
         Raises:
@@ -676,7 +677,7 @@ class Tokenizer(metaclass=Answering):
 
         Args:
             keep: the ids to keep.
-            remap: a file to write, which says which rows of an embedding stay: see `pybpe.remap`.
+            remap: a file to write, which says which rows of an embedding to keep: see `pybpe.remap`.
 
         Raises:
             ArgumentError: an id is not in the vocabulary.
@@ -715,7 +716,7 @@ class Tokenizer(metaclass=Answering):
         from .training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
-            raise ArgumentError("inputs and vocab_size go together: give both to learn merges, or neither")
+            raise ArgumentError("inputs and vocab_size go together: pass both to learn merges, or neither")
         specials = check_specials(special_tokens)
         if vocab_size is None:
             return self._changed(remaps.with_specials(self._model, specials), remap)
@@ -730,8 +731,8 @@ class Tokenizer(metaclass=Answering):
         return tokenizer
 
     def get_vocab(self) -> dict[str, int]:
-        """Returns token -> id, with tokens spelled as in vocab.json and Hugging Face: a space is "Ġ", and other bytes
-        have such letters too. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
+        """Returns token -> id, with tokens spelled as in vocab.json and Hugging Face: a space is "Ġ", and letters like
+        it represent some other bytes. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
     if not TYPE_CHECKING:  # a type checker would accept every misspelled name

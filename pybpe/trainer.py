@@ -1,4 +1,5 @@
-"""`train` and `train_bpe`: training as users call it, with keyword arguments, to a Tokenizer.
+"""`train` and `train_bpe`: the functions for training that users call. They take keyword arguments and return a
+Tokenizer (or its parts).
 
 The work is in pybpe/training/, on plain data, so that Tokenizer.extend can use it too.
 """
@@ -56,8 +57,9 @@ def train(
             record is a separate text, in which no special token is recognized.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
-        special_tokens: strings with their own ids, never split and never learned from. `special_ids` decides the ids.
-            A mapping text -> id, such as another tokenizer's, raises an error if training would give other ids.
+        special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
+            decides the ids. A mapping text -> id, such as another tokenizer's, raises an error if training would give
+            other ids.
         pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or a regular
             expression for the `regex` package. Several of these with (?then) between them are steps: each splits the
             pieces of the step before it. No merge crosses the end of a word.
@@ -66,32 +68,33 @@ def train(
             right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.
         special_ids: "first" (special tokens 0..k-1, bytes, merges), "after_bytes" (bytes 0..255, special tokens,
             merges) or "last" (bytes, merges, special tokens).
-        max_token_length: in bytes; tokenizer.bin holds at most 255.
-        normalizer: None, "NFC" or "NFKC". It is stored in the tokenizer and also applied when encoding.
+        max_token_length: the maximum number of bytes of a token. tokenizer.bin can hold at most 255.
+        normalizer: None, "NFC" or "NFKC". The tokenizer stores it and applies it when encoding too.
         digits: 1 makes every digit a separate word; "3-from-right" splits numbers into groups of three digits, counted
             from the right, as in 12|345|678. None keeps the pattern's rule.
         end_of_text: the special token that ends a document: the tokenizer's `eot_token`. None means that of the base,
             otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
-        base: a tokenizer to extend. Its ids, merges, special tokens, pattern and normalizer are kept. New special
-            tokens, then new tokens, get the ids after its own; vocab_size counts all of them.
+        base: a tokenizer to extend. The result keeps its ids, merges, special tokens, pattern and normalizer. New
+            special tokens, then new tokens, get the ids after those of the base; vocab_size counts all of them.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
         max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
-            text, smaller or compressed plain files, and the texts of an iterable. Files are taken in ranges of 1 MiB,
-            in an order that `seed` decides; an iterable is taken in its own order. What exceeds max_bytes (of file
-            content) is dropped, starting at the next safe cut or record.
+            text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
+            in an order that `seed` decides, and an iterable in the order of its texts. It stops at the first safe cut
+            or record after max_bytes (of file content).
         seed: random seed for sampling.
         workers: number of threads for counting; None for all CPUs. The result is the same for any number.
-        executor: counts files instead of threads: see `pybpe.count_words`.
-        memory_limit: approximate number of bytes for counting. Counts that exceed it are sorted into temporary files,
+        executor: an executor that counts files, instead of threads: see `pybpe.count_words`.
+        memory_limit: approximate number of bytes for counting. pybpe sorts counts that exceed it into temporary files,
             which is slower, but gives the same result. The distinct words must fit in memory at the end.
-        checkpoint: a file in which to save progress while merging. After a kill, the same call resumes from it and
-            gives an identical result. (Counting, if it was not finished, starts over.) Removed after success.
+        checkpoint: a file in which to save progress while merging. After a kill, the same call resumes from this file
+            and gives an identical result. (If counting was not finished, it starts over.) pybpe removes the file after
+            success.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Returns:
-        The trained Tokenizer. The same input and settings always give the same one.
+        The trained Tokenizer. The same input and settings always give the same tokenizer.
 
     Raises:
         ArgumentError (a ValueError): an argument is invalid, such as a vocab_size below 256 + special tokens.
@@ -133,7 +136,7 @@ def train_bpe(
 
     Returns:
         vocab: id -> bytes: the bytes 0-255, then the special tokens, then the merged tokens in order.
-        merges: (left bytes, right bytes) in order. Among equally frequent pairs the greatest is merged.
+        merges: (left bytes, right bytes) in order. Among equally frequent pairs, training merges the greatest.
     """
     path = _binding.path_text(input_path)  # bytes in a list would be a text
     kw.setdefault("special_ids", "after_bytes")

@@ -101,7 +101,7 @@ def packed_vocabulary(model: Model) -> tuple[str, str]:
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Any]:
-    """Returns how text is split, in Python and in JavaScript. `why` says why it cannot be done in JavaScript."""
+    """Returns the pattern in Python's and JavaScript's syntax. `why` is the reason if JavaScript cannot run it."""
     javascript, why = None, None
     try:
         javascript = js_regex.translate(pattern.regex)
@@ -134,7 +134,7 @@ def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
 @cache
 def packed_classes() -> str:
     """Returns the class of each code point as the patterns see it, in runs of (length, class)."""
-    newline = 64  # a bit of ASCII characters only, which the page does not look up
+    newline = 64  # this bit is set only in ASCII characters, which the page does not look up
     packer = Packer()
     for kind, run in itertools.groupby(_binding.unicode_classes()):
         packer.number(sum(1 for _ in run))
@@ -160,7 +160,7 @@ class Packer:
         self.number(2 * value if value >= 0 else -2 * value - 1)
 
     def take(self, data: bytes) -> None:
-        """Appends bytes unchanged; the reader must know how many there are."""
+        """Appends bytes unchanged. Their number is not stored, so the reader must know it."""
         self._bytes += data
 
     def base64(self) -> str:

@@ -1,4 +1,4 @@
-r"""Translates regular expressions of Python's `regex` package to JavaScript (flag u), with the same matches.
+r"""Translates regular expressions of Python's `regex` package to JavaScript (flag u). Their matches stay the same.
 
 pybpe/dialects parses the pattern into a tree, from which this module writes JavaScript. The differences:
 
@@ -9,9 +9,9 @@ pybpe/dialects parses the pattern into a tree, from which this module writes Jav
     X++ (?>X)   possessive and atomic, which JavaScript lacks                      (?=(?<a1>X+))\k<a1>
     (?i:s)      new in JavaScript in 2024; some letters have a third form          [Ss\u{17f}]
 
-A lookahead never backtracks into itself, so what it has captured is atomic. A construct that is not known to mean the
-same is refused, with the reason. So is a pattern that can match the empty string, because the two engines continue
-differently after an empty match.
+JavaScript never backtracks into a lookahead, so the group that it captured is atomic. pybpe refuses a construct that is
+not known to mean the same, and says why. It also refuses a pattern that can match the empty string, because the two
+engines continue differently after an empty match.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def translate(pattern: str) -> str:
     """Returns the source of a JavaScript RegExp with the flag u.
 
     Raises:
-        UnsupportedError: it cannot be translated, or it can match the empty string.
+        UnsupportedError: the pattern cannot be translated, or can match the empty string.
     """
     if THEN in pattern:
         raise UnsupportedError("it has several steps, each of which splits the pieces of the one before it")
@@ -46,7 +46,7 @@ class _JavaScript(Writer):
     def __init__(self) -> None:
         super().__init__(REGEX)
         self._groups = 0
-        self._behind = 0  # how many lookbehinds the part is in
+        self._behind = 0  # the number of lookbehinds around the part that is being written
 
     def possessive(self, base: str, count: str) -> str:
         """See Writer."""

@@ -22,7 +22,7 @@ class Page:
         self.height = height
 
     def _repr_html_(self) -> str:
-        # The frame may run the page's script and do nothing else; it has no access to the notebook.
+        # The frame may run the page's script and nothing else; the script has no access to the notebook.
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" title="Tokens"'
             f' style="width: 100%; height: {self.height}px; border: 1px solid #8888"></iframe>'

@@ -17,7 +17,7 @@ from .policy import content_policy
 
 MAX_BYTES = 100_000
 
-# These form one script in this order: each uses the ones before it.
+# Joined in this order, these files form one script. Each of them uses those before it.
 ENCODER_SCRIPTS = ("bytes.js", "pretokenizer.js", "encoder.js")
 PAGE_SCRIPTS = ("display.js", "tokens.js", "details.js", "vocabulary.js", "charts.js", "main.js")
 
@@ -42,15 +42,15 @@ def make_page(
 ) -> str:
     """Returns a page that shows how tokenizers encode a text, as self-contained HTML: it needs no network or library.
 
-    The page shows the text in tokens, their ids and bytes, a box to type in, the vocabulary with a search, how each
-    token is merged, and charts. The same arguments give the same page, byte for byte.
+    The page shows the tokens of the text with their ids and bytes, a box to type in, the vocabulary, which can be
+    searched, how each token is merged, and charts. The same arguments give the same page, byte for byte.
 
     Args:
-        text: str, or any bytes.
+        text: str or bytes, which need not be valid UTF-8.
         tokenizers: one, or up to four to compare, as name -> tokenizer or as a list.
-        source: what the page calls the text, such as a file's name.
-        max_bytes: how many bytes of the text to show; the page says if there are more.
-        total_bytes: how many bytes the text has, if `text` is only its beginning.
+        source: the name that the page gives the text, such as the name of a file.
+        max_bytes: the number of bytes of the text to show; the page says if the text has more.
+        total_bytes: the number of bytes of the whole text, if `text` is only its beginning.
 
     Raises:
         ArgumentError: there is no tokenizer, or more than four; or max_bytes is below 1.
@@ -69,7 +69,7 @@ def make_page(
         "data": _json_in_html(data),
         "script": script,
     }
-    # One pass, so that inserted text is not searched for placeholders.
+    # In one pass, because inserted text may look like a placeholder.
     return re.sub(r"@@(\w+)@@", lambda place: parts[place[1]], _asset("page.html"))
 
 
@@ -92,7 +92,7 @@ def write_page(
 
 
 def encoder_script() -> str:
-    """Returns the part of the page's script that encodes. It needs no browser."""
+    """Returns the part of the page's script that encodes. It runs in any JavaScript engine, not only in a browser."""
     return "".join(map(_asset, ENCODER_SCRIPTS))
 
 

@@ -1,8 +1,8 @@
 // Bytes, numbers and text.
 //
-// Bytes are held in "byte strings": strings of characters U+0000 to U+00FF, one a byte, which make good keys of a Map.
-// Text is held as Python's "surrogateescape" does: each byte that is not part of valid UTF-8 is one lone surrogate,
-// U+DC80 to U+DCFF. So any bytes become text and the same bytes again.
+// "Byte strings" hold bytes: strings of characters U+0000 to U+00FF, one per byte, which are good keys for a Map.
+// Text represents invalid bytes as Python's "surrogateescape" does: each byte that is not part of valid UTF-8 is one
+// lone surrogate, U+DC80 to U+DCFF. So any bytes can be turned into text, and the text back into the same bytes.
 
 /** Reads numbers and bytes that Python packed (pybpe/viz/data.py). */
 class Packed {
@@ -15,7 +15,7 @@ class Packed {
     return this.at >= this.bytes.length;
   }
 
-  /** An unsigned number: seven bits a byte, the lowest first; the top bit says that more follow (LEB128). */
+  /** Returns an unsigned number: seven bits per byte, lowest bits first; the top bit says that more follow (LEB128). */
   number() {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {
@@ -25,7 +25,7 @@ class Packed {
     }
   }
 
-  /** A signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ... */
+  /** Returns a signed number: 0, -1, 1, -2, 2, ... are packed as 0, 1, 2, 3, 4, ... */
   signed() {
     const value = this.number();
     return value % 2 ? -(value + 1) / 2 : value / 2;
@@ -37,7 +37,7 @@ class Packed {
   }
 }
 
-/** The length of the well-formed UTF-8 sequence at a place (Unicode, table 3-7); 0 if there is none. */
+/** Returns the length of the well-formed UTF-8 sequence at an index (Unicode, table 3-7); 0 if there is none. */
 function sequenceLength(bytes, at) {
   const lead = bytes.charCodeAt(at);
   const second = bytes.charCodeAt(at + 1);
@@ -56,7 +56,7 @@ function sequenceLength(bytes, at) {
   return overlong || tooHigh || !continues(3) ? 0 : 4;
 }
 
-/** The text of bytes. */
+/** Returns the text of bytes. */
 function decodeUtf8(bytes) {
   const parts = [];
   for (let at = 0; at < bytes.length; ) {
@@ -74,7 +74,7 @@ function decodeUtf8(bytes) {
   return parts.join("");
 }
 
-/** The bytes of a text. */
+/** Returns the bytes of a text. */
 function encodeUtf8(text) {
   const low = (point, shift) => String.fromCharCode(0x80 | ((point >> shift) & 0x3f));
   let bytes = "";
@@ -89,8 +89,8 @@ function encodeUtf8(text) {
   return bytes;
 }
 
-/** What somebody typed, as text in the sense above: a lone surrogate becomes U+FFFD, as Python's encode does it. */
+/** Returns typed text as text in the sense above: a lone surrogate becomes U+FFFD, as in pybpe's encode. */
 const wellFormed = (typed) => typed.replace(/\p{Surrogate}/gu, "\ufffd");
 
-/** "e4 b8 ad": bytes in hexadecimal. */
+/** Returns bytes in hexadecimal, such as "e4 b8 ad". */
 const hex = (bytes) => Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");

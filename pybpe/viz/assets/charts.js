@@ -1,10 +1,10 @@
-// Charts, drawn as SVG; the numbers behind each stand in a table below it.
+// Charts, drawn as SVG. A table below each chart gives its numbers.
 
 const CHART = { width: 400, height: 260, left: 50, right: 16, top: 12, bottom: 46 };
 
 const identity = (value) => value;
 
-/** Round numbers from 0 to somewhat more than `most`. */
+/** Returns round numbers from 0 to slightly more than `most`. */
 function linearTicks(most) {
   const rough = most / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -12,7 +12,7 @@ function linearTicks(most) {
   return Array.from({ length: Math.ceil(most / step) + 1 }, (_, i) => i * step);
 }
 
-/** The powers of `base` around a range. */
+/** Returns the powers of `base` that enclose a range. */
 function powerTicks(least, most, base) {
   const ticks = [];
   const first = Math.floor(Math.log(least) / Math.log(base) + 1e-9);
@@ -23,16 +23,16 @@ function powerTicks(least, most, base) {
 const shortNumber = (value) =>
   value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : String(+value.toFixed(3));
 
-/** The same for powers of two: 1k is 1024. */
+/** Does the same for powers of two: 1k is 1024. */
 const binaryNumber = (value) => (value >= 2 ** 20 ? `${value / 2 ** 20}M` : value >= 1024 ? `${value / 1024}k` : String(value));
 
-/** A function from values to places on an axis. */
+/** Returns a function from values to positions on an axis. */
 function scale([least, most], [start, end], log) {
   const bend = log ? Math.log : identity;
   return (value) => start + ((bend(value) - bend(least)) / (bend(most) - bend(least) || 1)) * (end - start);
 }
 
-/** Axes, grid and labels. Returns the drawing and the functions from values to places. */
+/** Draws axes, grid and labels. Returns the drawing, and the functions from values to positions. */
 function chartFrame({ label, xLabel, yLabel, xTicks, yTicks, xRange, xLog, yLog, xNumber = shortNumber }) {
   const { width, height, left, right, top, bottom } = CHART;
   const x = scale(xRange ?? [xTicks[0], xTicks.at(-1)], [left, width - right], xLog);
@@ -67,7 +67,7 @@ function drawLine(frame, points, series, withDots, tell) {
   });
 }
 
-/** A chart with its title, legend and table. `rows` are [first, value of each series...]. */
+/** Returns a chart with its title, legend and table. Each row is [label, value of each series...]. */
 function figure(title, note, drawing, names, columns, rows) {
   const legend = names.map((name, i) => element("li", {}, element("span", { class: `swatch s${i}` }), name));
   const cells = (row, tag) => element("tr", {}, ...row.map((cell) => element(tag, tag === "th" ? { scope: "col" } : {}, cell)));
@@ -83,7 +83,7 @@ function figure(title, note, drawing, names, columns, rows) {
   );
 }
 
-const LONGEST_BAR = 16; // tokens of this many bytes and more share a bar
+const LONGEST_BAR = 16; // all tokens of at least this many bytes share a bar
 
 function lengthChart(tokenizers) {
   const shares = tokenizers.map((tokenizer) => {
@@ -95,8 +95,8 @@ function lengthChart(tokenizers) {
   const lengths = Array.from({ length: LONGEST_BAR }, (_, i) => i + 1);
   const name = (length) => (length === LONGEST_BAR ? `${length}+` : String(length));
   const frame = chartFrame({
-    label: "Share of the vocabulary by length of the token in bytes",
-    xLabel: `bytes (${LONGEST_BAR}: and more)`,
+    label: "Share of the vocabulary by token length in bytes",
+    xLabel: `bytes (${LONGEST_BAR}: ${LONGEST_BAR} or more)`,
     yLabel: "% of the vocabulary",
     xTicks: lengths,
     xRange: [0.4, LONGEST_BAR + 0.6],
@@ -109,14 +109,14 @@ function lengthChart(tokenizers) {
       const top = frame.y(share[length]);
       const x = frame.x(length) - slot / 2 + series * width;
       const bar = { class: `column s${series}`, x, y: top, width: Math.max(1, width - 1), height: frame.y(0) - top, rx: 1.5 };
-      const title = element("svg:title", {}, `${name(length)} bytes: ${decimals(share[length])} %`);
+      const title = element("svg:title", {}, `${name(length)} bytes: ${decimals(share[length])}%`);
       frame.drawing.append(element("svg:rect", bar, title));
     }
   });
   const names = tokenizers.map((tokenizer) => tokenizer.name);
-  const rows = lengths.map((length) => [name(length), ...shares.map((share) => `${decimals(share[length])} %`)]);
-  const note = "How long the tokens of the vocabulary are.";
-  return figure("Length of tokens", note, frame.drawing, names, ["Bytes", ...names], rows);
+  const rows = lengths.map((length) => [name(length), ...shares.map((share) => `${decimals(share[length])}%`)]);
+  const note = "The share of the vocabulary's tokens that have each length.";
+  return figure("Token length", note, frame.drawing, names, ["Bytes", ...names], rows);
 }
 
 function frequencyChart(entries) {
@@ -124,9 +124,9 @@ function frequencyChart(entries) {
   const most = Math.max(...sorted.map((counts) => counts[0]));
   const longest = Math.max(...sorted.map((counts) => counts.length));
   const frame = chartFrame({
-    label: "How often a token occurs in the text, by its rank, both logarithmic",
+    label: "Number of occurrences of each token in the text, by rank; both axes are logarithmic",
     xLabel: "rank of the token, by frequency",
-    yLabel: "times in the text",
+    yLabel: "occurrences in the text",
     xTicks: powerTicks(1, Math.max(longest, 10), 10),
     yTicks: powerTicks(1, Math.max(most, 10), 10),
     xLog: true,
@@ -138,8 +138,8 @@ function frequencyChart(entries) {
   const names = entries.map(({ tokenizer }) => tokenizer.name);
   const ranks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000].filter((rank) => rank <= longest);
   const rows = ranks.map((rank) => [number(rank), ...sorted.map((counts) => number(counts[rank - 1] ?? 0))]);
-  const note = "In natural text it falls nearly as a straight line (Zipf's law).";
-  return figure("Frequency rank", note, frame.drawing, names, ["Rank", ...names], rows);
+  const note = "In natural text, the frequency falls in nearly a straight line (Zipf's law).";
+  return figure("Frequency by rank", note, frame.drawing, names, ["Rank", ...names], rows);
 }
 
 function compressionChart(tokenizers, bytes) {
@@ -148,16 +148,16 @@ function compressionChart(tokenizers, bytes) {
   const sizes = points.map(([size]) => size);
   const ticks = powerTicks(Math.min(...sizes), Math.max(...sizes), 2);
   const frame = chartFrame({
-    label: "Bytes of the text a token stands for, by the size of the vocabulary",
-    xLabel: "size of the vocabulary",
-    yLabel: "bytes a token",
+    label: "Bytes of the text per token, by vocabulary size",
+    xLabel: "vocabulary size",
+    yLabel: "bytes per token",
     xTicks: ticks.length > 7 ? ticks.filter((_, i) => i % 2 === 0) : ticks,
     xRange: [ticks[0], ticks.at(-1)],
     yTicks: linearTicks(Math.max(...points.map(([, ratio]) => ratio))),
     xLog: true,
     xNumber: binaryNumber,
   });
-  const tell = ([size, ratio]) => `${number(size)} tokens: ${decimals(ratio)} bytes a token`;
+  const tell = ([size, ratio]) => `${number(size)} tokens: ${decimals(ratio)} bytes per token`;
   curves.forEach((curve, series) => drawLine(frame, curve, series, true, tell));
   const names = tokenizers.map((tokenizer) => tokenizer.name);
   const all = [...new Set(sizes)].sort((a, b) => a - b);
@@ -166,6 +166,6 @@ function compressionChart(tokenizers, bytes) {
     number(size),
     ...curves.map((curve) => (cell(curve, size) === undefined ? "" : decimals(cell(curve, size)))),
   ]);
-  const note = "What this text would take with the first tokens of each vocabulary only.";
+  const note = "The compression of this text if each vocabulary had only its first tokens.";
   return figure("Compression by vocabulary size", note, frame.drawing, names, ["Size", ...names], rows);
 }

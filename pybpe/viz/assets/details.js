@@ -1,10 +1,10 @@
-// What there is to know of one token: its bytes, how it is merged, and what is merged from it.
+// The details of one token: its bytes, how it is merged, and which tokens are merged from it.
 
-const TREE_MAX_BYTES = 48; // a wider tree helps nobody
+const TREE_MAX_BYTES = 48; // a wider tree is hard to read
 const STEPS_MAX_BYTES = 300;
 const LIST_MAX = 24;
 
-const LEAST_WIDTH = 26; // of a box
+const LEAST_WIDTH = 26; // the width of the narrowest box
 const BOX_PADDING = 14;
 const LEAF_GAP = 2;
 const LEAST_SCALE = 0.7; // a wide tree is drawn smaller, down to this; then it scrolls
@@ -12,7 +12,7 @@ const LEVEL_HEIGHT = 54;
 const BOX_HEIGHT = 26;
 const CHARACTER_WIDTH = 8;
 
-/** The tree of merges that makes a token: {id, rank, parts, level, size}; a leaf has no parts. */
+/** Returns the tree of merges that makes a token: {id, rank, parts, level, size}; a leaf has no parts. */
 function mergeTree(tokenizer, id) {
   const rank = tokenizer.madeBy.get(id);
   if (rank === undefined || tokenizer.tokens[id].length < 2) return { id, parts: [], level: 0, size: 1 };
@@ -26,7 +26,7 @@ function mergeTree(tokenizer, id) {
   };
 }
 
-/** The merges of a tree, in the order of their ranks. */
+/** Returns the merges of a tree, in the order of their ranks. */
 function mergeSteps(tree) {
   const steps = [];
   const collect = (node) => {
@@ -39,13 +39,13 @@ function mergeSteps(tree) {
 
 const boxWidth = (text) => Math.max(LEAST_WIDTH, [...text].length * CHARACTER_WIDTH + BOX_PADDING);
 
-/** The width of the widest leaf, and the gap to the next. */
+/** Returns the width of the widest leaf, including the gap to the next one. */
 function leafWidth(tokenizer, node) {
   if (node.parts.length) return Math.max(...node.parts.map((part) => leafWidth(tokenizer, part)));
   return Math.min(boxWidth(tokenText(tokenizer.tokens[node.id])), 2 * LEAST_WIDTH) + LEAF_GAP;
 }
 
-/** Draws a tree, its leaves in one row at the bottom. */
+/** Draws a tree with its leaves in one row at the bottom. */
 function drawTree(tokenizer, tree, onOpen) {
   const leaf = leafWidth(tokenizer, tree);
   const lines = element("svg:g", { class: "branches" });
@@ -96,7 +96,7 @@ function drawNode(tokenizer, node, x, y, room, onOpen) {
   );
 }
 
-/** A button that shows a token and opens it. */
+/** Returns a button that shows a token and opens its details. */
 function tokenButton(tokenizer, id, onOpen) {
   const label = `token ${id}: ${tokenText(tokenizer.tokens[id])}`;
   const button = element("button", { type: "button", class: "chip", "aria-label": label, onclick: () => onOpen(id) });
@@ -137,7 +137,7 @@ class Details {
 
   specimen(tokenizer, id) {
     const bytes = tokenizer.tokens[id];
-    return bytes ? tokenNodes(bytes) : ["not used"];
+    return bytes ? tokenNodes(bytes) : ["unused id"];
   }
 
   facts(tokenizer, id, counts) {
@@ -157,7 +157,7 @@ class Details {
   origin(tokenizer, id, onOpen) {
     if (!tokenizer.madeBy.has(id)) return [];
     const heading = element("h3", {}, "How it is merged");
-    if (tokenizer.tokens[id].length > STEPS_MAX_BYTES) return [heading, element("p", {}, "In too many steps to list.")];
+    if (tokenizer.tokens[id].length > STEPS_MAX_BYTES) return [heading, element("p", {}, "Too many steps to list.")];
     const tree = mergeTree(tokenizer, id);
     const button = (part) => tokenButton(tokenizer, part.id, onOpen);
     const steps = mergeSteps(tree).map((step) =>
@@ -186,6 +186,6 @@ class Details {
     if (made.length === 0) return [];
     const more = made.length > LIST_MAX ? ` and ${number(made.length - LIST_MAX)} more` : "";
     const chips = made.slice(0, LIST_MAX).flatMap((other) => [tokenButton(tokenizer, other, onOpen), " "]);
-    return [element("h3", {}, "What is merged from it"), element("p", { class: "chips" }, ...chips, more)];
+    return [element("h3", {}, "Tokens merged from it"), element("p", { class: "chips" }, ...chips, more)];
   }
 }

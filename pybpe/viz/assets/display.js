@@ -1,6 +1,6 @@
-// How tokens are shown: every character visible, and nothing in them taken for HTML.
+// Shows tokens: every character is visible, and no text is interpreted as HTML.
 
-/** An element. Properties starting with "on" are listeners; strings among the children become text, never HTML. */
+/** Returns an element. Properties that start with "on" are listeners. Strings among the children become text, not HTML. */
 function element(tag, properties = {}, ...children) {
   const made = tag.startsWith("svg:")
     ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
@@ -17,7 +17,7 @@ const number = (value) => value.toLocaleString("en-US");
 const decimals = (value, digits = 2) => value.toFixed(digits);
 const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/u; // also what is not assigned, and lone surrogates: bytes that are not UTF-8
+const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/u; // includes unassigned characters, and lone surrogates, which are bytes that are not UTF-8
 const SPACE = /\p{White_Space}/u;
 const MARK_FIRST = /^\p{M}/u;
 
@@ -25,7 +25,7 @@ const CONTROLS = (
   "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
 ).split(" ");
 
-/** What stands for a character that cannot be seen; null if it can. */
+/** Returns the label that replaces an invisible character; null for a visible one. */
 function standIn(character) {
   const point = character.codePointAt(0);
   if (point >= 0xdc80 && point <= 0xdcff) return (point - 0xdc00).toString(16).toUpperCase();
@@ -39,8 +39,8 @@ function standIn(character) {
 }
 
 /**
- * The nodes that show a token. Spaces, tabs and newlines stay in the text, so that it can be copied, and the style
- * sheet draws their marks; characters without a shape get a label.
+ * Returns the nodes that show a token. Spaces, tabs and newlines stay in the text, so that users can copy it, and the
+ * style sheet draws their marks; other invisible characters get a label.
  */
 function tokenNodes(bytes) {
   const nodes = [];
@@ -63,7 +63,7 @@ function tokenNodes(bytes) {
   return nodes;
 }
 
-/** The same as plain text, for labels and drawings. */
+/** Returns a token as plain text, for labels and drawings. */
 function tokenText(bytes) {
   const marks = { " ": "·", "\t": "→", "\n": "↵" };
   let text = "";

@@ -1,6 +1,6 @@
-// A tokenizer: unpacked from the page's data, and able to encode.
+// A tokenizer: it is unpacked from the page's data, and encodes and decodes text.
 
-/** A priority queue of numbers, the least first (a binary heap). */
+/** A priority queue of numbers, smallest first (a binary heap). */
 class Heap {
   constructor() {
     this.items = [];
@@ -33,7 +33,7 @@ class Heap {
   }
 }
 
-const GONE = -1; // stands where a token was that is now part of the one before it
+const GONE = -1; // marks the place of a token that has become part of the token before it
 const RANK_UNIT = 2 ** 32; // rank * RANK_UNIT + place orders pairs by rank, then from left to right
 
 class Tokenizer {
@@ -86,16 +86,16 @@ class Tokenizer {
     try {
       this.words = makePretokenizer(data.pattern.javascript, data.pattern.custom ? null : shadows);
     } catch (error) {
-      this.whyNotLive = `this browser does not take its pattern: ${error.message}`;
+      this.whyNotLive = `this browser does not support its pattern: ${error.message}`;
       return;
     }
-    // The longest of several that match at one place comes first.
+    // If several special tokens match at one place, the longest wins, so it comes first.
     const longestFirst = [...this.specials.keys()].sort((a, b) => b.length - a.length);
     const escaped = longestFirst.map((special) => special.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
     this.specialPattern = escaped.length ? new RegExp(escaped.join("|"), "gu") : null;
   }
 
-  /** The ids of a text (in the sense of bytes.js). */
+  /** Returns the ids of a text (in the sense of bytes.js). */
   encode(text) {
     const normal = this.data.normalizer === null ? text : text.normalize(this.data.normalizer);
     const ids = [];
@@ -116,7 +116,7 @@ class Tokenizer {
     }
   }
 
-  /** Starts from the bytes, and merges the pair of the lowest rank, of several the leftmost, until there is none. */
+  /** Starts from the bytes. Merges the pair with the lowest rank (the leftmost of several) until none is left. */
   encodeWord(bytes) {
     if (this.data.whole_words && this.ordinaryIds.has(bytes)) return [this.ordinaryIds.get(bytes)];
     const end = bytes.length;
@@ -134,7 +134,7 @@ class Tokenizer {
       const least = heap.pop();
       const i = least % RANK_UNIT;
       const rank = Math.floor(least / RANK_UNIT);
-      if (ids[i] === GONE || rankAt(i) !== rank) continue; // another merge was here first
+      if (ids[i] === GONE || rankAt(i) !== rank) continue; // an earlier merge changed this place
       const right = next[i];
       ids[i] = this.merges[rank][2];
       ids[right] = GONE;
@@ -146,7 +146,7 @@ class Tokenizer {
     return ids.filter((id) => id !== GONE);
   }
 
-  /** The bytes that ids stand for. */
+  /** Returns the bytes of ids. */
   decode(ids) {
     return ids.map((id) => this.tokens[id]).join("");
   }

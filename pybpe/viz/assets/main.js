@@ -1,8 +1,8 @@
-// Puts the page together.
+// Builds the page.
 
 const LIVE_MAX = 20_000; // characters that the live box encodes
-const LIVE_START = 300; // characters of the text that it has at first
-const LIVE_DELAY = 120; // milliseconds without a key before it does
+const LIVE_START = 300; // characters of the text that the live box contains at first
+const LIVE_DELAY = 120; // milliseconds without a keystroke before the live box encodes
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
@@ -24,7 +24,7 @@ for (const { ids, counts } of entries) for (const id of ids) counts.set(id, (cou
 const openToken = (entry, id) => details.open(entry.tokenizer, id, entry.counts);
 
 // ---------------------------------------------------------------------------------------------------
-// The head
+// The heading of the page
 
 function patternName({ pattern, normalizer }) {
   const name = pattern.name ?? "a custom pattern";
@@ -38,22 +38,22 @@ function showHead() {
   if (shown < page.total_bytes) {
     byId("cut").hidden = false;
     byId("cut").textContent =
-      `This page shows the first ${number(shown)} of ${number(page.total_bytes)} bytes; all its numbers are of that part.`;
+      `This page shows the first ${number(shown)} of ${number(page.total_bytes)} bytes. All of its numbers describe that part.`;
   }
 }
 
 // ---------------------------------------------------------------------------------------------------
 // Views side by side
 
-/** "-12.5 %": how many more tokens than the first tokenizer needs. */
+/** Returns the difference in tokens from the first tokenizer, such as "−12.5%". */
 function relative(count, first) {
   if (first === 0) return "";
   const percent = (100 * (count - first)) / first;
-  return `${percent > 0 ? "+" : percent < 0 ? "−" : "±"}${Math.abs(percent).toFixed(1)} %`;
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : "±"}${Math.abs(percent).toFixed(1)}%`;
 }
 
 class Comparison {
-  /** A panel for each tokenizer. */
+  /** Makes a panel for each tokenizer. */
   constructor(place, label, withIds) {
     this.panels = entries.map((entry) => {
       const view = new TokenView(entry.tokenizer, `${label}, ${entry.tokenizer.name}`, (id) => openToken(entry, id));
@@ -68,7 +68,7 @@ class Comparison {
     for (const { view } of this.panels) view.peers = this.panels.map((panel) => panel.view).filter((v) => v !== view);
   }
 
-  /** Shows one list of ids for each tokenizer; null where there is none, with the reason. */
+  /** Shows one list of ids for each tokenizer. A list that is null has a reason, which is shown instead. */
   show(lists, bytes, reasons = []) {
     this.panels.forEach(({ view, summary, list }, i) => {
       list.textContent = lists[i]?.join(" ") ?? "";
@@ -83,7 +83,7 @@ class Comparison {
       summary.replaceChildren(
         element("strong", {}, number(count)),
         count === 1 ? " token" : " tokens",
-        element("span", { class: "quiet" }, count ? ` · ${decimals(bytes / count)} bytes a token` : ""),
+        element("span", { class: "quiet" }, count ? ` · ${decimals(bytes / count)} bytes per token` : ""),
         i > 0 && first ? element("span", { class: count <= first ? "good" : "bad" }, ` ${relative(count, first)}`) : "",
       );
     });
@@ -96,20 +96,20 @@ class Comparison {
 // ---------------------------------------------------------------------------------------------------
 // The live box
 
-/** Why the encoder of this page must not be trusted for a tokenizer; null if it gives what Python gave. */
+/** Returns why this page cannot encode with a tokenizer; null if its encoder returns the same ids as Python's. */
 function distrust({ tokenizer, ids }) {
-  if (!tokenizer.words) return `Not here: ${tokenizer.whyNotLive}.`;
+  if (!tokenizer.words) return `This page cannot encode with this tokenizer: ${tokenizer.whyNotLive}.`;
   const again = tokenizer.encode(decodeUtf8(tokenizer.decode(ids)));
   const same = again.length === ids.length && again.every((id, i) => id === ids[i]);
-  return same ? null : "Not here: in this browser the encoder differs from Python's on the text above.";
+  return same ? null : "In this browser, the page's encoder returns wrong ids for the text above, so it is off.";
 }
 
-/** The beginning of the text, which whole characters make up; empty if there is none. */
+/** Returns the beginning of the text, in whole characters; "" if the text is empty. */
 function beginning({ tokenizer, ids }) {
   return Array.from(wellFormed(decodeUtf8(tokenizer.decode(ids.slice(0, 4 * LIVE_START))))).slice(0, LIVE_START).join("");
 }
 
-/** A button that copies the text of an element. It asks for no permission, which a file or a frame may lack. */
+/** Returns a button that copies the text of an element. It needs no permission, which a file or a frame may lack. */
 function copyButton(source) {
   const copy = () => {
     const selection = getSelection();
@@ -131,7 +131,7 @@ function startLive() {
     const lists = tokenizers.map((tokenizer, i) => (reasons[i] === null ? tokenizer.encode(text) : null));
     comparison.show(lists, encodeUtf8(text).length, reasons);
     const counts = lists.map((ids, i) => (ids ? `${tokenizers[i].name}: ${plural(ids.length, "token")}` : ""));
-    const cut = box.value.length > LIVE_MAX ? `Only the first ${number(LIVE_MAX)} characters are encoded. ` : "";
+    const cut = box.value.length > LIVE_MAX ? `This page encodes only the first ${number(LIVE_MAX)} characters. ` : "";
     const length = plural(Array.from(text).length, "character");
     byId("live-status").textContent = cut + [length, ...counts.filter(Boolean)].join(", ");
   };
@@ -142,9 +142,9 @@ function startLive() {
   });
   const custom = tokenizers.some((tokenizer) => tokenizer.data.pattern.custom && tokenizer.words);
   const normal = tokenizers.some((tokenizer) => tokenizer.data.normalizer !== null);
-  const notes = [`The built-in patterns use the character classes of Unicode ${page.unicode}, which this page carries.`];
-  if (custom) notes.push("A custom pattern uses those of your browser: new characters may be cut differently.");
-  if (normal) notes.push("Normalisation is your browser's: new characters may differ.");
+  const notes = [`Built-in patterns use the character classes of Unicode ${page.unicode}, which this page contains.`];
+  if (custom) notes.push("A custom pattern uses your browser's classes, so it may split new characters differently.");
+  if (normal) notes.push("Your browser normalizes the text, so new characters may differ.");
   byId("live-note").textContent = notes.join(" ");
   update();
 }

@@ -1,9 +1,9 @@
-// From text to words: what the tokenizer's pattern matches.
+// Splits text into words with the tokenizer's pattern.
 //
-// The built-in patterns ask of a character only its class. A browser's regular expressions follow the Unicode version of
-// that browser, but the page brings the classes that the tokenizer uses; so text is matched by its shadow, in which one
-// well-known character stands for all of its class. ASCII stands for itself, and so does the long s, which is an s
-// when case does not matter. A custom pattern may ask anything, so it is matched with the text itself.
+// The built-in patterns depend only on the class of each character. A browser's regular expressions use the browser's
+// version of Unicode, but the page contains the classes that the tokenizer uses. So the patterns match the shadow of a
+// text, in which one well-known character represents its whole class. ASCII represents itself, and so does the long s,
+// which matches an s if case is ignored. A custom pattern may depend on anything, so it matches the text itself.
 
 const STAND_INS = new Map([
   [0, "§"], // other
@@ -16,7 +16,7 @@ const STAND_INS = new Map([
 ]);
 const LONG_S = 0x17f;
 
-/** The stand-in of each code point, from runs of (length, class). */
+/** Returns the character that represents each code point, from runs of (length, class). */
 function readShadows(base64) {
   const shadows = new Uint16Array(0x110000);
   const runs = new Packed(base64);
@@ -30,7 +30,7 @@ function readShadows(base64) {
   return shadows;
 }
 
-/** The matches of a regular expression, and what lies between them. `slice(start, end)` is a part of the text. */
+/** Returns the matches of a regular expression and the text between them. `slice(start, end)` is a part of the text. */
 function splitByPattern(pattern, matched, slice) {
   const words = [];
   let done = 0;
@@ -44,7 +44,7 @@ function splitByPattern(pattern, matched, slice) {
   return words;
 }
 
-/** A function from text to words. `shadows` is null for a custom pattern. */
+/** Returns a function from text to words. `shadows` is null for a custom pattern. */
 function makePretokenizer(source, shadows) {
   const pattern = new RegExp(source, "gu");
   if (shadows === null) return (text) => splitByPattern(pattern, text, (start, end) => text.slice(start, end));

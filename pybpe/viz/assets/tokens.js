@@ -1,9 +1,9 @@
-// A text in coloured tokens: hover or focus tells what a token is, Enter or a click opens its details.
+// A text as colored tokens. Pointing at a token or focusing it shows a hint; Enter or a click opens its details.
 
 const BLOCK_TOKENS = 400;
-const COLOURS = 6; // of the style sheet's classes c0, c1, ...
+const COLORS = 6; // the number of the style sheet's classes c0, c1, ...
 
-/** The one box that tells what the token under the pointer, or in focus, is. */
+/** The box that describes the token that is under the pointer or has the focus. */
 const hint = {
   box: null,
 
@@ -21,7 +21,7 @@ const hint = {
     this.move();
   },
 
-  /** Puts the box above its token, or below if there is no room. */
+  /** Puts the box above its token, or below it if there is no room above. */
   move() {
     if (this.token === null) return;
     const place = this.token.getClientRects()[0] ?? this.token.getBoundingClientRect();
@@ -43,18 +43,18 @@ const hint = {
 class TokenView {
   /**
    * @param tokenizer a Tokenizer
-   * @param label what the view is, for those who do not see it
+   * @param label a name of the view for screen readers
    * @param onOpen called with an id when a token is opened
    */
   constructor(tokenizer, label, onOpen) {
     this.tokenizer = tokenizer;
     this.onOpen = onOpen;
-    this.peers = []; // the views beside this one
-    this.marked = []; // their tokens that have bytes of the one pointed at
+    this.peers = []; // the views next to this one
+    this.marked = []; // their tokens that contain bytes of the token under the pointer
     this.flow = element("div", {
       class: "flow",
       role: "group",
-      "aria-label": `${label}. Arrow keys move from token to token, Enter opens one.`,
+      "aria-label": `${label}. Arrow keys move from token to token; Enter opens a token.`,
       onpointerover: (event) => this.point(event.target),
       onpointerleave: () => this.point(null),
       onfocusin: (event) => this.point(event.target),
@@ -67,17 +67,17 @@ class TokenView {
 
   show(ids) {
     this.ids = ids;
-    this.bytes = null; // what they stand for, when it is asked for
-    this.starts = [0]; // in bytes; one more than there are tokens
+    this.bytes = null; // the bytes of all ids, once they are needed
+    this.starts = [0]; // byte offsets; one more than there are tokens
     for (const id of ids) this.starts.push(this.starts.at(-1) + this.tokenizer.tokens[id].length);
     this.counts = new Map();
     for (const id of ids) this.counts.set(id, (this.counts.get(id) ?? 0) + 1);
     this.spans = ids.map((id, i) => this.span(id, i));
-    this.spans[0]?.setAttribute("tabindex", "0"); // Tab reaches the group, arrow keys what is in it
+    this.spans[0]?.setAttribute("tabindex", "0"); // Tab moves to the group, arrow keys move inside it
     this.flow.replaceChildren(...this.blocks());
   }
 
-  /** Blocks of whole lines, of which the browser lays out only those in sight. */
+  /** Puts whole lines into blocks, so that the browser lays out only the blocks in view. */
   blocks() {
     const blocks = [];
     let full = true;
@@ -85,7 +85,7 @@ class TokenView {
       if (full) blocks.push(element("div", { class: "block" }));
       const block = blocks.at(-1);
       block.append(span);
-      // A line ends behind a token, not in it: its box would go on, empty, in the next line.
+      // A line ends after a token, never inside it: otherwise its box would continue, empty, on the next line.
       if (span.endsLine) block.append("\n");
       full = span.endsLine && block.childElementCount >= BLOCK_TOKENS;
     }
@@ -95,7 +95,7 @@ class TokenView {
   span(id, i) {
     const bytes = this.tokenizer.tokens[id];
     const special = this.tokenizer.specialIds.has(id);
-    const kind = special ? "special" : `c${i % COLOURS}`;
+    const kind = special ? "special" : `c${i % COLORS}`;
     const nodes = tokenNodes(bytes);
     const endsLine = bytes.endsWith("\n");
     if (endsLine) nodes.at(-1).textContent = "";
@@ -108,7 +108,7 @@ class TokenView {
     return span;
   }
 
-  /** Marks the tokens that another view cuts differently. */
+  /** Marks the tokens whose text another view splits differently. */
   markDifferences(other) {
     if (!this.hasTextOf(other)) return;
     const cuts = new Set(other.starts);
@@ -124,7 +124,7 @@ class TokenView {
     return span && this.flow.contains(span) ? Number(span.dataset.index) : -1;
   }
 
-  /** Shows the hint for a token, and which tokens of the other views have its bytes. */
+  /** Shows the hint for a token, and marks the tokens of the other views that contain its bytes. */
   point(node) {
     const index = this.indexOf(node);
     for (const span of this.marked) span.classList.remove("peer");
@@ -152,7 +152,7 @@ class TokenView {
     ];
   }
 
-  /** The characters that a token has a part of, with what they share it with; null if it cuts none. */
+  /** Returns the whole characters of which a token contains a part; null if the token splits no character. */
   wholeCharacters(index) {
     this.bytes ??= this.tokenizer.decode(this.ids);
     const continues = (at) => (this.bytes.charCodeAt(at) & 0xc0) === 0x80;
@@ -165,12 +165,12 @@ class TokenView {
     return isCut && !/\p{Surrogate}/u.test(decodeUtf8(whole)) ? whole : null;
   }
 
-  /** Whether bytes stand at the same places in another view: another normalisation makes another text. */
+  /** Returns whether byte offsets mean the same in another view. A different normalizer gives a different text. */
   hasTextOf(other) {
     return other.tokenizer.data.normalizer === this.tokenizer.data.normalizer;
   }
 
-  /** The tokens that have some byte of start..end. */
+  /** Returns the tokens that contain a byte of start..end. */
   overlapping(start, end) {
     let low = 0;
     let high = this.ids.length;
@@ -216,7 +216,7 @@ class TokenView {
     event.preventDefault();
   }
 
-  /** The token of the line below (1) or above (-1) that is nearest. */
+  /** Returns the nearest token on the line below (1) or above (-1). */
   lineNeighbour(index, direction) {
     const here = this.spans[index].getBoundingClientRect();
     let best = index;

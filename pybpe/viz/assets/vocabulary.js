@@ -1,8 +1,8 @@
-// The vocabulary, with a search.
+// The list of the vocabulary, which can be searched.
 
 const PAGE_LENGTH = 96;
 
-/** A function that tells whether a token is wanted: by id ("#300"), by bytes ("0x e4 b8"), or by text. */
+/** Returns a function that says whether a token matches a query: an id ("#300"), bytes ("0x e4 b8"), or text. */
 function vocabularyFilter(query) {
   if (/^#\d+$/.test(query)) return (bytes, id) => id === Number(query.slice(1));
   if (/^0x[\da-f\s]*$/i.test(query)) {
@@ -21,7 +21,7 @@ const VOCABULARY_ORDERS = {
 };
 
 class Vocabulary {
-  /** @param entries [{tokenizer, counts}], of which the reader chooses one */
+  /** @param entries [{tokenizer, counts}]; the user chooses one of them */
   constructor(section, entries, onOpen) {
     this.entries = entries;
     this.onOpen = onOpen;
