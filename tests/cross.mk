@@ -4,12 +4,13 @@
 # make cross-aarch64 | cross-s390x | cross-armv7     under qemu: 64-bit ARM with NEON; big-endian; 32 bits
 # make cross-musl                                    this machine, with musl
 # make cross-windows                                 Windows on x86-64, under Wine, without the tests that need fork or glob.h
+# make cross-macos                                   macOS on arm64 and x86-64: the two files of `make amalgamation` compile
 #
 # If the compiler or emulator of a target is not installed, make skips the target and names its Debian packages.
 
 CROSS := aarch64 s390x armv7 musl windows
 .PHONY: cross $(CROSS:%=cross-%) $(CROSS:%=cross-run-%)
-cross: $(CROSS:%=cross-%)
+cross: $(CROSS:%=cross-%) cross-macos
 
 build/cross/corpus.txt: README.md $(wildcard docs/*.md)
 	@mkdir -p $(@D)
@@ -53,3 +54,17 @@ $(eval $(call CROSS_TARGET,armv7,arm-linux-gnueabihf-gcc,-static,qemu-arm,gcc-ar
 $(eval $(call CROSS_TARGET,musl,musl-gcc,,,musl-tools))
 # Debian does not install Wine's program in a folder of PATH.
 $(eval $(call CROSS_TARGET,windows,x86_64-w64-mingw32-gcc-posix,-static -D__USE_MINGW_ANSI_STDIO=1,$(or $(shell command -v wine),/usr/lib/wine/wine64),gcc-mingw-w64-x86-64-posix wine64,,test_base test_llmc_headers llmc_walk))
+
+# Nothing here runs programs for macOS. zig brings its headers and those of other systems: pip install ziglang
+ZIG := $(VENV)/python -m ziglang
+.PHONY: cross-macos cross-run-macos
+cross-macos:
+	@if $(ZIG) version > /dev/null 2>&1; then $(MAKE) cross-run-macos; \
+	else echo "cross-macos: skipped: no zig; $(VENV)/python -m pip install ziglang"; fi
+
+cross-run-macos: build/cross/macos/aarch64.o build/cross/macos/x86_64.o
+	@echo "cross-macos: compiled"
+
+build/cross/macos/%.o: build/amalgamation/pybpe.c
+	@mkdir -p $(@D)
+	$(ZIG) cc -target $*-macos $(STRICT) -O3 -c -o $@ $<
