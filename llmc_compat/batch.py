@@ -1,4 +1,4 @@
-"""The batch size that every shard must be able to serve."""
+"""The batch size for which every shard must be large enough."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Batch:
         return f"{self.processes} x B {self.B} x T {self.T} + 1 = {self.min_tokens}"
 
     def largest_fit(self, tokens: int) -> str:
-        """Describes the largest B and T that a shard of `tokens` tokens can serve with this many processes."""
+        """Describes the largest B and T that a shard of `tokens` tokens allows with this many processes."""
         fit = (tokens - 1) // self.processes  # B * T may be at most this
         if fit < 1:
             return "no B and T fit: add more text" + (" or use fewer processes" if self.processes > 1 else "")
         B, T = (fit // self.T, self.T) if fit >= self.T else (1, fit)
-        return f"the largest that fit are B {B} with T {T}"
+        return f"the largest batch that fits is B {B} x T {T}"
 
 
 CPU_BATCH = Batch()

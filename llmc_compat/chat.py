@@ -166,14 +166,14 @@ def _messages(record: Record) -> list[Any]:
 
 
 _FIELDS = frozenset(("role", "content", "thought", "weight"))
-_OF_CONVERSATION = frozenset(("tools", "functions"))  # others, such as "id", say nothing of what the model is to learn
+_OF_CONVERSATION = frozenset(("tools", "functions"))  # others, such as "id", do not affect what the model learns
 
 
 def _left_out(record: Record) -> list[str]:
-    """The fields of a conversation that say something, and that the grammar has no place for."""
+    """Returns the fields of a conversation that are not empty and that the grammar cannot represent."""
     messages = _messages(record)
     found = {key for message in messages for key, value in message.items() if value} - _FIELDS
-    if any(message.get("weight", 1) != 1 for message in messages):  # 0: not to be learned
+    if any(message.get("weight", 1) != 1 for message in messages):  # 0: the model must not learn the message
         found.add("weight")
     if isinstance(record.value, dict):
         found |= {key for key in _OF_CONVERSATION if record.value.get(key)}
@@ -186,7 +186,7 @@ def _left_out(record: Record) -> list[str]:
 
 @dataclass(frozen=True)
 class ChatData:
-    """What `write_chat` wrote.
+    """Describes what `write_chat` wrote.
 
     Attributes:
         conversations: the number of conversations.
@@ -258,7 +258,7 @@ def write_chat(
 
 @contextmanager
 def _emptied(folder: str) -> Iterator[None]:
-    """Creates an empty folder, and removes it at the end."""
+    """Creates an empty folder, and removes it afterward."""
     with suppress(FileNotFoundError), file_errors(folder, "cannot be removed"):
         shutil.rmtree(folder)  # left by a killed run
     make_folder(folder)
@@ -302,8 +302,8 @@ def _write_tokens(
                 told = True
                 names = ", ".join(repr(field[:40]) for field in fields[:5])
                 warn(
-                    f"{record.file}: line {record.number}: the shards have no place for {names}: left out, here and in"
-                    " all conversations"
+                    f"{record.file}: line {record.number}: the shards cannot represent {names}: left out here and in"
+                    " all other conversations"
                 )
             writers[hash_split(record.line, splits)].write(numpy.array(ids, dtype=tok.dtype))
             count += 1
@@ -354,13 +354,13 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
         raw = stream.read()
     if len(raw) < MASK_HEADER_BYTES:
         raise FormatError(
-            f"{name}: too short for a mask: {len(raw)} bytes, the header alone has {MASK_HEADER_BYTES}", len(raw)
+            f"{name}: too short for a mask: {len(raw)} bytes, but the header alone has {MASK_HEADER_BYTES}", len(raw)
         )
     magic, version, count = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=3))
     if (magic, version) != (MASK_MAGIC, MASK_VERSION):
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MASK_MAGIC}, {MASK_VERSION}")
     if len(raw) != MASK_HEADER_BYTES + count:
-        raise FormatError(f"{name}: {len(raw)} bytes, expected {MASK_HEADER_BYTES + count} for {count} tokens", 8)
+        raise FormatError(f"{name}: {len(raw)} bytes, but {count} tokens need {MASK_HEADER_BYTES + count}", 8)
     mask = numpy.frombuffer(raw, dtype=numpy.uint8, offset=MASK_HEADER_BYTES)
     wrong = numpy.flatnonzero(mask > 1)
     if len(wrong):

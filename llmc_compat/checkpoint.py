@@ -74,7 +74,7 @@ def write_checkpoint(
         dtype: "fp32" or "bf16".
 
     Raises:
-        ArgumentError: a tensor is missing or has another shape. FileError.
+        ArgumentError: a tensor is missing or has a wrong shape. FileError.
     """
     check_dtype(dtype)
     shapes = config.tensor_shapes()
@@ -176,7 +176,9 @@ class Checkpoint:
         self._stream.seek(self._offsets[name] + start * row_bytes)
         raw = read_items(self._stream, "<f4" if self.dtype == "fp32" else "<u2", prod(wanted))
         if raw.size < prod(wanted):
-            raise FormatError(f"{self.path}: ended inside the tensor {name}: it was truncated while being read")
+            raise FormatError(
+                f"{self.path}: the file ended inside the tensor {name}: it was truncated while being read"
+            )
         return raw.reshape(wanted)
 
     def raw_blocks(self, name: str, stop: int | None = None) -> Iterator[numpy.ndarray[Any, Any]]:
@@ -221,7 +223,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
     size = os.fstat(stream.fileno()).st_size
     if len(raw) < HEADER_BYTES:
         raise FormatError(
-            f"{name}: too short for a checkpoint: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+            f"{name}: too short for a checkpoint: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
         )
     header = [int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8)]
     if header[0] != MAGIC:
@@ -237,7 +239,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[GPT2Config, str]:
     expected = HEADER_BYTES + config.num_parameters * ITEM_BYTES[dtype]
     if size != expected:
         raise FormatError(
-            f"{name}: {size} bytes, expected {expected} for its header; llm.c aborts if bytes are missing and"
+            f"{name}: {size} bytes, but its header implies {expected}; llm.c aborts if bytes are missing and"
             " trains on shifted weights if the header is wrong",
             min(size, expected),
         )

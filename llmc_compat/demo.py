@@ -42,7 +42,7 @@ def standard_library_text() -> str:
 def _docstrings(path: Path) -> Iterator[str]:
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # a file of another Python version
+    except (SyntaxError, ValueError):  # the file is for another Python version
         return
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -52,8 +52,8 @@ def _docstrings(path: Path) -> Iterator[str]:
 
 
 def corpus_file(corpus: str, folder: str) -> str:
-    """Returns the file that CORPUS names. Several files, named as in a shell, are joined in the folder, each as one
-    document. If CORPUS is empty, a text is written there."""
+    """Returns the file that CORPUS names. If it names several files, separated as in a shell command, joins them in the
+    folder, each as one document. If CORPUS is empty, writes a text there."""
     if not corpus:
         path = os.path.join(folder, "corpus.txt")
         Path(path).write_text(standard_library_text(), encoding="utf-8")
@@ -70,7 +70,7 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise pybpe.ArgumentError(f"CORPUS: neither a file nor a list of files: {error}") from None
+        raise pybpe.ArgumentError(f"CORPUS must name a file, or several files as in a shell command: {error}") from None
 
 
 def _joined(files: Sequence[str], path: str) -> str:

@@ -86,7 +86,7 @@ class Example:
 
 @dataclass(frozen=True)
 class EvalFacts:
-    """What llm.c needs to serve a file.
+    """What llm.c needs to use a file.
 
     Attributes:
         examples: the number of examples.
@@ -199,7 +199,11 @@ def write_eval(path: _binding.PathLike, examples: Iterable[Example]) -> EvalFact
 
     listed = list(islice(examples, MAX_EXAMPLES + 1))
     for index, example in enumerate(listed):
-        problem = example.problem() if index < MAX_EXAMPLES else f"is one too many: a file holds at most {MAX_EXAMPLES}"
+        problem = (
+            example.problem()
+            if index < MAX_EXAMPLES
+            else f"is one too many: a file holds at most {MAX_EXAMPLES} examples"
+        )
         if problem:
             raise LimitError(f"{os.fsdecode(path)}: example {index} {problem}")
     if not listed:
@@ -237,7 +241,7 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
     examples, facts = _read_file(path)
     name = os.fsdecode(path)
     if facts.stated_bytes:
-        fault = f"the longest example has {facts.longest_bytes} bytes, the header says {facts.stated_bytes}"
+        fault = f"the longest example has {facts.longest_bytes} bytes, but the header says {facts.stated_bytes}"
         effect = "; llm.c overflows its buffer" if facts.stated_bytes < facts.longest_bytes - 6 else ""
         raise FormatError(f"{name}: {fault}{effect}", 12)
     if facts.rest_bytes:
@@ -246,10 +250,10 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
 
 
 def eval_facts(path: _binding.PathLike) -> EvalFacts:
-    """Returns what llm.c needs to serve a file, even if the header's longest example is wrong.
+    """Returns what llm.c needs to use a file, even if the header's size of the longest example is wrong.
 
     Raises:
-        FileError. FormatError: llm.c cannot serve it.
+        FileError. FormatError: llm.c cannot read the file.
     """
     return _read_file(path)[1]
 
@@ -262,13 +266,13 @@ def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
         raw = stream.read()
     if len(raw) < HEADER_BYTES:
         raise FormatError(
-            f"{name}: too short for an eval file: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+            f"{name}: too short for an eval file: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
         )
     magic, version, count, longest = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=4))
     if magic != MAGIC or version != VERSION:
         raise FormatError(f"{name}: magic {magic}, version {version}; expected {MAGIC}, {VERSION}; llm.c aborts")
     if count < 1:
-        raise FormatError(f"{name}: {count} examples in the header; llm.c aborts", 8)
+        raise FormatError(f"{name}: the header says that there are {count} examples; llm.c aborts", 8)
     if longest < 1:
         raise FormatError(f"{name}: the header says that the longest example has {longest} bytes; llm.c aborts", 12)
     body = numpy.frombuffer(raw, dtype="<u2", offset=HEADER_BYTES, count=(len(raw) - HEADER_BYTES) // 2)

@@ -199,7 +199,7 @@ def checkpoint_from_huggingface(
 
     Args:
         dtype: the checkpoint's type, "fp32" or "bf16".
-        pad: Vp is the least multiple of this above V.
+        pad: Vp is the smallest multiple of this above V.
 
     Returns:
         The shape of the model.
@@ -238,8 +238,8 @@ def _weights_path(folder: str) -> str:
     path = os.path.join(folder, WEIGHTS_NAME)
     if not os.path.exists(path) and os.path.isdir(folder):
         raise FormatError(
-            f"{path}: does not exist; if the weights are in another format or in parts, load them with transformers"
-            " and save them with save_pretrained(folder, max_shard_size='100GB')"
+            f"{path}: this file does not exist; if the weights are in another format or in parts, load them with"
+            " transformers and save them with save_pretrained(folder, max_shard_size='100GB')"
         )
     return path
 
@@ -252,13 +252,13 @@ def _read_config(path: str, pad: int) -> GPT2Config:
             raise FormatError(f"{path}: not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("model_type") != "gpt2":
         kind = data.get("model_type") if isinstance(data, dict) else None
-        raise FormatError(f"{path}: the model_type is {kind!r}; llm.c's checkpoints hold gpt2")
+        raise FormatError(f"{path}: the model_type is {kind!r}; llm.c's checkpoints hold only gpt2 models")
     for key, value in _FIXED.items():
         if data.get(key, value) != value:
-            raise FormatError(f"{path}: {key} is {data[key]!r}; llm.c computes with {value!r} only")
+            raise FormatError(f"{path}: {key} is {data[key]!r}; llm.c supports only {value!r}")
     V, T, C, L, NH = (_size(data, key, path) for key in ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head"))
     if data.get("n_inner") not in (None, 4 * C):
-        raise FormatError(f"{path}: n_inner is {data['n_inner']!r}; llm.c has 4 x n_embd = {4 * C}")
+        raise FormatError(f"{path}: n_inner is {data['n_inner']!r}; llm.c requires 4 x n_embd = {4 * C}")
     try:
         return GPT2Config(V, padded_rows(V, pad), T, L, NH, C)
     except ArgumentError as error:

@@ -5,8 +5,8 @@
 The installer replaces three headers of llmc/ and keeps the originals next to them as *.h.orig. Everything else is new.
 No other llm.c file is changed: a GNUmakefile, which GNU make prefers to Makefile, includes llm.c's own Makefile and
 links one more object file into its programs, that is, into every target that the Makefile builds from a .c or .cu file,
-whatever branch is checked out. So `make train_gpt2` builds as before. A second GNUmakefile in dev/test serves llm.c's
-own tests.
+whatever branch is checked out. So `make train_gpt2` builds as before. A second GNUmakefile in dev/test does the same
+for llm.c's own tests.
 
 `make install-llmc` and `make uninstall-llmc` run it as a program. It uses only Python's standard library, and needs no
 compiled part of pybpe.
@@ -62,13 +62,15 @@ def check(llmc: Path) -> None:
         if header.is_file() and kept(header).is_file() and not begins_with(header, *OUR_HEADER):
             if header.read_bytes() != kept(header).read_bytes():
                 raise InstallError(
-                    f"{header}: neither pybpe's header nor the original saved as {kept(header).name}: remove the"
-                    " outdated one of the two"
+                    f"{header}: this is neither pybpe's header nor the original saved as {kept(header).name}: remove"
+                    " the outdated one of the two"
                 )
     for folder in FOLDERS:
         makefile = llmc / folder / "GNUmakefile"
         if makefile.exists() and not begins_with(makefile, OUR_MAKEFILE):
-            raise InstallError(f"{makefile}: not made by pybpe; move it away, or make uses it instead of Makefile")
+            raise InstallError(
+                f"{makefile}: pybpe did not make this file; move it away, because make would use it instead of Makefile"
+            )
 
 
 def write(path: Path, data: bytes) -> None:
@@ -108,7 +110,9 @@ def uninstall(llmc: Path) -> str:
     for name in REPLACED:
         header = llmc / "llmc" / name
         if not kept(header).exists() and begins_with(header, *OUR_HEADER):
-            raise InstallError(f"{header}: its original is missing: run git checkout llmc/{name}, then try again")
+            raise InstallError(
+                f"{header}: the original of this file is missing: run git checkout llmc/{name}, then try again"
+            )
     for name in REPLACED:
         header = llmc / "llmc" / name
         if kept(header).exists():

@@ -95,7 +95,7 @@ class SafetensorsFile:
         """Returns a tensor as float32.
 
         Raises:
-            FormatError: there is no such tensor, it has another shape, or its type is not one of weights.
+            FormatError: there is no such tensor, it has a different shape, or its type is not a type of weights.
         """
         if name not in self.entries:
             raise FormatError(f"{self.path}: the tensor {name!r} is missing; a GPT-2 of this size has it")
@@ -107,7 +107,7 @@ class SafetensorsFile:
         self._stream.seek(self._data + entry.start)
         raw = read_items(self._stream, _NUMPY_TYPES[entry.dtype], prod(shape))
         if raw.size < prod(shape):
-            raise FormatError(f"{self.path}: ended inside {name}: it was truncated while being read")
+            raise FormatError(f"{self.path}: the file ended inside {name}: it was truncated while being read")
         return (from_bfloat16(raw) if entry.dtype == "BF16" else raw.astype("<f4", copy=False)).reshape(shape)
 
 
@@ -116,7 +116,7 @@ def _read_header(stream: BinaryIO, path: str) -> tuple[int, dict[str, Entry]]:
     size = os.fstat(stream.fileno()).st_size
     length = int.from_bytes(stream.read(8), "little")
     if size < 8 or length > min(size - 8, _MAX_HEADER_BYTES):
-        raise FormatError(f"{path}: not a safetensors file: {size} bytes, of which the header would be {length}")
+        raise FormatError(f"{path}: not a safetensors file: it has {size} bytes, but its header would have {length}")
     try:
         header = json.loads(stream.read(length))
     except (ValueError, RecursionError) as error:
@@ -136,9 +136,11 @@ def _entry(path: str, name: str, value: Any, data_bytes: int) -> Entry:
         item = _ITEM_BYTES.get(dtype)
         if start <= end <= data_bytes and (item is None or end - start == prod(shape) * item):
             return Entry(dtype, tuple(shape), start, end)
-    raise FormatError(f"{path}: the header's entry for {name!r} is damaged, or its {data_bytes} bytes of data are", 8)
+    raise FormatError(
+        f"{path}: the header's entry for {name!r} is damaged, or the {data_bytes} bytes after the header are", 8
+    )
 
 
 def _are_sizes(value: object) -> TypeGuard[list[int]]:
-    """Multiplies the sizes, stopping at a bound: a list of a million sizes would take minutes."""
+    """Returns whether this is a list of sizes that `prod` can multiply quickly; a million sizes would take minutes."""
     return isinstance(value, list) and len(value) <= _MAX_DIMENSIONS and all(type(i) is int and i >= 0 for i in value)

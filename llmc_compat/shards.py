@@ -52,7 +52,7 @@ def write_shard(path: _binding.PathLike, ids: numpy.ndarray[Any, Any]) -> None:
 
 
 class DataLoader:
-    """Serves the batches of llm.c's DataLoader for the same arguments, in the same order, forever.
+    """Returns the batches that llm.c's DataLoader returns for the same arguments, in the same order, forever.
 
     Args:
         filename_pattern: a glob pattern; shards are read in its order.
@@ -103,5 +103,5 @@ class DataLoader:
         self._loader.reset()
 
     def seek(self, batches: int) -> None:
-        """Moves to where a new loader is after `batches` batches, permutations included, for resuming."""
+        """Moves to where a new loader is after `batches` batches, permutations included, to resume a run."""
         self._loader.seek(whole_number("batches", batches, 0, (1 << 64) - 1))

@@ -122,7 +122,7 @@ def make_workspace(
 
 
 def _write_rest(workspace: Workspace, seed: int) -> None:
-    """Writes everything except the data. Raises LimitError if llm.c could not train then."""
+    """Writes everything except the data. Raises LimitError if llm.c could not train in the finished workspace."""
     folder = workspace.folder
     workspace.tokenizer.save_bin(os.path.join(folder, TOKENIZER_NAME))
     model = os.path.join(folder, workspace.model_name)

@@ -16,8 +16,8 @@ _DEFAULT_B = 4  # train_gpt2.cu's
 
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
-    """Returns a batch that every shard can serve: the longest T that the model and the shards allow, in steps of 64,
-    and train_gpt2.cu's B (4, over all processes) or what fits."""
+    """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
+    in steps of 64, and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (_smallest_shard(workspace) - 1) // processes
     T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
@@ -53,7 +53,7 @@ def _cpu(workspace: Workspace) -> str:
         return "## CPU\n\nThe CPU trainer reads only fp32: make the workspace with `--dtype fp32`."
     shards = workspace.manifest.shards["train"]
     samples = (shards[0].tokens - 1) // (CPU_BATCH.B * CPU_BATCH.T)
-    first = f" over the first of {len(shards)} shards, the only one it reads" if len(shards) > 1 else ""
+    first = f" over the first of {len(shards)} shards, the only one that it reads," if len(shards) > 1 else ""
     V = workspace.config.vocab_size
     return f"""## CPU
 
@@ -61,8 +61,8 @@ def _cpu(workspace: Workspace) -> str:
 OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 
-B is 4 and T is 64, both compiled in. One epoch{first} is {samples} steps; the trainer runs 41. The first loss is near \
-ln({V}) = {log(V):.2f}."""
+B is 4 and T is 64, both compiled in. One epoch{first} takes {samples} steps; the trainer runs 41. The first loss is \
+near ln({V}) = {log(V):.2f}."""
 
 
 def _train_command(workspace: Workspace, batch: Batch) -> str:

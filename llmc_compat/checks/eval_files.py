@@ -25,13 +25,14 @@ def eval_faults(path: str, facts: EvalFacts, batch: Batch) -> Iterator[Finding]:
         )
     each = -(-facts.examples // batch.processes)
     if facts.examples < batch.processes or each * (batch.processes - 1) > facts.examples:
-        fault = f"{facts.examples} examples at {each} per process do not reach the last of {batch.processes} processes"
+        fault = f"{facts.examples} examples, {each} per process, leave none for the last of {batch.processes} processes"
         effect = "reads past the end and aborts with -h 1"
-        yield Finding(path, fault, effect, "use fewer processes, another number of examples, or -h 0")
+        yield Finding(path, fault, effect, "use fewer processes, a different number of examples, or -h 0")
 
 
 def _header_faults(path: str, facts: EvalFacts) -> Iterator[Finding]:
-    """llm.c allocates what the header says, and reads each example into it, all but its first 6 bytes."""
+    """Yields wrong sizes. llm.c allocates a buffer of the size in the header, and reads each example into the buffer,
+    except the first 6 bytes."""
     longest = facts.longest_bytes
     stated = facts.stated_bytes or longest
     fault = f"the longest example has {longest} bytes, but the header says {stated}"
@@ -40,5 +41,5 @@ def _header_faults(path: str, facts: EvalFacts) -> Iterator[Finding]:
     elif stated != longest:
         yield Finding(path, fault, f"aborts with -h 1 if T is below {facts.min_T}", REMEDY, WARNING)
     if facts.rest_bytes:
-        fault = f"{facts.rest_bytes} bytes follow the {facts.examples} examples of its header"
+        fault = f"{facts.rest_bytes} bytes follow the {facts.examples} examples that its header counts"
         yield Finding(path, fault, "never reads them", REMEDY, WARNING)

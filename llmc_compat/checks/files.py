@@ -137,14 +137,14 @@ def _unknown(path: str, first: bytes, given: bool) -> Finding:
     """Returns the fault of a .bin file of unknown kind. llm.c opens it only under certain names."""
     magic = int.from_bytes(first, "little")
     swapped = _KINDS.get(int.from_bytes(first, "big"))
-    fault, remedy = f"magic {magic} is not an llm.c magic", "if llm.c should read it, write it again"
+    fault, remedy = f"magic {magic} is not an llm.c magic number", "if llm.c should read it, write it again"
     if not first:
         fault, remedy = "is empty", "write it again"
     elif swapped:
         fault = f"is {_CALLED.get(swapped, 'an llm.c file')} with big-endian numbers"
         remedy = "write it again, little-endian"
     elif shards.split_of(path):
-        remedy = "if it is a headerless file for nanoGPT, write it again with format llmc"
+        remedy = "if it is a headerless file for nanoGPT, write it again with --format llmc"
     place = place_of(path)
     if place is not None:
         fault = f"{fault}, but llm.c expects {PLACES[place]} under this name"

@@ -29,8 +29,8 @@ REMEDY = "write it again with pybpe llmc workspace or checkpoint"
 _BLOCK_ITEMS = 1 << 22
 _VECTOR = {"fp32": 4, "bf16": 8}  # items that a CUDA kernel loads at once (16 bytes)
 _HUGE = 1e4  # the weights of a trained GPT-2 are below 100
-_SIZES = {  # what the CPU trainer does if one is 0 or negative
-    "max_seq_len": "reads wrong weights as positions, and trains on nonsense, or aborts",
+_SIZES = {  # what the CPU trainer does if a size is 0 or negative
+    "max_seq_len": "reads the wrong weights as position embeddings, and trains on nonsense, or aborts",
     "vocab_size": "aborts at the first id or sample",
     "num_layers": "trains on nonsense without layers, or crashes",
     "num_heads": "crashes or trains on nonsense",
@@ -79,7 +79,7 @@ class ModelFacts:
 
     @property
     def V(self) -> int:
-        """Its tokens."""
+        """The number of tokens."""
         return self.sizes["vocab_size"]
 
     @property
@@ -89,12 +89,12 @@ class ModelFacts:
 
     @property
     def maxT(self) -> int:
-        """Its positions."""
+        """The number of positions."""
         return self.sizes["max_seq_len"]
 
     @property
     def C(self) -> int:
-        """Its channels."""
+        """The number of channels."""
         return self.sizes["channels"]
 
     @property
@@ -127,7 +127,9 @@ def read_model(path: str) -> ModelFacts:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)
         if len(raw) < HEADER_BYTES:
-            raise FormatError(f"{path}: too short for a checkpoint: {len(raw)} bytes, the header has {HEADER_BYTES}")
+            raise FormatError(
+                f"{path}: too short for a checkpoint: {len(raw)} bytes, but the header alone has {HEADER_BYTES}"
+            )
         _, version, maxT, V, L, NH, C, Vp = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=8))
         dtype = next((dtype for dtype, number in VERSIONS.items() if number == version), None)
         if dtype is None:
@@ -215,7 +217,7 @@ def _size_faults(path: str, facts: ModelFacts) -> Iterator[Finding]:
 
 def _bytes_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
     difference = facts.size - facts.expected_size
-    fault = f"{facts.size} bytes, expected {facts.expected_size} for its header"
+    fault = f"{facts.size} bytes, but its header implies {facts.expected_size}"
     if difference < 0:
         yield Finding(path, fault, "aborts, because weights are missing", REMEDY)
     elif difference > 0:
@@ -241,7 +243,7 @@ def _rows_fault(path: str, facts: ModelFacts) -> Iterator[Finding]:
 def _context_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
     T = run.batch.T
     if T > facts.maxT:
-        effect = "reads wrong weights as positions on the CPU and trains on nonsense, and aborts on CUDA"
+        effect = "reads the wrong weights as position embeddings on the CPU and trains on nonsense, and aborts on CUDA"
         remedy = f"use -t {facts.maxT}, or a longer --context"
         yield Finding(path, f"maxT is {facts.maxT}, but T is {T}", effect, remedy)
 
@@ -294,7 +296,7 @@ def _kernel_faults(facts: ModelFacts, run: Run) -> Iterator[tuple[str, str, str]
     step = _VECTOR[facts.dtype]
     effect = "reads unaligned rows on CUDA, and aborts"
     if facts.C % step:
-        yield f"C is {facts.C}, not a multiple of {step}", effect, "use other --channels"
+        yield f"C is {facts.C}, not a multiple of {step}", effect, "use a different --channels"
     if facts.Vp % step:
         yield f"Vp is {facts.Vp}, not a multiple of {step}", effect, "pybpe llmc checkpoint resize --pad 128"
     if run.given:
@@ -321,11 +323,11 @@ _SAMPLE_T = 63  # genT - 1: the number of positions gpt2_forward computes, in st
 
 
 def _share_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
-    """multi_gpu_async_reduce_gradient in zero.cuh."""
+    """Yields what multi_gpu_async_reduce_gradient in zero.cuh cannot divide among the processes."""
     processes = run.batch.processes
     if processes > 1 and _cannot_be_shared(facts, processes):
         fault = f"C is {facts.C}, not a multiple of {processes} processes"
-        remedy = "use -z 0, or another number of processes"
+        remedy = "use -z 0, or a different number of processes"
         yield Finding(path, fault, "aborts on CUDA with -z 1", remedy, WARNING)
 
 

@@ -30,7 +30,7 @@ def place_faults(found: Found) -> Iterator[Finding]:
 
 def _effect(name: str, place: str, there: str) -> str:
     if _is_spare(name):
-        return "reads tiny Shakespeare's instead"
+        return "reads the data of tiny Shakespeare instead"
     if there == "not a regular file":
         return "waits forever, or aborts"
     return "aborts with -h 1" if place == EVAL_PLACE else "aborts"
@@ -164,5 +164,5 @@ def _split_fault(path: str, split: str, target: str | None, splits: Mapping[str,
     other = None if target is None else splits.get(os.path.realpath(target)) or split_of(os.path.realpath(target))
     if other is not None and other != split:
         done = "trains" if split == "train" else "validates"
-        effect = f"{done} on what was set apart as {other}"
+        effect = f"{done} on text that was set apart as {other}"
         yield Finding(path, f"leads to a shard of the {other} split", effect, f"put a shard of the {split} split there")

@@ -87,10 +87,10 @@ def _tokens_fault(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
 def _constant_fault(path: str, facts: ShardFacts) -> Iterator[Finding]:
     if facts.tokens > 1 and facts.lowest == facts.highest:
         fault = f"all {facts.tokens} tokens are the id {facts.lowest}"
-        yield Finding(path, fault, "trains on nothing else, which is nonsense", REMEDY)
+        yield Finding(path, fault, "trains on this id alone, which is nonsense", REMEDY)
 
 
-_EFFECT = "does not read it, but programs that do fail"
+_EFFECT = "does not read this file, but programs that read it fail"
 _REMEDY = "write both again with pybpe llmc chat"
 
 

@@ -70,7 +70,7 @@ def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, Sh
             and 0 <= tokenizer.eot < tokenizer.vocab_size
             and not any(tokenizer.eot in facts.present for facts in trained.values())
         ):
-            fault = f"the end-of-text id is {tokenizer.eot}, which no train shard has"
+            fault = f"the end-of-text id is {tokenizer.eot}, which no train shard contains"
             remedy = "encode the text with --eot prepend"
             yield Finding(path, fault, "starts its samples from a token that it never saw in training", remedy, WARNING)
 
@@ -80,7 +80,7 @@ def end_faults(tokenizers: Mapping[str, TokenizerFacts], shards: Mapping[str, Sh
 
 
 def row_faults(found: Found, shards: Mapping[str, ShardFacts], run: Run) -> Iterator[Finding]:
-    """Groups shards of one name and consecutive numbers, which llm.c reads by a pattern."""
+    """Groups shards that have the same name and consecutive numbers, which llm.c reads by a pattern."""
     rows: dict[str, list[tuple[int, str]]] = {}
     for path in shards:
         match = _NUMBERED.fullmatch(path)

@@ -52,14 +52,14 @@ def read_tokenizer(path: str) -> TokenizerFacts:
         raw = stream.read()
     if len(raw) < HEADER_BYTES:
         raise FormatError(
-            f"{path}: too short for a tokenizer: {len(raw)} bytes, the header alone has {HEADER_BYTES}", len(raw)
+            f"{path}: too short for a tokenizer: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)
         )
     _, version, vocab_size, eot, mark = (int(i) for i in numpy.frombuffer(raw, dtype="<i4", count=5))
     if version not in (1, 2):
         raise FormatError(f"{path}: version {version}, expected 2", 4)
     if vocab_size < 1:
         effect = "aborts" if vocab_size else "prints 'invalid token id' for every token of a sample"
-        raise FormatError(f"{path}: {vocab_size} tokens in the header; llm.c {effect}", 8)
+        raise FormatError(f"{path}: the header says that there are {vocab_size} tokens; llm.c {effect}", 8)
     tokens = []
     at = HEADER_BYTES
     for i in range(vocab_size):
@@ -67,7 +67,7 @@ def read_tokenizer(path: str) -> TokenizerFacts:
         if length == 0:
             raise FormatError(f"{path}: token {i} at byte {at} is empty", at)
         if length is None or at + 1 + length > len(raw):
-            raise FormatError(f"{path}: ends at byte {len(raw)}, inside token {i} of {vocab_size}", len(raw))
+            raise FormatError(f"{path}: the file ends at byte {len(raw)}, inside token {i} of {vocab_size}", len(raw))
         tokens.append(raw[at + 1 : at + 1 + length])
         at += 1 + length
     eot = _GPT2_TOKENS - 1 if version == 1 else eot
@@ -107,7 +107,7 @@ def _repeated_fault(path: str, facts: TokenizerFacts) -> Iterator[Finding]:
     for i, token in enumerate(facts.tokens):
         if first.setdefault(token, i) != i:
             fault = f"tokens {first[token]} and {i} are the same"
-            yield Finding(path, fault, "prints the same for both", f"if that is not intended, {REMEDY}", WARNING)
+            yield Finding(path, fault, "prints the same text for both", f"if that is not intended, {REMEDY}", WARNING)
             return
 
 

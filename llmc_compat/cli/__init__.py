@@ -50,7 +50,7 @@ def _add_workspace(commands: Any) -> None:
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
     )
     add_document_options(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2, size_required=False, vocab_size=20000)
     add_model_options(parser)
     add_split_options(parser)

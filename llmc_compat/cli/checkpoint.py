@@ -36,7 +36,9 @@ def add_checkpoint(commands: Any) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds options for the shape of a new model, its type, padding and seed."""
-    parser.add_argument("--depth", default="d12", metavar="D", help="model size of llm.c: d6, d12 (default), d24, ...")
+    parser.add_argument(
+        "--depth", default="d12", metavar="D", help="one of llm.c's model sizes: d6, d12 (default), d24, ..."
+    )
     parser.add_argument("--layers", type=int, metavar="L", help="number of layers (default: from --depth)")
     parser.add_argument("--heads", type=int, metavar="NH", help="number of heads (default: from --depth)")
     parser.add_argument("--channels", type=int, metavar="C", help="number of channels (default: from --depth)")
@@ -61,7 +63,9 @@ def _add_dtype(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_pad(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pad", type=int, default=128, metavar="N", help="pad vocabulary to a multiple (default: 128)")
+    parser.add_argument(
+        "--pad", type=int, default=128, metavar="N", help="pad the vocabulary to a multiple of N (default: 128)"
+    )
 
 
 def _add_model_and_output(parser: argparse.ArgumentParser, what: str, output: str, metavar: str = "OUT") -> None:
@@ -96,7 +100,7 @@ def _add_new(commands: Any) -> None:
         "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint to write")
     add_model_options(parser)
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_new)
@@ -127,7 +131,7 @@ def _add_resize(commands: Any) -> None:
         "resize",
         "move trained weights to another tokenizer",
         "Tokens that both tokenizers have (by their bytes; special tokens by their text) keep their weights; the\n"
-        "others start as the mean of all. So you can move GPT-2's weights to your own vocabulary.",
+        "others start as the mean of all. This lets you move GPT-2's weights to your own vocabulary.",
         "pybpe llmc checkpoint resize gpt2_124M.bin --from gpt2_tokenizer.bin --to tok.bin -o model.bin",
     )
     _add_model_and_output(parser, "a checkpoint", "the new checkpoint; may be MODEL")
@@ -161,7 +165,7 @@ def _add_to_hf(commands: Any) -> None:
         "AutoModelForCausalLM.from_pretrained and AutoTokenizer.from_pretrained load.",
         "pybpe llmc checkpoint to-hf log124M/model_00019560.bin -t gpt2_tokenizer.bin -o hf",
     )
-    _add_model_and_output(parser, "a checkpoint", "the output folder, made if needed", "DIR")
+    _add_model_and_output(parser, "a checkpoint", "the output folder, created if needed", "DIR")
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help="the tokenizer of MODEL")
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_to_hf)
@@ -185,7 +189,7 @@ def _add_from_hf(commands: Any) -> None:
         "pybpe llmc checkpoint from-hf gpt2-xl -o gpt2_xl_bf16.bin --dtype bf16",
     )
     parser.add_argument("folder", metavar="DIR", help="a folder with config.json and model.safetensors")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the checkpoint to write")
     _add_dtype(parser)
     _add_pad(parser)
     add_common(parser, workers=False)
@@ -210,8 +214,8 @@ def _add_show(commands: Any) -> None:
         commands,
         "show",
         "show what a checkpoint contains",
-        "Prints the header, and for every tensor its shape, mean, standard deviation, minimum, maximum, and how many\n"
-        "values are infinite or NaN. For wte, the padding is left out.",
+        "Prints the header, and for every tensor its shape, mean, standard deviation, minimum, maximum, and the\n"
+        "number of values that are infinite or NaN. For wte, the padding is left out.",
         "pybpe llmc checkpoint show gpt2_124M.bin\npybpe llmc checkpoint show --json model.bin",
     )
     parser.add_argument("model", metavar="MODEL", help="a checkpoint")

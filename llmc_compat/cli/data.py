@@ -11,6 +11,7 @@ from pybpe.cli.common import (
     add_common,
     check_not_input,
     check_writable,
+    counted,
     load,
     open_source,
     parse_numbers,
@@ -35,8 +36,8 @@ def add_chat(commands: Any) -> None:
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines; - is stdin")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
-    parser.add_argument("--name", default="chat", metavar="NAME", help="name of the shards (default: chat)")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
+    parser.add_argument("--name", default="chat", metavar="NAME", help="name prefix of the shards (default: chat)")
     add_split_options(parser, by=False)
     add_least_tokens(parser, 257)
     add_common(parser, workers=False)
@@ -65,7 +66,7 @@ def _run_chat(args: argparse.Namespace) -> None:
         f"{split}: {data.tokens[split]} tokens, {data.trained_tokens[split]} of them trained on"
         for split in data.tokens
     ]
-    report(args, facts, "\n".join([f"{args.output}: {data.conversations} conversations", *lines]))
+    report(args, facts, "\n".join([f"{args.output}: {counted(data.conversations, 'conversation')}", *lines]))
 
 
 def add_eval(commands: Any) -> None:
@@ -82,7 +83,7 @@ def add_eval(commands: Any) -> None:
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON lines; - (default) is stdin")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the eval file to write")
     parser.add_argument(
         "--separator", default=" ", metavar="S", help="text before each completion (default: a space, as in llm.c)"
     )
@@ -100,5 +101,5 @@ def _run_eval(args: argparse.Namespace) -> None:
     report(
         args,
         {"output": args.output, "examples": facts.examples, "min_T": facts.min_T, "min_B": 4},
-        f"{args.output}: {facts.examples} examples; llm.c needs -b 4 or more and -t {facts.min_T} or more",
+        f"{args.output}: {counted(facts.examples, 'example')}; llm.c needs -b 4 or more and -t {facts.min_T} or more",
     )

@@ -195,7 +195,7 @@ def _fail(error: Exception | str) -> int:
 
 
 def _show_warning(args: argparse.Namespace, message: Warning | str, *_: object, **__: object) -> None:
-    """Prints a Python warning as one line, without the place in pybpe's code."""
+    """Prints a Python warning as one line, without its location in pybpe's code."""
     _tell(f"warning: {in_flags(str(message), vars(args))}")
 
 

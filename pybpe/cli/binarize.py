@@ -103,7 +103,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, made if needed")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
     parser.add_argument(
         "--format",
         default="llmc",
@@ -124,7 +124,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens per row of parquet and webdataset (default: 1024)",
     )
-    parser.add_argument("--name", metavar="NAME", help="name of the shards (default: from the first file)")
+    parser.add_argument("--name", metavar="NAME", help="name prefix of the shards (default: taken from the first file)")
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
     )

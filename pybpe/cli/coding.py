@@ -61,7 +61,9 @@ def add_encode(commands: Any) -> None:
 
 def _add_text(parser: argparse.ArgumentParser) -> None:
     add_tokenizer(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="a text file, may be compressed; - (default) is stdin")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a text file, plain or compressed; - (default) is stdin"
+    )
     parser.add_argument("--text", metavar="TEXT", help="the text itself, instead of a file")
     add_encoding(parser)
 
@@ -147,16 +149,16 @@ def add_decode(commands: Any) -> None:
         commands,
         "decode",
         "turn ids into text",
-        "Reads decimal ids separated by white space or commas, a JSON list of ids, a numpy file (*.npy), an llm.c\n"
-        "shard, or a file of plain ids (*.bin, uint16 or uint32 by the vocabulary's size), and writes exactly their\n"
-        "bytes. (On a terminal, a line end follows them.)",
+        "Reads decimal ids separated by whitespace or commas, a JSON list of ids, a numpy file (*.npy), an llm.c\n"
+        "shard, or a file of plain ids (*.bin, uint16 or uint32, depending on the size of the vocabulary), and writes\n"
+        "exactly the bytes of these tokens. (On a terminal, a newline follows them.)",
         "pybpe decode -t gpt2 15496 11 995\n"
         "echo 15496 11 995 | pybpe decode -t gpt2\n"
         "pybpe decode -t out/tokenizer.bin out/novel_val_000000.bin",
     )
     add_tokenizer(parser)
     parser.add_argument(
-        "ids", nargs="*", metavar="FILE|ID", help="ids, or a file with ids, may be compressed; - (default) is stdin"
+        "ids", nargs="*", metavar="FILE|ID", help="ids, or a file of ids, plain or compressed; - (default) is stdin"
     )
     add_output(parser)
     parser.set_defaults(run=_run_decode)

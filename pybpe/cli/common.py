@@ -74,7 +74,8 @@ def progress(args: argparse.Namespace) -> bool | None:
 
 
 def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
-    """Prints the summary: JSON for machines, otherwise text; to standard error if standard output has the result."""
+    """Prints the summary: JSON for machines, otherwise text. If the result goes to standard output, the summary goes to
+    standard error."""
     where = sys.stderr if getattr(args, "output", None) == "-" else sys.stdout
     if args.json:
         print(json.dumps(facts, ensure_ascii=False), file=where)
@@ -97,7 +98,9 @@ def load(path: str) -> Tokenizer:
         if path in NAMES:
             return get_encoding(path)
         names = ", ".join(NAMES)
-        raise file_error(errno.ENOENT, f"{path}: there is no file or encoding of this name. The encodings are {names}")
+        raise file_error(
+            errno.ENOENT, f"{path}: there is no file or encoding with this name. The encodings are {names}"
+        )
     return Tokenizer.from_file(path)
 
 
@@ -135,7 +138,7 @@ def _tell_terminal(path: str) -> None:
 
 
 class Sink:
-    """Standard output, or a file that appears complete, at the end, or not at all."""
+    """Yields standard output, or a file that appears only when it is complete."""
 
     def __init__(self, path: str) -> None:
         from .._binding import Output
@@ -182,7 +185,7 @@ def check_tokenizer_output(path: str) -> None:
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str) -> None:
-    """Writes a tokenizer in the format of the path's ending; to standard output as JSON."""
+    """Writes a tokenizer in the format that the path's ending names, or as JSON to standard output."""
     with named_output(path, ".json") as name:
         tokenizer.export(name)
 
@@ -200,11 +203,11 @@ def check_writable(path: str) -> None:
 
 
 def check_not_input(output: str, inputs: Iterable[str]) -> None:
-    """ArgumentError if the output would take the place of an input: one slip of the hand, and a corpus is gone."""
+    """Raises ArgumentError if the output would overwrite an input: such a slip would destroy a corpus."""
     for path in inputs:
         if output != "-" and path != "-" and os.path.isfile(output) and os.path.isfile(path):
             if os.path.samefile(output, path):
-                raise ArgumentError(f"{path}: is input and output at once; name another output")
+                raise ArgumentError(f"{path}: is both an input and the output; name another output")
 
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}

@@ -28,9 +28,9 @@ def add_compare(commands: Any) -> None:
         "Measures tokenizers on texts of several languages or kinds: bytes per token, tokens per word and per\n"
         "character, Renyi efficiency, share of the vocabulary that is used, tokens that never occur, occur fewer than\n"
         "100 times, are not UTF-8 or cannot be reached, the slope of the Zipf curve, fairness between languages, and\n"
-        "how each cuts numbers and code. docs/vocabularies.md says what these measures predict. Special tokens of any\n"
-        "of the tokenizers separate texts and are not measured. To compare languages, give translations of the same\n"
-        "text, line by line.",
+        "how each tokenizer cuts numbers and code. docs/vocabularies.md says what these measures predict. Special\n"
+        "tokens of any of the tokenizers separate texts and are not measured. To compare languages, give translations\n"
+        "of the same text, line by line.",
         "pybpe compare mine.json gpt2 --on en=english.txt --on zh=chinese.txt\n"
         "pybpe compare a.json b.json --on news='news/*.jsonl.gz' --on code=src/ -o comparison.html\n"
         "pybpe compare tok.json --on en=sample.txt --json",
@@ -47,7 +47,9 @@ def add_compare(commands: Any) -> None:
         " or parquet; repeatable, also with the same name",
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="also write an HTML page; - is stdout")
-    parser.add_argument("--text-key", default="text", metavar="KEY", help="key of the text in JSON records (text)")
+    parser.add_argument(
+        "--text-key", default="text", metavar="KEY", help="key of the text in JSON records (default: text)"
+    )
     add_encoding(parser)
     add_common(parser)
     parser.set_defaults(run=_run_compare)

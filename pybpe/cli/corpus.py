@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # limits of Filters: which ends, type, meaning
     "chars": ("min max", parse_amount, "characters"),
     "words": ("min max", parse_amount, "words; two Chinese characters count as one word"),
-    "distinct-words": ("min", parse_amount, "different words"),
+    "distinct-words": ("min", parse_amount, "distinct words"),
     "mean-word-length": ("min max", float, "letters per word, in scripts with spaces"),
     "symbol-ratio": ("max", float, "share of characters that are not letters, digits or spaces"),
     "digit-ratio": ("max", float, "share of digits among characters"),
@@ -59,7 +59,7 @@ def add_corpus(commands: Any) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl or *.parquet, may be compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
+        help="text, *.jsonl or *.parquet, plain or compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
     )
     add_encoding(parser)
     parser.add_argument(
@@ -74,7 +74,7 @@ def add_corpus(commands: Any) -> None:
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     _add_steps(parser)
     _add_limits(parser)
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for --dedup in bytes, e.g. 2G")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for --dedup, in bytes, e.g. 2G")
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")
     add_common(parser)
@@ -85,7 +85,7 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--normalize", "--normalizer", metavar="N", help="normalize text: NFC or NFKC")
     parser.add_argument("--languages", metavar="L,L", help="keep only these languages, such as zh,en")
     parser.add_argument(
-        "--min-confidence", type=float, default=0.0, metavar="C", help="least confidence in the language, 0 to 1"
+        "--min-confidence", type=float, default=0.0, metavar="C", help="minimum confidence in the language, 0 to 1"
     )
     parser.add_argument(
         "--max-score",
@@ -119,7 +119,9 @@ def _add_steps(parser: argparse.ArgumentParser) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("limits", "drop texts outside these limits; sources: pybpe/corpus/filters.py")
-    group.add_argument("--filters", metavar="SET", help="published limits, gopher or fineweb; others override them")
+    group.add_argument(
+        "--filters", metavar="SET", help="published limits, gopher or fineweb; limits that you give override them"
+    )
     for name, (ends, kind, what) in _LIMITS.items():
         for end in ends.split():
             metavar = "X" if kind is float else "N"

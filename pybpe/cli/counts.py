@@ -29,14 +29,14 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help=f"text or *.jsonl files, may be compressed (gz, bz2, xz, zst); folders, globs; - is stdin{what}",
+        help=f"text or *.jsonl files, plain or compressed (gz, bz2, xz, zst); folders, globs; - is stdin{what}",
     )
     add_encoding(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
     parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for sampling (default: 0)")
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for counting in bytes, e.g. 2G")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for counting, in bytes, e.g. 2G")
 
 
 def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = None) -> None:
@@ -46,8 +46,8 @@ def add_cutting_options(parser: argparse.ArgumentParser, pattern: str | None = N
         "--pattern",
         default=pattern,
         metavar="P",
-        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression; several with (?then) between them split the"
-        " pieces of the one before (default: gpt2)",
+        help="gpt2, cl100k, o200k, llama3, qwen2, or a regular expression; to use several, join them"
+        " with (?then): each splits the pieces of the one before it (default: gpt2)",
     )
     parser.add_argument(
         "--digits",
@@ -101,7 +101,9 @@ def add_counts(commands: Any) -> None:
     parser.add_argument(
         "--special-token", action="append", metavar="S", help="a special token, which separates words; repeatable"
     )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to save: *.counts; - is stdout")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="where to save the counts (*.counts); - is stdout"
+    )
     add_common(parser)
     parser.set_defaults(run=_run_counts)
 

@@ -33,7 +33,9 @@ def _run_verify(args: argparse.Namespace) -> None:
 
     manifest, problems = verify(args.folder, load(args.tokenizer) if args.tokenizer else None)
     count = len(manifest.file_names)
-    lines = [str(problem) for problem in problems] or [f"{args.folder}: {count} files, {manifest.tokens} tokens: OK"]
+    lines = [str(problem) for problem in problems] or [
+        f"{args.folder}: {counted(count, 'file')}, {counted(manifest.tokens, 'token')}: OK"
+    ]
     report(args, {"files": count, "problems": [asdict(problem) for problem in problems]}, "\n".join(lines))
     if problems:
         sys.exit(1)
@@ -65,6 +67,6 @@ def _run_stats(args: argparse.Namespace) -> None:
             f" {counted(facts.shards, 'file')}"
         )
         if facts.document_tokens:
-            shares = ", ".join(f"{percent} %: {length}" for percent, length in facts.document_tokens.items())
+            shares = ", ".join(f"{percent}%: {length}" for percent, length in facts.document_tokens.items())
             lines.append(f"    tokens per document, by percentile: {shares}")
     report(args, {split: asdict(facts) for split, facts in found.items()}, "\n".join(lines))

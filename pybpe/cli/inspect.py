@@ -36,7 +36,9 @@ def add_inspect(commands: Any) -> None:
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="text files, folders, globs")
     parser.add_argument("--compare", metavar="TOK", help="another tokenizer, such as gpt2; needs files")
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (10)")
+    parser.add_argument(
+        "--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (default: 10)"
+    )
     add_common(parser)
     parser.set_defaults(run=_run_inspect)
 

@@ -15,7 +15,7 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl or *.parquet, may be compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
+        help="text, *.jsonl or *.parquet, plain or compressed (gz, bz2, xz, zst); folders, globs; - is stdin",
     )
     add_encoding(parser)
     parser.add_argument(
@@ -47,7 +47,7 @@ def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:
         type=parse_amount,
         default=10**8,
         metavar="N",
-        help="most tokens per shard, e.g. 50M (default: 100M); shards for llm.c have equal sizes",
+        help="maximum number of tokens per shard, e.g. 50M (default: 100M); shards for llm.c have equal sizes",
     )
 
 
@@ -58,7 +58,7 @@ def add_least_tokens(parser: argparse.ArgumentParser, default: int | None = None
         type=parse_amount,
         default=default,
         metavar="N",
-        help="fewest tokens per shard (default: 257, which llm.c needs; 0 allows any number)",
+        help="minimum number of tokens per shard (default: 257, which llm.c needs; 0 allows any number)",
     )
 
 

@@ -42,7 +42,7 @@ def add_train(commands: Any) -> None:
     add_input_options(parser)
     add_training_options(parser, pattern=None, size_required=False)
     parser.add_argument("--counts", action="append", metavar="F", help="use counts from `pybpe counts`, not files")
-    parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay")
+    parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay the same")
     parser.add_argument("--checkpoint", metavar="F", help="save progress to F; rerun the same command to resume")
     parser.add_argument(
         "--sizes",
@@ -50,7 +50,9 @@ def add_train(commands: Any) -> None:
         metavar="N,N,...",
         help="compare these vocabulary sizes, e.g. 8k,16k,32k (bytes/token, embedding parameters); train the largest",
     )
-    parser.add_argument("--hidden", type=int, default=768, metavar="N", help="width of the model, for --sizes (768)")
+    parser.add_argument(
+        "--hidden", type=int, default=768, metavar="N", help="width of the model, for --sizes (default: 768)"
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw the curve of --sizes to *.png, *.svg or *.pdf")
     parser.add_argument(
         "-o",
@@ -114,7 +116,7 @@ def add_training_options(
         type=int,
         default=255,
         metavar="N",
-        help="bytes of the longest token (default: 255, llm.c's limit)",
+        help="maximum number of bytes per token (default: 255, llm.c's limit)",
     )
     parser.add_argument(
         "--tie-break",
@@ -151,7 +153,7 @@ def _run_train(args: argparse.Namespace) -> None:
         compression_curve.check_plot(args.plot)
     counts = _counts(args)
     reading = input_arguments(args)
-    if counts is not None and not args.counts:  # these counts are already of the sample
+    if counts is not None and not args.counts:  # these counts already come from the sample
         reading |= {"max_documents": None, "max_bytes": None}
     tokenizer = train(
         args.files if counts is None else None,
@@ -194,7 +196,7 @@ def _vocab_size(args: argparse.Namespace) -> int:
 
 
 def _counts(args: argparse.Namespace) -> Counts | None:
-    """Returns the counts that were given, or that the curve needs besides the tokenizer; None if `train` must count."""
+    """Returns the counts that were given, or that the curve also needs; None if `train` must count."""
     from ..training.counts import Counts
 
     if bool(args.counts) == bool(args.files):

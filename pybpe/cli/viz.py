@@ -27,7 +27,7 @@ def add_viz(commands: Any) -> None:
         "viz",
         "make a page that shows tokens",
         "Writes one self-contained HTML file. It shows a text in colored tokens with their ids and bytes, a box that\n"
-        "encodes what you type, the vocabulary with a search, how each token is merged, and charts. It can show\n"
+        "encodes what you type, a searchable vocabulary, how each token is merged, and charts. It can show\n"
         "several tokenizers side by side.",
         "pybpe viz 'Hello, world' -t tok.json -o tokens.html\n"
         "pybpe viz novel.txt -t mine.json --compare gpt2 -o tokens.html\n"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _read(args: argparse.Namespace) -> Tokenizer:
-    """Loads TOK; a .tiktoken file with --pattern and --special-token."""
+    """Loads TOK. For a .tiktoken file, uses --pattern and --special-token."""
     from ..tokenizer import Tokenizer
 
     if args.pattern is None and args.special_token is None:
@@ -63,7 +63,12 @@ def add_export(commands: Any) -> None:
         metavar="P",
         help="pattern of a .tiktoken file (a name, or tiktoken's regular expression), or to replace an unknown one",
     )
-    parser.add_argument("--special-token", action="append", metavar="S=ID", help="for a .tiktoken file; repeatable")
+    parser.add_argument(
+        "--special-token",
+        action="append",
+        metavar="S=ID",
+        help="a special token and its id, for a .tiktoken file; repeatable",
+    )
     parser.add_argument(
         "--no-template", action="store_true", help="drop the template, which adds tokens around a text (bos, eos)"
     )
@@ -92,14 +97,16 @@ def add_diff(commands: Any) -> None:
         "diff",
         "compare two tokenizers",
         "Prints the differences between two tokenizers: settings, special tokens, tokens that only one has, tokens\n"
-        "with other ids, and the first different merge; with a text, also where the ids differ. Exits with 0 if they\n"
-        "give the same ids for every text, and 1 if they differ.",
+        "with different ids, and the first different merge; with a text, also where the ids differ. Exits with 0\n"
+        "if they give the same ids for every text, and 1 if they differ.",
         "pybpe diff a.json b.bin\npybpe diff a.json b.json --text novel.txt --json",
     )
     parser.add_argument("a", metavar="A", help="a tokenizer file or folder")
     parser.add_argument("b", metavar="B", help="another tokenizer")
     parser.add_argument("--text", metavar="FILE", help="a text to encode with both")
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (10)")
+    parser.add_argument(
+        "--count", type=int, default=10, metavar="N", help="how many tokens of each kind to show (default: 10)"
+    )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_diff)
 
@@ -126,7 +133,7 @@ def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
         for key, title in (
             ("only_in_a", "tokens only in A"),
             ("only_in_b", "tokens only in B"),
-            ("other_ids", "tokens with other ids [token, in A, in B]"),
+            ("other_ids", "tokens with different ids [token, in A, in B]"),
         ):
             lines += [f"{title}: {len(facts[key])}", *(f"    {entry!r}" for entry in facts[key][:count])]
         if facts["first_merge"] is not None:
@@ -138,7 +145,7 @@ def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
     lines = [f"the text: {text['tokens_a']} tokens in A, {text['tokens_b']} in B"]
     if text["different"] is None:
-        return [*lines, "their normalizers turn it into different texts"]
+        return [*lines, "their normalizers turn the text into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
     return [*lines, f"places that are split differently: {len(text['different'])}", *places]
 
@@ -149,7 +156,7 @@ def add_prune(commands: Any) -> None:
         "prune",
         "drop tokens that a corpus does not use",
         "Keeps the tokens that occur in the files, the tokens that they are merged from, the bytes and the special\n"
-        "tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding stay.",
+        "tokens; or, with --vocab-size, the first tokens. --remap writes which rows of an embedding to keep.",
         "pybpe prune tok.json corpus/ -o small.json --min-count 10 --remap remap.npy\n"
         "pybpe prune tok.json --vocab-size 16k -o small.json",
     )
@@ -187,7 +194,7 @@ def _run_prune(args: argparse.Namespace) -> None:
         counts = corpus_usage(tokenizer, args).counts
         new = tokenizer.prune([i for i, count in enumerate(counts) if count >= args.min_count], remap=args.remap)
         if new.n_vocab == tokenizer.n_vocab:
-            note = ": each one is used, part of a used one, a byte or a special token; --min-count drops rare ones"
+            note = ": every token is used, part of a used token, a byte or a special token; --min-count drops rare ones"
     _save(args, tokenizer, new, note)
 
 
@@ -219,15 +226,15 @@ def add_extend(commands: Any) -> None:
         commands,
         "extend",
         "add special tokens, or merges learned from more text",
-        "All ids stay; new special tokens and then new tokens follow them. --remap writes which rows of an embedding\n"
-        "are new.",
+        "All ids stay the same; new special tokens and then new tokens follow them. --remap writes which rows of\n"
+        "an embedding are new.",
         "pybpe extend tok.json --special-token '<|tool|>' -o new.json --remap remap.npy\n"
         "pybpe extend tok.json more/*.txt --vocab-size 40k -o new.json",
     )
     parser.add_argument("tokenizer", metavar="TOK", help="a tokenizer file or folder")
     parser.add_argument("files", nargs="*", metavar="FILE", help="texts to learn merges from")
     parser.add_argument("--special-token", action="append", metavar="S", help="a new special token; repeatable")
-    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="new number of tokens, if there are files")
+    parser.add_argument("--vocab-size", type=parse_amount, metavar="N", help="new number of tokens; needs files")
     _add_output(parser)
     add_common(parser)
     parser.set_defaults(run=_run_extend)

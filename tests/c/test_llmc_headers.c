@@ -295,11 +295,11 @@ static void test_faults_of_the_loader(void) {
     CHECK(ends_with(init_too_few, "s1.bin: needs at least"));
     CHECK(ends_with(init_overflow, "below 2^31"));
     CHECK(ends_with(init_bad_rank, "process_rank"));
-    CHECK(ends_with(resume_too_far, "not so many shards"));
+    CHECK(ends_with(resume_too_far, "the shard index is not below the number of shards"));
     CHECK(ends_with(resume_bad_order, "restored permutation"));
     CHECK(ends_with(resume_other_shard, "restored permutation"));
     CHECK(ends_with(next_after_truncation, "t.bin: the file ends"));
-    CHECK(ends_with(next_large_id, "does not fit int"));
+    CHECK(ends_with(next_large_id, "does not fit in an int"));
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -422,7 +422,8 @@ static void test_faults_of_evals(void) {
     CHECK_EQ(survived, EVALS * (2 * (2 + 5) + 2));
     data[n - 4] = 2; /* the last completion claims a token more than there is */
     scratch_write("damaged.bin", data, n);
-    CHECK(ends_with(walk_evals, "damaged.bin: example 2: a context or completion is empty or passes its end"));
+    CHECK(ends_with(walk_evals,
+                    "damaged.bin: example 2: a context or completion is empty or extends past the end of the example"));
     put_evals(data);
     data[n - EVAL_BYTES + 2] += 1; /* half a token more */
     scratch_write("damaged.bin", data, n);
@@ -493,7 +494,7 @@ static void unknown_id(void) {
 static void test_faults_of_the_tokenizer(void) {
     CHECK_EQ(run_child(missing_file, STDERR_FILENO), 7);
     CHECK(ends_with(damaged_file, "s0.bin"));
-    CHECK(ends_with(too_little_room, "2 ids, and there is room for 1"));
+    CHECK(ends_with(too_little_room, "the text has 2 ids, but there is room for only 1"));
     CHECK_EQ(run_child(unknown_id, STDOUT_FILENO), 7);
     CHECK(strcmp(output, "invalid token id 261!\n") == 0);
 }

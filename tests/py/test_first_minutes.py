@@ -268,7 +268,7 @@ def test_inspect_says_what_prune_would_drop(folder: Path) -> None:
         assert facts["prunable"] == pruned["old"] - pruned["n_vocab"]
         assert f"`pybpe prune` drops {facts['prunable']}," in run("inspect", "tok.json", text, cwd=folder)
     assert facts["prunable"] > 0
-    assert "each one is used, part of" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)
+    assert "every token is used, part of" in run("prune", "small.json", "b.txt", "-o", "same.json", cwd=folder)
 
 
 def test_an_empty_tokenizer_is_called_empty(folder: Path) -> None:

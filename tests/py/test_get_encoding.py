@@ -208,7 +208,7 @@ def test_names_on_the_command_line(
     assert cli.main(["export", "gpt2", "-o", "gpt2.json"]) == 0
     capsys.readouterr()
     assert cli.main(["count", "-t", "gtp2", "a.txt"]) == 2
-    assert "gtp2: there is no file or encoding of this name. The encodings are gpt2, " in capsys.readouterr().err
+    assert "gtp2: there is no file or encoding with this name. The encodings are gpt2, " in capsys.readouterr().err
     pybpe.train(iter(["a"]), vocab_size=257, special_tokens=["<|end|>"]).save("gpt2")
     assert cli.main(["inspect", "--json", "gpt2"]) == 0  # a file of this name comes first
     assert list(json.loads(capsys.readouterr().out)["special_tokens"]) == ["<|end|>"]

@@ -296,7 +296,7 @@ def test_an_output_never_takes_the_place_of_an_input(
     }[command]
     for output in (source, link):
         assert main([*words, "-o", str(output)]) == 2
-        assert f"{source.name}: is input and output at once" in capsys.readouterr().err
+        assert f"{source.name}: is both an input and the output" in capsys.readouterr().err
         assert source.read_bytes() == before
 
 
@@ -319,7 +319,7 @@ def test_fields_of_conversations_that_are_left_out_are_said(tmp_path: Path) -> N
         assert [str(warning.message) for warning in told] == (
             []
             if said is None
-            else [f"{path}: line 2: the shards have no place for {said}: left out, here and in all conversations"]
+            else [f"{path}: line 2: the shards cannot represent {said}: left out here and in all other conversations"]
         )
 
 

@@ -125,10 +125,10 @@ def test_the_batch_decides(work: Path) -> None:
     fit = (count - 1) // 64
     assert faults(B=fit) == []
     (fault,) = faults(B=fit + 1)
-    assert fault.remedy == f"the largest that fit are B {fit} with T 64"
+    assert fault.remedy == f"the largest batch that fits is B {fit} x T 64"
     assert faults(B=fit + 1)[0].fault == f"{count} tokens, but 1 x B {fit + 1} x T 64 + 1 = {64 * fit + 65} are needed"
     (fault,) = faults(B=fit // 2 + 1, processes=2)
-    assert fault.remedy == f"the largest that fit are B {fit // 2} with T 64"
+    assert fault.remedy == f"the largest batch that fits is B {fit // 2} x T 64"
     assert [f.remedy for f in faults(B=1, T=64)] == ["use -b 4 or more, or -h 0"]
     assert [f.fault for f in faults(T=68)] == [
         "maxT is 64, but T is 68",
@@ -308,7 +308,7 @@ def test_exit_codes_and_output(work: Path) -> None:
     assert (result.returncode, result.stderr) == (1, "")
     assert result.stdout == (
         f"{work / VAL}: 100 tokens, but 1 x B 4 x T 64 + 1 = 257 are needed; llm.c aborts;"
-        " the largest that fit are B 1 with T 64\n"
+        " the largest batch that fits is B 1 x T 64\n"
     )
     result = run(work, "--json", "-b", 1, "-t", 100)
     facts = json.loads(result.stdout)

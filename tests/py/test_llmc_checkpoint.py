@@ -158,9 +158,9 @@ SIZE = 1024 + 4 * TINY.num_parameters
         (header(L=-2), SIZE, "at least 1", 8),
         (header(NH=3), SIZE, "multiple of num_heads", 8),
         (header(Vp=299), SIZE, "at least V", 8),
-        (header(), SIZE - 1, f"{SIZE - 1} bytes, expected {SIZE}", SIZE - 1),
-        (header(), 1024, f"1024 bytes, expected {SIZE}", 1024),
-        (header(), SIZE + 4, f"{SIZE + 4} bytes, expected {SIZE}", SIZE),
+        (header(), SIZE - 1, f"{SIZE - 1} bytes, but its header implies {SIZE}", SIZE - 1),
+        (header(), 1024, f"1024 bytes, but its header implies {SIZE}", 1024),
+        (header(), SIZE + 4, f"{SIZE + 4} bytes, but its header implies {SIZE}", SIZE),
         (header(version=5), SIZE, f"{SIZE} bytes", 1024 + 2 * TINY.num_parameters),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_huge_header_allocates_nothing(tmp_path: Path) -> None:
     big = (1 << 31) - 1
     path = tmp_path / "m.bin"
     path.write_bytes(header(maxT=big, V=big, L=big, NH=big, C=big, Vp=big))
-    with pytest.raises(pybpe.errors.FormatError, match="1024 bytes, expected"):
+    with pytest.raises(pybpe.errors.FormatError, match="1024 bytes, but its header implies"):
         read_checkpoint(path)
 
 

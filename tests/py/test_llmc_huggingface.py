@@ -172,7 +172,7 @@ def test_the_padding_and_the_type_can_be_chosen(tmp_path: Path, hf: Path) -> Non
         ("layer_norm_epsilon", 1e-6, "layer_norm_epsilon is 1e-06"),
         ("tie_word_embeddings", False, "tie_word_embeddings"),
         ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx"),
-        ("n_inner", 25, "n_inner is 25; llm.c has 4 x n_embd = 24"),
+        ("n_inner", 25, "n_inner is 25; llm.c requires 4 x n_embd = 24"),
         ("n_layer", None, "n_layer is None"),
         ("n_layer", 3, "the tensor 'transformer.h.2.ln_1.weight' is missing"),
         ("n_layer", 1 << 40, "int32"),

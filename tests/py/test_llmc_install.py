@@ -129,14 +129,14 @@ def test_what_would_be_lost_is_refused(root: Path, checkout: Path, target: str) 
     (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
     before = contents(checkout)
     result = make(root, target, f"LLMC={checkout}")
-    assert result.returncode != 0 and "dataloader.h: neither" in result.stderr
+    assert result.returncode != 0 and "dataloader.h: this is neither" in result.stderr
     assert contents(checkout) == before
 
     (checkout / "llmc" / "dataloader.h.orig").unlink()
     (checkout / "GNUmakefile").write_text("include Makefile\n")
     before = contents(checkout)
     result = make(root, target, f"LLMC={checkout}")
-    assert result.returncode != 0 and "GNUmakefile: not made by pybpe" in result.stderr
+    assert result.returncode != 0 and "GNUmakefile: pybpe did not make this file" in result.stderr
     assert contents(checkout) == before
 
 
@@ -164,7 +164,7 @@ def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
     for undo in ([], ["--undo"]):
         result = subprocess.run([*command, *undo], capture_output=True, text=True)
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("pybpe: ") and "dataloader.h: neither" in result.stderr
+        assert result.stderr.startswith("pybpe: ") and "dataloader.h: this is neither" in result.stderr
         assert result.stderr.count("\n") == 1 and contents(checkout) == before
 
 

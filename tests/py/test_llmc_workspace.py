@@ -178,7 +178,7 @@ def test_the_commands_serve_batches(tmp_path: Path, size: int, context: int, sha
         assert f"\nOne epoch is {steps} steps" in text[text.index(heading) :]
         assert check([tmp_path / "work"], Batch(B, T, processes))[1] == []
     first = made.manifest.shards["train"][0].tokens
-    assert f" is {(first - 1) // 256} steps; the trainer runs 41." in text
+    assert f" takes {(first - 1) // 256} steps; the trainer runs 41." in text
     assert ("over the first of" in text) == (shard_tokens == 9000)
     V = made.config.vocab_size
     assert f"ln({V}) = {math.log(V):.2f}" in text and f"{made.config.num_parameters} random parameters" in text
@@ -225,7 +225,7 @@ def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
         make_workspace(path, tmp_path / "work", **{**SMALL, "vocab_size": 300})
     match = re.fullmatch(
         r".*/corpus_val_000000.bin: (\d+) tokens, but 1 x B 4 x T 64 \+ 1 = 257 are needed; llm.c aborts;"
-        r" the largest that fit are B (\d+) with T (\d+)",
+        r" the largest batch that fits is B (\d+) x T (\d+)",
         str(caught.value),
     )
     assert match

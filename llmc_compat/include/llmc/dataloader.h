@@ -83,7 +83,7 @@ static inline int64_t dataloader_load_shard_(DataLoader *loader, int shard_index
         shard_index = loader->shard_indices[shard_index];
     }
     if (shard_index < 0 || (size_t)shard_index >= count) {
-        llmc_fail("dataloader", "the index of a shard is not below the number of shards");
+        llmc_fail("dataloader", "the shard index is not below the number of shards");
     }
     const char *filename = dataloader_shard_name_(loader, (size_t)shard_index);
     if (pybpe_shard_open(&shard, filename, NULL, &err) != PYBPE_OK) {
@@ -147,7 +147,7 @@ static inline void dataloader_find_shards_(DataLoader *loader, const char *filen
         llmc_fail(filename_pattern, "no shard matches this pattern");
     }
     if (loader->glob_result.gl_pathc > INT_MAX) {
-        llmc_fail(filename_pattern, "too many shards");
+        llmc_fail(filename_pattern, "the pattern matches too many shards");
     }
     qsort(loader->glob_result.gl_pathv, loader->glob_result.gl_pathc, sizeof(char *), dataloader_compare_names_);
 }
@@ -201,7 +201,7 @@ static inline void dataloader_load_batch(DataLoader *loader) {
     }
     for (size_t i = 0; i <= tokens; i++) {
         if (loader->buffer[i] > INT_MAX) {
-            llmc_fail("dataloader", "a token of the shard does not fit int");
+            llmc_fail("dataloader", "a token of the shard does not fit in an int");
         }
     }
     *llmc_batches_served() += 1;
@@ -222,7 +222,7 @@ static inline void dataloader_next_batch(DataLoader *loader) {
 static inline void dataloader_check_order_(const int *indices, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (indices == NULL || indices[i] < 0 || (size_t)indices[i] >= n) {
-            llmc_fail("dataloader_resume", "the restored permutation is not one of these shards");
+            llmc_fail("dataloader_resume", "the restored permutation does not belong to these shards");
         }
     }
 }
@@ -234,7 +234,8 @@ static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_ind
     dataloader_check_order_(loader->intra_shard_indices, samples);
     dataloader_load_shard_(loader, (int)shard_index);
     if (loader->shard_num_samples != samples) {
-        llmc_fail("dataloader_resume", "the restored permutation is of a shard with another number of samples");
+        llmc_fail("dataloader_resume",
+                  "the restored permutation belongs to a shard with a different number of samples");
     }
     loader->left_rng_ = loader->shuffle_rng;
     loader->epoch_known_ = 0;
@@ -248,7 +249,7 @@ static inline void dataloader_use_restored_(DataLoader *loader, size_t shard_ind
      to the shard of the position. */
 static inline void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t current_sample_idx) {
     if (current_shard_idx >= loader->glob_result.gl_pathc) {
-        llmc_fail("dataloader_resume", "there are not so many shards");
+        llmc_fail("dataloader_resume", "the shard index is not below the number of shards");
     }
     if (!loader->should_shuffle) {
         dataloader_load_shard_(loader, (int)current_shard_idx);
@@ -345,7 +346,7 @@ static inline size_t evalloader_begin_example_(EvalLoader *loader) {
         evalloader_fail_(loader, "has an impossible length");
     }
     if (fields[2] != loader->current_example_index) {
-        evalloader_fail_(loader, "has the index of another");
+        evalloader_fail_(loader, "has a wrong index");
     }
     return fields[1] - sizeof fields;
 }
@@ -373,7 +374,7 @@ static inline void evalloader_reset(EvalLoader *loader) {
         loader->current_example_index += 1;
     }
     if (failed) {
-        evalloader_fail_(loader, "cannot be sought");
+        evalloader_fail_(loader, "cannot seek in this file");
     }
 }
 
@@ -391,10 +392,10 @@ static inline void evalloader_check_header_(EvalLoader *loader) {
         llmc_fail(loader->filename_, "the version is not 1");
     }
     if (header[2] < loader->num_processes) {
-        llmc_fail(loader->filename_, "fewer examples than processes");
+        llmc_fail(loader->filename_, "the file has fewer examples than there are processes");
     }
     if (header[3] <= 0 || (size_t)header[3] >= (1 + ASSUMED_NUM_COMPLETIONS) * loader->T * sizeof(uint16_t)) {
-        llmc_fail(loader->filename_, "the longest example does not fit the sequence length T");
+        llmc_fail(loader->filename_, "the longest example does not fit in the sequence length T");
     }
     loader->num_examples = header[2];
 }
@@ -427,7 +428,7 @@ static inline void evalloader_init(EvalLoader *loader, const char *filename, siz
 static inline const uint16_t *evalloader_take_(EvalLoader *loader, size_t *at, size_t n, size_t *count) {
     *count = *at < n ? loader->buffer[*at] : 0;
     if (*count < 1 || *count > n - *at - 1) {
-        evalloader_fail_(loader, "a context or completion is empty or passes its end");
+        evalloader_fail_(loader, "a context or completion is empty or extends past the end of the example");
     }
     const uint16_t *tokens = loader->buffer + *at + 1;
     *at += 1 + *count;
@@ -443,7 +444,7 @@ static inline void evalloader_next_example_(EvalLoader *loader, int example_batc
     size_t context_length;
     evalloader_read_u16_(loader, loader->buffer, n);
     if (n < 2 || loader->buffer[0] >= ASSUMED_NUM_COMPLETIONS || loader->buffer[1] != ASSUMED_NUM_COMPLETIONS) {
-        evalloader_fail_(loader, "has not a label from 0 to 3 and 4 completions");
+        evalloader_fail_(loader, "must have a label from 0 to 3 and exactly 4 completions");
     }
     loader->label[example_batch_index] = loader->buffer[0];
     loader->num_completions = ASSUMED_NUM_COMPLETIONS;
@@ -453,7 +454,7 @@ static inline void evalloader_next_example_(EvalLoader *loader, int example_batc
         const uint16_t *completion = evalloader_take_(loader, &at, n, &length);
         size_t row = ((size_t)example_batch_index * ASSUMED_NUM_COMPLETIONS + (size_t)c) * T;
         if (context_length + length >= T) {
-            evalloader_fail_(loader, "a context and its completion do not fit the sequence length T");
+            evalloader_fail_(loader, "a context and its completion do not fit in the sequence length T");
         }
         for (size_t i = 0; i < context_length; i++) {
             loader->inputs[row + i] = context[i];
@@ -491,7 +492,7 @@ static inline float evalloader_row_loss_(const EvalLoader *loader, const float *
     return count > 0 ? sum / (float)count : 0.0f;
 }
 
-/* Returns for how many examples of this batch the right completion has the lowest mean loss. The losses are (B, T). */
+/* Returns for how many examples of this batch the correct completion has the lowest mean loss. The losses are (B, T). */
 static inline int evalloader_stat_losses(EvalLoader *loader, float *losses) {
     int correct = 0;
     for (int i = 0; i < evalloader_examples_per_batch_(loader); i++) {

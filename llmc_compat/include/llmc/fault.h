@@ -33,7 +33,7 @@ static inline void llmc_fail_message(const char *message) {
 static inline void *llmc_alloc(size_t count, size_t size) {
     void *memory = calloc(count > 0 ? count : 1, size);
     if (memory == NULL) {
-        llmc_fail("memory", "not enough");
+        llmc_fail_message("there is not enough memory");
     }
     return memory;
 }

@@ -72,7 +72,7 @@ static inline unsigned long long randint64(mt19937_state *state) {
     return (high << 32) | randint32(state);
 }
 
-/* A number from 0 to just below 1, made from 24 random bits (randfloat32) or 53 (randfloat64). */
+/* Returns a number from 0 to just below 1, made from 24 random bits (randfloat32) or 53 (randfloat64). */
 static inline float randfloat32(mt19937_state *state) {
     return (float)(randint32(state) & 0xffffffu) * (1.0f / 16777216.0f);
 }

@@ -218,7 +218,7 @@ static inline int tokenizer_encode_(Tokenizer *tokenizer, const char *text, int 
     if (code != PYBPE_OK) {
         fprintf(stderr, "tokenizer_encode: %s\n", err.msg);
     } else if (count > max_ids || count > INT_MAX) {
-        fprintf(stderr, "tokenizer_encode: %zu ids, and there is room for %zu\n", count, max_ids);
+        fprintf(stderr, "tokenizer_encode: the text has %zu ids, but there is room for only %zu\n", count, max_ids);
     } else {
         for (size_t i = 0; i < count; i++) {
             ids[i] = (int)all[i];
