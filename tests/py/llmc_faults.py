@@ -865,7 +865,7 @@ CUDA_FAULTS = {
     "state of another process": Row(
         steps(log_folder, patch(LOG_STATE, 12, 0)), LOG_STATE, "belongs to process 0", "^aborts", "rename it for", SAME
     ),
-    "mask cut off": Row(resize(MASK, -1), MASK, "expected", "does not read this file", "llmc chat", SAME),
+    "mask cut off": Row(resize(MASK, -1), MASK, "tokens need", "does not read this file", "llmc chat", SAME),
     "mask of another shard": Row(
         tokens(TALKS, 300), MASK, "its shard has 300 tokens", "does not read", "llmc chat", SAME
     ),
