@@ -1,5 +1,5 @@
 """What pyproject.toml cannot say: the extension, the stable-ABI tag, the C library, the page of a package index, and an
-sdist that is the same bytes whenever it is built."""
+sdist whose bytes do not depend on when it is built."""
 
 import gzip
 import os

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def summary(results: dict[str, list[Run | str]], size: int) -> str:
-    """The table, in the order of the libraries."""
+    """Returns the table, in the order of the libraries."""
     rows = []
     for library, runs in results.items():
         good = [r for r in runs if isinstance(r, Run)]

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def summary(results: dict[str, list[Run | str]]) -> str:
-    """The table, fastest first."""
+    """Returns the table, fastest first."""
     rows = []
     base = None
     for library, runs in results.items():

@@ -2,7 +2,7 @@
 
     python csrc/amalgamate.py FOLDER VERSION
 
-pybpe.c is all modules one after the other, each header in the place where it is first included. That needs every name
+pybpe.c has all modules, one after another, each header where it is first included. This requires every name
 at file level to be unique in csrc/. Functions that modules share become static, so that a program sees pybpe_* and
 nothing else. `make amalgamation` and setup.py run it; it uses only Python's standard library.
 """
@@ -29,7 +29,7 @@ def hide_functions(text: str) -> str:
 
 
 def expand(name: str, included: set[str]) -> str:
-    """A file of csrc/ with its own headers in place, but for those that came before."""
+    """Returns a file of csrc/ with our headers in place of their #include, except those that came before."""
 
     def include(match: re.Match[str]) -> str:
         header = match[1]
@@ -45,7 +45,7 @@ def expand(name: str, included: set[str]) -> str:
 
 
 def amalgamate(version: str) -> dict[str, str]:
-    """The text of each file by its name."""
+    """Returns the text of each file by its name."""
     license = (SOURCES.parent / "LICENSE").read_text(encoding="utf-8").rstrip()
     top = f"/*\npybpe {version}\n\n{license}\n*/\n\n"
     included: set[str] = set()
@@ -55,7 +55,7 @@ def amalgamate(version: str) -> dict[str, str]:
 
 
 def write(folder: Path, version: str) -> None:
-    """Writes the files to a folder, which is made if needed."""
+    """Writes the files to a folder, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in amalgamate(version).items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -18,7 +18,7 @@ END = "/* pybpe: end cdef */"
 
 
 def read_cdef(header: str = HEADER) -> str:
-    """The declarations between the two markers, each of which must occur exactly once."""
+    """Returns the declarations between the two markers, each of which must occur exactly once."""
     text = Path(header).read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
         raise ValueError(f"{header}: expected one '{BEGIN}' and after it one '{END}'")
@@ -26,7 +26,7 @@ def read_cdef(header: str = HEADER) -> str:
 
 
 def read_version() -> str:
-    """The version in pybpe/_version.py, without importing the package that is still to be built."""
+    """Returns the version in pybpe/_version.py, without importing the package, which is not built yet."""
     namespace: dict[str, str] = {}
     exec(Path("pybpe/_version.py").read_text(encoding="utf-8"), namespace)
     return namespace["__version__"]
@@ -34,7 +34,7 @@ def read_version() -> str:
 
 def compile_args() -> list[str]:
     """Ours come after CFLAGS on the command line, so an -O that the user chose must not be repeated."""
-    args = ["-std=c11", "-fvisibility=hidden", "-g0"]  # debug information has the paths of the machine that builds
+    args = ["-std=c11", "-fvisibility=hidden", "-g0"]  # debug information contains paths of the build machine
     if not any(flag.startswith("-O") for flag in os.environ.get("CFLAGS", "").split()):
         args.append("-O3")
     if os.name == "nt":

@@ -2,9 +2,9 @@
 
     python csrc/hardening.py compile CC [FLAG...]        python csrc/hardening.py link CC [FLAG...]
 
-FLAGs are those that the flags are used together with: a compiler may refuse one without optimization, for example.
+Each FLAG is one that will be used as well: a compiler may refuse a flag without optimization, for example.
 Makefile and csrc/cffi_build.py use the flags; benchmarks/RESULTS.md says what they cost. One flag of the guide is left
-out: -ftrivial-auto-var-init=zero makes training 13 % slower, and `make msan` shows that nothing uninitialized is read.
+out: -ftrivial-auto-var-init=zero makes training 13% slower, and `make msan` shows that nothing uninitialized is read.
 """
 
 import os
@@ -17,11 +17,11 @@ from pathlib import Path
 
 COMPILE = (
     ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"),  # sizes are checked in the C library's own functions
-    ("-fstack-protector-strong",),  # a return address that was overwritten is noticed
+    ("-fstack-protector-strong",),  # an overwritten return address is detected
     ("-fstack-clash-protection",),  # the stack cannot grow over other memory
-    ("-fcf-protection=full",),  # x86: jumps go to places that are meant for it
+    ("-fcf-protection=full",),  # x86: indirect jumps land only where they may
     ("-mbranch-protection=standard",),  # AArch64: the same
-    ("-fstrict-flex-arrays=3",),  # for the checks above, the size of an array is its size
+    ("-fstrict-flex-arrays=3",),  # for the checks above: a trailing array has exactly its declared size
     ("-fno-delete-null-pointer-checks", "-fno-strict-overflow", "-fno-strict-aliasing"),  # no check is optimized away
 )
 LINK = (
@@ -34,7 +34,7 @@ PROGRAM = "#include <string.h>\nint main(int n, char **words) { return (int)strl
 
 
 def accepts(compiler: list[str], flags: list[str]) -> bool:
-    """Whether a program can be compiled and linked with the flags, without a warning."""
+    """Returns whether a program can be compiled and linked with the flags, without a warning."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "program.c")
         source.write_text(PROGRAM)
@@ -46,7 +46,7 @@ def accepts(compiler: list[str], flags: list[str]) -> bool:
 
 
 def accepted(compiler: list[str], groups: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The flags of all groups that the compiler accepts."""
+    """Returns the flags of all groups that the compiler accepts."""
     every = [flag for group in groups for flag in group]
     if accepts(compiler, every):
         return every
@@ -54,7 +54,7 @@ def accepted(compiler: list[str], groups: tuple[tuple[str, ...], ...]) -> list[s
 
 
 def flags(groups: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The flags for the compiler that setuptools uses."""
+    """Returns the flags for the compiler that setuptools uses."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "gcc")
     return accepted([*compiler, *shlex.split(os.environ.get("CFLAGS") or "-O3")], groups)
 

@@ -3,11 +3,11 @@
     python csrc/normalize_generate.py            write the file
     python csrc/normalize_generate.py --check    compare it with what would be written; exit 1 if it differs
 
-A tokenizer.json that names NFC or NFKC must give Hugging Face's ids, so `tokenizers` itself is asked about each code
+A tokenizer.json that names NFC or NFKC must give Hugging Face's ids, so this script asks `tokenizers` about each code
 point. It has no function for combining classes. But marks that follow one another show which of two classes is the
 higher one, and nothing else of them matters: the classes in the tables are places in that order.
 
-What the tables hold, and how they are searched, is said in csrc/normalize.c.
+csrc/normalize.c explains what the tables hold and how they are searched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tokenizers.normalizers import NFC, NFD, NFKC, NFKD
 
 TARGET = Path(__file__).with_name("normalize_data.h")
 UNICODE_VERSION = "9.0.0"  # of the crate unicode-normalization-alignments, whose tables `tokenizers` has
-BLOCK = 128  # code points a block: NORMAL_BLOCK_BITS in normalize.c
+BLOCK = 128  # code points per block: NORMAL_BLOCK_BITS in normalize.c
 # Composed by arithmetic: no tables.
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)
 HANGUL_LATER = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))  # vowels and final consonants
@@ -41,7 +41,7 @@ def fail(what: str, char: str) -> None:
 
 
 def mark_classes() -> dict[str, int]:
-    """Each mark's class: 1 for the lowest, and so on."""
+    """Returns each mark's class: 1 for the lowest, and so on."""
     highest = "\u0345"  # the only one of class 240: any other mark moves before it
     marks = [c for c in ALL if nfd(c) == c and nfd("a" + highest + c) == "a" + c + highest and c != highest]
 
@@ -58,7 +58,7 @@ def mark_classes() -> dict[str, int]:
 
 
 def compositions() -> dict[str, dict[str, str]]:
-    """first -> second -> what they compose to."""
+    """Returns first -> second -> what they compose to."""
     found: dict[str, dict[str, str]] = {}
     for char in ALL:
         parts = nfd(char)
@@ -79,7 +79,7 @@ class Sequences:
         self._places: dict[tuple[int, ...], int] = {(): 0}
 
     def place(self, values: Iterable[int]) -> int:
-        """Where these values begin."""
+        """Returns where these values begin."""
         run = tuple(values)
         if run not in self._places:
             self._places[run] = len(self.values)
@@ -126,11 +126,11 @@ class Tables:
         )
 
     def sequence(self, parts: str) -> int:
-        """Where a decomposition begins: its length, then the characters with their classes."""
+        """Returns where a decomposition begins: its length, then the characters with their classes."""
         return self.sequences.place([len(parts), *(self.classes.get(part, 0) << 24 | ord(part) for part in parts)])
 
     def composition_list(self, seconds: Mapping[str, str]) -> int:
-        """Where the compositions with a character begin: how many there are, then pairs."""
+        """Returns where the compositions with a character begin: how many there are, then pairs."""
         if not seconds:
             return 0
         pairs = (ord(char) for second, whole in sorted(seconds.items()) for char in (second, whole))
@@ -138,7 +138,7 @@ class Tables:
 
 
 def table(values: Iterable[object]) -> str:
-    """The values of a C array, in lines of at most 110 columns."""
+    """Returns the values of a C array, in lines of at most 110 columns."""
     lines, line = [], ""
     for value in values:
         if len(line) + len(f"{value}, ") > 104:
@@ -149,7 +149,7 @@ def table(values: Iterable[object]) -> str:
 
 
 def generate() -> str:
-    """The whole file."""
+    """Returns the whole file."""
     tables = Tables()
     blocks = [number for block in tables.blocks for number in block]
     records = [f"{{{', '.join(map(str, record))}}}" for record in tables.records]
@@ -181,7 +181,7 @@ static const uint32_t normal_compositions[] = {{
 
 
 def without_version(text: str) -> str:
-    """The file without its first line: another `tokenizers` with the same tables changes nothing."""
+    """Returns the file without its first line, which names the version of `tokenizers`; only the tables matter."""
     return text.partition("\n")[2]
 
 

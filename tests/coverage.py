@@ -1,15 +1,15 @@
-"""What of the C sources the tests do not reach: lines and branches, from clang's counters. See tests/proofs.mk.
+"""Reports which lines and branches of the C sources the tests miss, from clang's counters. See tests/proofs.mk.
 
     coverage.py PROFILE OBJECT SOURCE...
 
-What no test can reach is marked in the source with the reason, as lcov has it:
+Code that no test can reach is marked in the source, with the reason, in lcov's notation:
 
     return error; /* LCOV_EXCL_LINE: only on 32-bit machines */
     if (rare) { /* LCOV_EXCL_START: nothing is so large */
         ...
     } /* LCOV_EXCL_STOP */
 
-Fails if another line is not reached, or fewer than 95 % of the branches.
+Fails if the tests miss any other line, or more than 5% of the branches.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Source:
     branches: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def leave_out(self, numbers: set[int]) -> None:
-        """Forgets these lines and their branches."""
+        """Ignores these lines and their branches."""
         self.lines = {line: count for line, count in self.lines.items() if line not in numbers}
         self.branches = {key: count for key, count in self.branches.items() if int(key[0]) not in numbers}
 
 
 def read(report: str) -> dict[str, Source]:
-    """The files of a report in lcov's format (geninfo(1)). One that several objects have counts together."""
+    """Returns the files of a report in lcov's format (geninfo(1)). Adds up the counts of a file in several objects."""
     sources: dict[str, Source] = defaultdict(Source)
     current = Source()
     for record in report.splitlines():
@@ -55,7 +55,7 @@ def read(report: str) -> dict[str, Source]:
 
 
 def marked(path: str) -> set[int]:
-    """The lines of a file that are marked."""
+    """Returns the marked lines of a file."""
     numbers, inside = set(), False
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         inside = inside or "LCOV_EXCL_START:" in line
@@ -66,7 +66,7 @@ def marked(path: str) -> set[int]:
 
 
 def missing(sources: dict[str, Source]) -> Iterator[str]:
-    """Each line that did not run, as FILE:LINE: its text."""
+    """Returns each line that did not run, as FILE:LINE: its text."""
     for path, source in sources.items():
         text = Path(path).read_text(encoding="utf-8").splitlines()
         for line in sorted(line for line, count in source.lines.items() if count == 0):
@@ -87,8 +87,8 @@ def main() -> int:
     branches = [count for source in sources.values() for count in source.branches.values()]
     for name, counts in (("lines", lines), ("branches", branches)):
         reached = sum(map(bool, counts))
-        print(f"{name}: {100 * reached / len(counts):.2f} % ({len(counts) - reached} of {len(counts)} not)")
-    print(f"{left_out} lines are left out, each with its reason in the source")
+        print(f"{name}: {100 * reached / len(counts):.2f}% ({len(counts) - reached} of {len(counts)} not)")
+    print(f"{left_out} lines are excluded, each with a reason in the source")
     return not (all(lines) and sum(map(bool, branches)) >= LEAST_BRANCHES * len(branches))
 
 

@@ -1,4 +1,4 @@
-"""What a package index shows of the built packages: every link of the page works there, and every classifier exists.
+"""Checks the built packages' page on a package index: every link works there, and every classifier exists.
 
 `make release-check` runs it on the sdist and the wheel.
 """
@@ -30,7 +30,7 @@ def metadata(package: str) -> EmailMessage:
 def check(package: str) -> None:
     found = metadata(package)
     unknown = set(found.get_all("Classifier", [])) - set(classifiers)
-    assert not unknown, f"{package}: no such classifiers: {unknown}"
+    assert not unknown, f"{package}: these classifiers do not exist: {unknown}"
     page = render(found.get_content())
     assert page, f"{package}: the page cannot be rendered"
     names = {f"#{name}" for name in re.findall(r'\bid="([^"]+)"', page)}

@@ -1,4 +1,4 @@
-"""Uses an installed pybpe as a user does, with nothing but the wheel and what it requires: `make release-check`."""
+"""Uses an installed pybpe as a user does, with only the wheel and its requirements: `make release-check`."""
 
 import subprocess
 import sys

@@ -1,11 +1,11 @@
-"""Is what `pybpe llmc check` says of llm.c true? Runs the real llm.c on every faulty folder of tests/py/llmc_faults.py.
+"""Checks what `pybpe llmc check` says about llm.c: runs llm.c on every faulty folder of tests/py/llmc_faults.py.
 
     LLMC=path/to/llm.c .venv/bin/python tests/llmc_verdicts.py [REGEX]
 
 Compiles train_gpt2.c, unmodified, and llmc_loaders.c around llm.c's dataloader.h, in a folder that is removed
-afterwards. For each fault it compares what happens (an exit code, a signal, another loss) with the table and with the
-effect that `check` names. Nothing is downloaded; without LLMC it says so and does nothing. What only a GPU would do is
-not run: docs/llmc-check.md names the lines of llm.c's source.
+afterward. For each fault it compares what happens (an exit code, a signal, another loss) with the table and with the
+effect that `check` names. Downloads nothing; without LLMC, prints a message and does nothing else. Effects that need a
+GPU are not tested: docs/llmc-check.md names the lines of llm.c's source.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ FITS = (  # which batches the loaders serve: what `check` says for the same B, T
 
 
 def compile_all(llmc: Path, out: Path) -> None:
-    """With llm.c's own flags; the loaders under AddressSanitizer, which sees each byte outside a buffer."""
+    """Compiles with llm.c's own flags; the loaders under AddressSanitizer, which detects accesses outside buffers."""
     fast = ["cc", "-Ofast", "-w", str(llmc / "train_gpt2.c"), "-lm", "-o", str(out / "train_gpt2")]
     checked = ["cc", "-O1", "-g", "-w", "-fsanitize=address", f"-I{llmc}", str(TESTS / "llmc_loaders.c"), "-lm"]
     for command in (fast, [*checked, "-o", str(out / "llmc_loaders")]):
@@ -103,7 +103,7 @@ _SHAPE = re.compile(rb"\(took .*?\)|^(?:\w*vocab_size|num_\w+): .*$", re.MULTILI
 
 
 def start(command: list[str], folder: Path) -> tuple[str, str, str]:
-    """The outcome, what it printed, and its last words."""
+    """Returns the outcome, what the program printed, and its last line."""
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "ASAN_OPTIONS": "detect_leaks=0"}
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, timeout=20, env=settings, check=False)
@@ -115,7 +115,7 @@ def start(command: list[str], folder: Path) -> tuple[str, str, str]:
 
 
 class Comparison:
-    """The sound folder, what llm.c printed there, and what did not agree."""
+    """The valid folder, what llm.c printed there, and the number of disagreements."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder = programs, folder
@@ -124,7 +124,7 @@ class Comparison:
         self.wrong = 0
 
     def fresh(self, damage: Callable[[Path], object]) -> Path:
-        """A copy of the sound folder with a fault."""
+        """Makes a copy of the valid folder with a fault."""
         work = self.folder / "faulty"
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(self.sound, work, symlinks=True)
@@ -136,7 +136,7 @@ class Comparison:
         print(f"{'agrees' if agrees else 'WRONG '}  {name}: {words}", flush=True)
 
     def trainer(self, name: str, row: Row) -> None:
-        """train_gpt2 in a faulty folder."""
+        """Runs train_gpt2 in a faulty folder."""
         work = self.fresh(row.damage)
         findings = [finding for finding in check([work])[1] if finding.file == str(work / row.file)]
         outcome, text, words = start([str(self.programs / "train_gpt2")], work)
@@ -150,7 +150,7 @@ class Comparison:
         self.report(name, expected and says, f"{outcome} ({words}); check: {effects}")
 
     def loader(self, name: str, row: Row | None) -> None:
-        """The loaders of the CUDA trainer."""
+        """Runs the loaders of the CUDA trainer."""
         *command, expected = LOADERS[name]
         work = self.fresh(row.damage if row else lambda _: None)
         outcome, text, words = start([str(self.programs / "llmc_loaders"), *map(str, command)], work)
@@ -160,7 +160,7 @@ class Comparison:
         self.report(f"{name}, {command[0]}", found == expected and says, f"{outcome} ({words}); check: {effects}")
 
     def fit(self, what: str, pattern: str, B: int, T: int, processes: int) -> None:
-        """Whether the loaders serve a batch, and whether check says so."""
+        """Checks that the loaders return a batch exactly if `check` finds no fault."""
 
         def more(work: Path) -> None:
             for i, count in enumerate((9001, 9001, 8900)):
@@ -177,7 +177,7 @@ class Comparison:
         )
 
     def large(self) -> None:
-        """A shard of more than 2 GiB, all zeros on a disk that stores no zeros."""
+        """Tests a sparse shard of more than 2 GiB."""
 
         def damage(work: Path) -> None:
             count = (1 << 30) + 70_000

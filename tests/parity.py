@@ -1,7 +1,7 @@
-"""Parity on a file of yours: `make parity CORPUS=file [vocab=32000] [only=encoding|training]`.
+"""Checks parity on your own file: `make parity CORPUS=file [vocab=32000] [only=encoding|training]`.
 
-Encodes it with tiktoken and with ours, with the vocabularies of GPT-2, cl100k and o200k, as ordinary text and with
-special tokens strewn in, and compares ids. Trains on it with Hugging Face's trainer and with ours
+Encodes the file with tiktoken and pybpe, with the vocabularies of GPT-2, cl100k and o200k, as ordinary text and with
+special tokens inserted, and compares ids. Trains on it with Hugging Face's trainer and pybpe's
 (tie_break="huggingface"), and compares merges and vocabularies. Exit code 1 if anything differs.
 """
 
@@ -27,7 +27,7 @@ import pybpe
 
 
 def timed(what: str, function: Callable[..., Any], *args: Any) -> Any:
-    """function(*args), with a line of what took how long."""
+    """Calls function(*args), and prints how long it took."""
     start = time.perf_counter()
     result = function(*args)
     print(f"{what}: {time.perf_counter() - start:.2f} s", flush=True)
@@ -48,7 +48,7 @@ def training_is_equal(text: str, vocab_size: int, min_frequency: int) -> bool:
 
 
 def strewn(text: str, specials: list[str], every: int = 5000) -> str:
-    """The text with special tokens, and beginnings of them, about every so many characters."""
+    """Returns the text with special tokens, and beginnings of them, inserted at about this interval of characters."""
     rng = random.Random(1)
     parts = []
     at = 0
@@ -61,20 +61,20 @@ def strewn(text: str, specials: list[str], every: int = 5000) -> str:
 
 
 def ids_are_equal(what: str, found: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any]) -> bool:
-    """Compares, and says where the first difference is."""
+    """Compares ids, and prints where the first difference is."""
     if numpy.array_equal(found, expected):
         print(f"{what}: {len(found)} ids, equal", flush=True)
         return True
     size = min(len(found), len(expected))
     differ = numpy.flatnonzero(found[:size] != expected[:size])
     at = int(differ[0]) if len(differ) else size
-    print(f"{what}: {len(found)} ids, tiktoken {len(expected)}: they differ from id {at} on", flush=True)
+    print(f"{what}: {len(found)} ids, tiktoken {len(expected)}: they first differ at position {at}", flush=True)
     print(f"  pybpe {found[at : at + 10].tolist()}, tiktoken {expected[at : at + 10].tolist()}")
     return False
 
 
 def encoding_is_equal(name: str, encoding: tiktoken.Encoding, text: str) -> bool:
-    """Compares the two encoders, and decodes."""
+    """Compares the two encoders, and decodes the ids."""
     tok = pybpe.Tokenizer.from_tiktoken(encoding)
     with_specials = strewn(text, sorted(encoding.special_tokens_set))
     equal = []
@@ -91,7 +91,7 @@ def encoding_is_equal(name: str, encoding: tiktoken.Encoding, text: str) -> bool
 
 
 def main() -> int:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
     parser.add_argument("--vocab-size", type=int, default=32000)

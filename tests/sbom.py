@@ -1,6 +1,6 @@
 """Writes a software bill of materials next to each wheel: python tests/sbom.py WHEEL...
 
-WHEEL.cdx.json is in the format CycloneDX 1.6. It says what the wheel is (its hash, its license), what was put into it
+WHEEL.cdx.json is in the format CycloneDX 1.6. It says what the wheel is (its hash, its license), what it contains
 from other projects (Unicode's tables; nothing else), and which packages pip installs with it. All facts are from the
 wheel's own metadata and from the headers in csrc/, so the same wheel gives the same file. `make release-check` runs it.
 """
@@ -23,20 +23,20 @@ REQUIREMENT = re.compile(r"([\w.-]+)(\[[^]]*\])?\s*([^;]*)(?:;\s*(.*))?")
 
 
 def read_metadata(wheel: Path) -> Message:
-    """The file METADATA of a wheel."""
+    """Returns the METADATA file of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]*\.dist-info/METADATA", name))
         return message_from_bytes(archive.read(name))
 
 
 def unicode_tables() -> list[dict[str, Any]]:
-    """Which versions of the Unicode Character Database the tables in csrc/ were made from."""
+    """Returns the versions of the Unicode Character Database from which the tables in csrc/ were made."""
     made = []
     for header, use in (("unicode_data.h", "patterns"), ("normalize_data.h", "normalizers")):
         text = (CSRC / header).read_text(encoding="utf-8")
         found = re.search(r'UNICODE_VERSION "([\d.]+)"', text)
         if found is None:
-            raise ValueError(f"csrc/{header} does not say which version of Unicode it is from")
+            raise ValueError(f"csrc/{header} does not state its version of Unicode")
         made.append(
             {
                 "type": "data",
@@ -51,7 +51,7 @@ def unicode_tables() -> list[dict[str, Any]]:
 
 
 def requirements(metadata: Message) -> list[dict[str, Any]]:
-    """The packages that pip installs with the wheel, without those of extras. Their versions are chosen by pip."""
+    """Returns the packages that pip installs with the wheel, without those of extras. pip chooses their versions."""
     made = []
     for line in metadata.get_all("Requires-Dist") or []:
         match = REQUIREMENT.fullmatch(line)
@@ -72,7 +72,7 @@ def requirements(metadata: Message) -> list[dict[str, Any]]:
 
 
 def bill(wheel: Path) -> dict[str, Any]:
-    """The bill of materials of a wheel."""
+    """Returns the bill of materials of a wheel."""
     metadata = read_metadata(wheel)
     name, version, digest = metadata["Name"], metadata["Version"], hashlib.sha256(wheel.read_bytes()).hexdigest()
     this = f"pkg:pypi/{name}@{version}?file_name={wheel.name}"

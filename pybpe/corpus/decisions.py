@@ -95,7 +95,7 @@ class Decisions:
         return (None if root == place or self._keep_near else NEAR), name
 
     def _find_paragraphs(self) -> Array:
-        """Whether each paragraph of the kept documents occurred in an earlier one."""
+        """Returns whether each paragraph of the kept documents occurred in an earlier one."""
         repeats = Repeats(self._spool.folder, self._memory_limit)
         number = place = 0
         for result in self._spool.results(self._tasks):

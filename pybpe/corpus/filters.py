@@ -246,7 +246,7 @@ class Measures:
 
 
 def _share(part: Array, whole: Array) -> Array:
-    """part / whole, NaN where whole is 0."""
+    """Returns part / whole, or NaN where whole is 0."""
     import numpy
 
     shares: Array = numpy.divide(part, whole, out=numpy.full(len(part), numpy.nan), where=whole > 0)

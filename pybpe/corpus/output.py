@@ -17,7 +17,7 @@ def check_name(path: _binding.PathLike) -> str:
     if not name.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".ndjson")):
         raise ArgumentError(f"{name}: the output is JSON lines: name it .jsonl, .jsonl.gz or .jsonl.zst")
     if os.path.isdir(name):
-        raise ArgumentError(f"{name}: is a folder; give the name of a file")
+        raise ArgumentError(f"{name}: this is a folder; give the name of a file")
     _compressor(name)
     return name
 

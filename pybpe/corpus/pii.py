@@ -43,7 +43,7 @@ _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
 def _chinese_id(text: str) -> bool:
-    """Whether the date of birth exists, and the last character is the ISO 7064, MOD 11-2 check digit."""
+    """Returns whether the date of birth exists and the last character is the ISO 7064, MOD 11-2 check digit."""
     try:
         born = datetime.date(int(text[6:10]), int(text[10:12]), int(text[12:14]))
     except ValueError:
@@ -70,12 +70,12 @@ _LEAST_PART = 64
 
 
 def _mail(text: str) -> bool:
-    """Whether this is not an image name, such as icon@2x.png for high-resolution screens."""
+    """Returns whether this is not an image name, such as icon@2x.png for high-resolution screens."""
     return text.rpartition(".")[2].lower() not in ("png", "jpg", "jpeg", "gif", "svg", "webp")
 
 
 def _secret(text: str) -> bool:
-    """Whether letters and digits are mixed, as in a random key but not in a program's names."""
+    """Returns whether letters and digits are mixed, as in a random key but not in a program's names."""
     return any(c.isdigit() for c in text) and any(c.isalpha() for c in text) and len(set(text)) > 8
 
 

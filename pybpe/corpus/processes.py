@@ -37,7 +37,7 @@ def process_pool(workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def _interrupted_afterwards() -> Iterator[None]:
-    """Delays a Ctrl-C within the block until after it. Python drops one that arrives while it forks."""
+    """Delays a Ctrl-C that arrives within the block until its end. Python drops one that arrives during a fork."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
         yield
         return
@@ -52,7 +52,7 @@ def _interrupted_afterwards() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """The parent handles Ctrl-C. Workers of a killed parent would wait for it forever."""
+    """Leaves Ctrl-C to the parent, and ends this worker if the parent is killed, since it would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in platform.ENDING_SIGNALS:
         signal.signal(number, signal.SIG_DFL)  # the parent's own handler is not meant for workers

@@ -85,7 +85,7 @@ class Report:
         return [f"  LSH: {banding.bands} bands of {banding.rows} rows; similarity: chance of being compared: {points}"]
 
     def _percent(self, documents: int) -> str:
-        return f"{100 * documents / max(1, self.documents_in):.1f} %"
+        return f"{100 * documents / max(1, self.documents_in):.1f}%"
 
     def to_html(self) -> str:
         """Returns the page. Its samples show scrubbed data, so share it only with people who may see the corpus."""

@@ -111,7 +111,7 @@ def binarize(
 
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
-        llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot go on.
+        llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot continue.
         MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")

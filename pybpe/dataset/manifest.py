@@ -88,15 +88,15 @@ class Manifest:
 
     @property
     def tokens(self) -> int:
-        """In all splits."""
+        """The number of tokens in all splits."""
         return sum(self.split_tokens(split) for split in self.shards)
 
     def split_tokens(self, split: str) -> int:
-        """In one split."""
+        """Returns the number of tokens in one split."""
         return sum(shard.tokens for shard in self.shards[split])
 
     def split_documents(self, split: str) -> int:
-        """In one split."""
+        """Returns the number of documents in one split."""
         return sum(shard.documents for shard in self.shards[split])
 
     @property

@@ -29,8 +29,8 @@ class OutputOptions:
         format: the name of one of FORMATS.
         eot: where the mark goes; None uses the format's default.
         dtype: "uint16", "uint32", or "auto": `for_vocabulary` chooses.
-        shard_tokens: the most tokens per shard. Formats with rows make it a whole number of rows.
-        min_shard_tokens: the fewest; None uses the format's minimum.
+        shard_tokens: the maximum number of tokens per shard. Formats with rows make it a whole number of rows.
+        min_shard_tokens: the minimum; None uses the format's minimum.
         sequence_length: tokens per row, for formats with rows.
         name: the files' name prefix; None uses the first input's name.
 
@@ -76,7 +76,7 @@ class OutputOptions:
 
     @property
     def least_tokens(self) -> int:
-        """The fewest tokens per shard."""
+        """The minimum number of tokens per shard."""
         return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
 
     @property
@@ -111,7 +111,7 @@ class OutputOptions:
 
 
 class ArrayOptions(OutputOptions):
-    """The file that `encode_files` writes: one array, of which no manifest stays."""
+    """The file that `encode_files` writes: one array, whose manifest is not kept."""
 
     EOT_MODES = (KEEP, *EOT_MODES)
     HASHED = False

@@ -18,7 +18,7 @@ from ..support.parallel import map_ordered
 from ..support.remote import map_by_executor
 from .encoding import Segment, TaskEncoder
 
-_LEAST_SIZE = 1 << 10  # the minimum that a piece counts: it takes more memory than its text
+_LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
@@ -29,7 +29,7 @@ class Result(NamedTuple):
         segments: in order.
         size: the bytes of input read for them.
         ends_task: whether they are the task's last.
-        doubt: what there is to say of a file that is not UTF-8 (see text_encoding.py).
+        doubt: what to say about a file that is not UTF-8 (see text_encoding.py).
     """
 
     segments: list[Segment]

@@ -5,8 +5,7 @@ Runs under the shim, which measures memory:
     corrupt.py [--each N] [--keep FOLDER] [FORMAT...]
 
 A damaged file must raise a pybpe error that names it, or give a valid result: the result is used, saved and loaded
-again. Nothing may take more memory than four times the file's size and 1 MiB, or (with --times) 50 ms of processor
-time.
+again. No file may take more than 1 MiB plus four times its size in memory, or (with --times) 50 ms of processor time.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ class Format:
     Attributes:
         ending: of file names.
         read: reads and proves; raises AssertionError if what it read is not valid.
-        header: how many bytes of a file are tried bit by bit.
-        memory: bytes that reading may take besides four times the file: 1 MiB, or more for text, which is read in
-            blocks of 2 MiB.
+        header: the number of bytes of a file in which each bit is flipped.
+        memory: bytes that reading may take in addition to four times the file's size: 1 MiB, or more for text, which
+            is read in blocks of 2 MiB.
     """
 
     ending: str
@@ -104,7 +103,7 @@ def _read_counts(path: Path) -> None:
 def _read_checkpoint(path: Path) -> None:
     try:
         found = Checkpoint(path, SETTINGS)
-    except pybpe.ArgumentError:  # of another training, as its checksummed header says
+    except pybpe.ArgumentError:  # belongs to another training run, according to its checksummed header
         return
     assert all(0 <= i < 2**32 for pair in found.merges for i in pair)
 
@@ -161,7 +160,7 @@ FORMATS = {
 
 
 def make_samples(folder: Path) -> dict[str, bytes]:
-    """A small sound file of each format."""
+    """Makes a small valid file of each format."""
     inputs, out = folder / "inputs", folder / "out"
     make_inputs(inputs)
     operations = {operation.name: operation for operation in OPERATIONS}
@@ -237,7 +236,7 @@ def damaged(data: bytes, header: int, rng: random.Random) -> Iterator[tuple[str,
 
 
 def _spread(size: int, count: int) -> Iterator[int]:
-    """All lengths below `size`, or so many of them: the first ones, and some all over."""
+    """Returns all lengths below `size`, or a sample of them: the first ones, and some throughout."""
     if size <= count:
         yield from range(size)
     else:
@@ -251,7 +250,7 @@ def _spread(size: int, count: int) -> Iterator[int]:
 
 @dataclass
 class Tally:
-    """What is measured of one format."""
+    """The measurements for one format."""
 
     files: int = 0
     refused: int = 0
@@ -291,7 +290,7 @@ def try_format(
 
 
 def _thinned(source: Iterator[tuple[str, bytes]], each: int, size: int, header: int) -> Iterator[tuple[str, bytes]]:
-    """`each` files, of which the systematic ones are at most three quarters, evenly taken."""
+    """Returns `each` files. At most three quarters are systematic, taken at even intervals."""
     systematic = min(size, 1500) + 14 + 8 * min(header, size) + 7 * (min(header, size) // 4)
     step = max(1, -(-systematic // (each * 3 // 4)))
     taken = 0
@@ -304,7 +303,7 @@ def _thinned(source: Iterator[tuple[str, bytes]], each: int, size: int, header: 
 
 
 def _try(form: Format, path: Path) -> tuple[str, float, int]:
-    """("" or "refused" or what is wrong, seconds of processor time, bytes at the peak)."""
+    """Returns ("", "refused" or the problem; seconds of processor time; bytes at the peak)."""
     gc.collect()
     gc.disable()
     problem = ""
@@ -329,8 +328,10 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--each", type=int, default=2000, help="files of each format")
     parser.add_argument("--times", action="store_true", help="more than 50 ms are an error")
-    parser.add_argument("--keep", type=Path, help="a folder for files that find something")
-    parser.add_argument("--found", type=Path, help="a folder of such files, in a folder for each format: try these")
+    parser.add_argument("--keep", type=Path, help="a folder for files that reveal a problem")
+    parser.add_argument(
+        "--found", type=Path, help="try the files in this folder, which has a subfolder for each format"
+    )
     parser.add_argument("formats", nargs="*")
     arguments = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
-"""The same bytes, run after run: determinism.py [RUNS]. Each run is its own process, with another hash seed, number of
-workers and kind of vector instructions. tests/py/test_determinism.py compares compilers."""
+"""Checks that every run produces the same bytes: determinism.py [RUNS]. Each run is a separate process, with a
+different hash seed, number of workers and instruction set. tests/py/test_determinism.py compares compilers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pybpe.prepare(corpus, out, vocab_size=8000, tie_break=tie_break, workers=int(wor
 
 
 def digest(corpus: Path, out: Path, workers: int, tie_break: str, environment: dict[str, str]) -> str:
-    """Of all files that preparing the corpus makes."""
+    """Returns a digest of all files that preparing the corpus produces."""
     command = [sys.executable, "-c", PROGRAM, corpus, out, str(workers), tie_break]
     subprocess.run(command, check=True, env=os.environ | environment)
     total = hashlib.sha256()

@@ -1,5 +1,5 @@
-"""Sizes that no honest input has: texts beyond 4 GiB, files of more than 2^31 tokens, counts beyond 2^33, a million
-special tokens, one of 10 MB, a word of 3 GB.
+"""Tests extreme sizes: texts beyond 4 GiB, files of more than 2^31 tokens, counts beyond 2^33, a million special
+tokens, a special token of 10 MB, a word of 3 GB.
 
     hostile.py [PART...]
 
@@ -45,12 +45,12 @@ def has_memory(part: str, gib: int) -> bool:
     lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     enough = int(lines["MemAvailable"].split()[0]) >= gib << 20
     if not enough:
-        print(f"{part}: left out, since it needs {gib} GiB of memory")
+        print(f"{part}: skipped: it needs {gib} GiB of memory")
     return enough
 
 
 def long_text() -> None:
-    """More than 4 GiB, encoded in one call: the ids of one unit, again and again."""
+    """Encodes more than 4 GiB in one call; the result must be the ids of one unit, repeated."""
     if not has_memory("long_text", 12):
         return
     unit = b"the words and more\n"
@@ -62,7 +62,7 @@ def long_text() -> None:
 
 
 def many_specials() -> None:
-    """A million of them."""
+    """Tests a million special tokens."""
     tok = plain()
     names = [f"<|{i}|>" for i in range(1_000_000)]
     many = pybpe.Tokenizer(tok.vocab, tok.merges, names)
@@ -73,7 +73,7 @@ def many_specials() -> None:
 
 
 def long_special() -> None:
-    """Of 10 KB, and of 10 MB."""
+    """Tests special tokens of 10 KB and 10 MB."""
     tok = plain()
     for size in (10_000, 10_000_000):
         name = "<" + "x" * size + ">"
@@ -83,7 +83,7 @@ def long_special() -> None:
 
 
 def long_word() -> None:
-    """One word of 300 MB, and one of 10 MB in training."""
+    """Encodes one word of 300 MB, and trains on one of 10 MB."""
     tok = plain()
     word = b"ab" * 150_000_000
     assert tok.decode_bytes(tok.encode_to_numpy(word)) == word
@@ -92,7 +92,7 @@ def long_word() -> None:
 
 
 def huge_word() -> None:
-    """One word of 3 GB: encoded and counted; and with less memory, encoded, counted and trained on: errors."""
+    """Encodes and counts one word of 3 GB. With less memory, encoding, counting and training must raise errors."""
     for work, gib, free, expected in [
         (encode_huge, 28, 5, "right"),  # most of it is never touched
         (count_huge, 14, 14, "right"),
@@ -107,7 +107,7 @@ def huge_word() -> None:
 
 
 def in_a_process(work: Callable[[], None], gib: int) -> str:
-    """Does some work with an address space of so many GiB: "right", or the error."""
+    """Does some work in an address space of this many GiB. Returns "right", or the error."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -147,7 +147,7 @@ def train_huge() -> None:
 
 
 def many_tokens() -> None:
-    """Files of more than 2^31 tokens, which take no space: without a header, since a shard's has an int32."""
+    """Reads sparse files of more than 2^31 tokens, without a header, since a shard's header has an int32 count."""
     import numpy
 
     count = (1 << 31) + 1000
@@ -171,7 +171,7 @@ def many_tokens() -> None:
 
 
 def large_counts() -> None:
-    """Counts beyond 2^33, added up from parts, in both orders of ties."""
+    """Adds up counts beyond 2^33 from parts, with both tie-breaking rules."""
     part = pybpe.Counts.from_dict({" ab": 1 << 33, " cd": (1 << 33) + 1, " ef": 5})
     total = pybpe.Counts.merge([part] * 4)
     assert total.to_dict() == {b" ab": 1 << 35, b" cd": (1 << 35) + 4, b" ef": 20}

@@ -1,12 +1,12 @@
-"""Makes every system call of every writing operation fail in turn, and checks the files that are left.
+"""Makes every system call of every writing operation fail in turn, and checks the remaining files.
 
 Runs under the shim: python -m pytest does it by test_faults_syscalls.py, and `make faults` with all operations:
 
     inject.py errors|deaths|order [--every N] [OPERATION...]
 
-errors: each call fails once with EIO, or it and all later ones with ENOSPC; is short; is interrupted.
+errors: each call fails once with EIO; it and all later ones fail with ENOSPC; it is short; or it is interrupted.
 deaths: the process is killed before or after each call, and the same operation is run again.
-order:  every file that gets a name was flushed before, and its folder after.
+order:  every file is flushed before it gets its name, and its folder is flushed afterward.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Trial:
         return HIDDEN in name or name.endswith((".tmp", ".checkpoint", ".lock"))
 
     def again(self) -> str:
-        """Runs it again without a fault; what is wrong then, or ""."""
+        """Runs the operation again without a fault. Returns what is wrong then, or ""."""
         self.operation.run(self.inputs, self.out)
         found = content(self.out)
         if found == self.new:
@@ -96,7 +96,7 @@ class Trial:
 
 
 def problems_of(error: BaseException, trial: Trial, code: int) -> list[str]:
-    """What is wrong with an exception."""
+    """Returns what is wrong with an exception."""
     found = []
     if isinstance(error, pybpe.LimitError) and trial.operation.name == "workspace":
         pass  # the final check, which reports on all files at once
@@ -111,7 +111,7 @@ def problems_of(error: BaseException, trial: Trial, code: int) -> list[str]:
 
 
 def try_errors(trial: Trial, every: int, counts: Counter[str]) -> list[str]:
-    """All faults at all calls of one operation. Returns what went wrong."""
+    """Tries all faults at all calls of one operation. Returns what went wrong."""
     wrong = []
     for name, (kinds, action, code) in FAULTS.items():
         at = 1
@@ -137,8 +137,8 @@ def try_errors(trial: Trial, every: int, counts: Counter[str]) -> list[str]:
                 found.append("no error")
             if caught is None and content(trial.out) != trial.new:
                 found.append("no error, and another result")
-            found += [f"torn: {file}" for file in trial.torn()]
-            found += [f"left behind: {file}" for file in trial.left_behind()]
+            found += [f"incomplete: {file}" for file in trial.torn()]
+            found += [f"leftover: {file}" for file in trial.left_behind()]
             caught = None
             gc.collect()
             if len(os.listdir("/proc/self/fd")) != descriptors:
@@ -168,10 +168,10 @@ def try_deaths(trial: Trial, every: int, counts: Counter[str]) -> list[str]:
             if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
                 wrong.append(f"{where}: ended with status {status}")
             counts[action.name] += 1
-            wrong += [f"{where}: torn: {file}" for file in trial.torn()]
+            wrong += [f"{where}: incomplete: {file}" for file in trial.torn()]
             for file in trial.left_behind():
                 if not file.endswith((".tmp", ".lock")):  # the next run takes both over
-                    wrong.append(f"{where}: left behind: {file}")
+                    wrong.append(f"{where}: leftover: {file}")
                 (trial.out / file).unlink()
             wrong += [f"{where}: {problem}" for problem in filter(None, [trial.again()])]
             at += every
@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("operations", nargs="*")
     arguments = parser.parse_intermixed_args()
     warnings.simplefilter("ignore", ResourceWarning)
-    gc.freeze()  # what is loaded now is not looked at by each collection
+    gc.freeze()  # garbage collections skip what is loaded now
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="pybpe-faults-", dir=shim.fast_folder()) as folder:

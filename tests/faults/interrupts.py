@@ -1,8 +1,8 @@
 """Measures how long Ctrl-C takes, at random moments: interrupts.py [COUNT [OPERATION...]].
 
-A separate process works without end. It is sent SIGINT, and reports when its KeyboardInterrupt arrived (by the clock
-that both processes share), whether the operation left files behind, and whether training and encoding give the same
-results as before. Prints milliseconds, and fails if anything was left or changed; times are for the reader to judge.
+A separate process works endlessly. This one interrupts it. It reports when its KeyboardInterrupt arrived (by the clock
+that both processes share), whether the operation left files, and whether training and encoding still give the same
+results. Prints milliseconds, and fails if a file was left or a result changed; the reader judges the times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "py"))
 
 CORPUS_BYTES = 20_000_000
-LONGEST_WAIT = 0.5  # seconds until the signal: from the first reads of an operation to far into its work
+LONGEST_WAIT = 0.5  # seconds until the signal, from the first reads of an operation to the middle of its work
 
 
 def make_corpus(path: Path) -> None:
@@ -47,7 +47,7 @@ def make_corpus(path: Path) -> None:
 
 
 def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
-    """Each long operation, as a call without arguments."""
+    """Returns each long operation, as a function without arguments."""
     import pybpe
     import pybpe.corpus
 
@@ -91,7 +91,7 @@ def operations(corpus: Path, out: Path) -> dict[str, Callable[[], object]]:
 
 def with_stopped_worker(call: Callable[[Executor], object]) -> None:
     """A call by a pool of processes, one of which never answers: it waits until it is interrupted."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python drops one that comes in the middle of a fork
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python drops a Ctrl-C that arrives during a fork
     pool = ProcessPoolExecutor(2)
     try:
         os.kill(pool.submit(os.getpid).result(), signal.SIGSTOP)
@@ -122,7 +122,7 @@ def stopping_a_child(call: Callable[[], object]) -> None:
 
 
 def check(corpus: Path) -> str:
-    """A digest of what training and encoding give: the same before and after any interrupt."""
+    """Returns a digest of the results of training and encoding, which no interrupt may change."""
     import hashlib
 
     import pybpe
@@ -133,7 +133,7 @@ def check(corpus: Path) -> str:
 
 
 def work(name: str, corpus: Path, out: Path) -> None:
-    """Repeatedly reports that it is ready, works until it is interrupted, and reports when that was."""
+    """Repeatedly reports that it is ready, works until it is interrupted, and reports when that happened."""
     call = operations(corpus, out)[name]
     expected = check(corpus)
     for line in sys.stdin:
@@ -154,7 +154,8 @@ def work(name: str, corpus: Path, out: Path) -> None:
 
 
 def measure(name: str, corpus: Path, out: Path, count: int) -> list[float]:
-    """Seconds from the signal to the KeyboardInterrupt, `count` times. RuntimeError if the state after one is wrong."""
+    """Returns the seconds from the signal to the KeyboardInterrupt, `count` times. Raises RuntimeError if the state
+    after an interrupt is wrong."""
     rng = random.Random(name)
     command = [sys.executable, __file__, "--work", name, str(corpus), str(out)]
     seconds = []

@@ -2,7 +2,7 @@
 
     kills.py [--kills N] [OPERATION...]
 
-After every kill no file with a name may be torn; the next run, which may be killed too, resumes
+After every kill, no file with its final name may be incomplete; the next run, which may be killed too, resumes
 from there, and a run that is not killed must leave exactly the files of an undisturbed run. The moments come from a
 fixed seed.
 """
@@ -27,7 +27,7 @@ NAMES = ("train", "binarize llmc", "binarize megatron", "save", "save_bin")
 
 
 def duration(trial: Trial) -> float:
-    """Returns the seconds that a run in a forked process takes, the most of a few."""
+    """Returns the most seconds that any of a few runs in forked processes takes."""
     longest = 0.0
     for _ in range(5):
         trial.reset()
@@ -60,12 +60,12 @@ def kill_often(trial: Trial, kills: int, rng: random.Random) -> tuple[int, list[
             killed += 1
         elif status:
             wrong.append(f"{trial.operation.name}, after {killed} kills: exit status {status}")
-        wrong += [f"{trial.operation.name}, kill {killed}: torn: {file}" for file in trial.torn()]
+        wrong += [f"{trial.operation.name}, kill {killed}: incomplete: {file}" for file in trial.torn()]
         for file in trial.left_behind():
             if file.endswith(".tmp"):
                 (trial.out / file).unlink()
             else:
-                wrong.append(f"{trial.operation.name}, kill {killed}: left behind: {file}")
+                wrong.append(f"{trial.operation.name}, kill {killed}: leftover: {file}")
         if rng.random() < 0.3:
             through += 1
             wrong += [f"{trial.operation.name}, kill {killed}: {problem}" for problem in [trial.again()] if problem]

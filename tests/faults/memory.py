@@ -1,7 +1,7 @@
 """Makes every allocation of the C library fail in turn, once and permanently, in every public operation.
 
 Runs under the shim: memory.py [OPERATION...]. Each failure must be an OutOfMemoryError, nothing may leak, the objects
-that were used must be as they were, and the same operation must give the identical result afterwards.
+that were used must be unchanged, and the same operation must give the identical result afterward.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def try_one(name: str, operation: Callable[[], Any]) -> tuple[int, list[str]]:
-    """Failures at all allocations. Returns how many there were, and what went wrong."""
+    """Makes all allocations fail in turn. Returns the number of allocations, and what went wrong."""
     expected = operation()
     assert operation() == expected
     wrong: list[str] = []
@@ -115,7 +115,7 @@ def leaks(name: str, operation: Callable[[], Any]) -> list[str]:
     granted = 0
     while True:
         leaked = 1
-        for _ in range(3):  # what Python itself keeps for later is not there every time
+        for _ in range(3):  # Python itself sometimes keeps memory for later
             leaked = _growth(operation, granted) if leaked else 0
         if not shim.refused():
             return wrong
@@ -125,7 +125,7 @@ def leaks(name: str, operation: Callable[[], Any]) -> list[str]:
 
 
 def _growth(operation: Callable[[], Any], granted: int) -> int:
-    """The bytes by which the heap grows for each failure, if it grows all the time; else 0."""
+    """Returns the bytes by which the heap grows per failure if it always grows; otherwise 0."""
     levels = array("q", bytes(8 * 5))  # which takes no memory of its own while it is filled
     for level in range(len(levels)):
         for _ in range(4):

@@ -52,7 +52,7 @@ class Operation:
 
 
 def make_inputs(folder: Path) -> None:
-    """What the operations read."""
+    """Writes the inputs of the operations."""
     folder.mkdir()
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
@@ -69,17 +69,17 @@ def make_inputs(folder: Path) -> None:
 
 
 def chat_tokenizer() -> pybpe.Tokenizer:
-    """A small one with llm.c's control tokens."""
+    """Returns a small tokenizer with llm.c's control tokens."""
     return pybpe.train(iter(documents(8)), vocab_size=320, special_tokens=SPECIALS)
 
 
 def huggingface_tokenizer() -> pybpe.Tokenizer:
-    """One of as many tokens as CONFIG."""
+    """Returns a tokenizer with as many tokens as CONFIG."""
     return pybpe.train(iter(documents(8)), vocab_size=CONFIG.vocab_size, special_tokens=SPECIALS[:1])
 
 
 def plain() -> pybpe.Tokenizer:
-    """One that every format can hold."""
+    """Returns a tokenizer that every format can represent."""
     return _PLAIN
 
 
@@ -87,7 +87,7 @@ _PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endo
 
 
 def _train(inputs: Path, out: Path) -> None:
-    """With a checkpoint; the tokenizer is saved at the end, as the command line does it."""
+    """Trains with a checkpoint and saves the tokenizer at the end, as the command line does."""
     from pybpe.training import train as trainer
 
     trainer._STEP_BUDGET = 1 << 11
@@ -161,5 +161,5 @@ def _ids() -> Any:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """All files below a folder."""
+    """Returns all files below a folder."""
     return {os.path.relpath(path, folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

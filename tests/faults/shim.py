@@ -19,7 +19,7 @@ LIBRARY = ROOT / "build" / "faults" / "shim.so"
 
 
 class Kind(IntFlag):
-    """Which calls. The values are shim.c's."""
+    """The kinds of calls. The values are shim.c's."""
 
     OPEN = 1
     READ = 2
@@ -33,7 +33,7 @@ class Kind(IntFlag):
 
 
 class Action(IntEnum):
-    """What becomes of one. The values are shim.c's."""
+    """What happens to a call. The values are shim.c's."""
 
     FAIL_ONCE = 0
     FAIL_ON = 1
@@ -43,7 +43,7 @@ class Action(IntEnum):
 
 
 def unavailable() -> str | None:
-    """Why shim.c cannot be used here; None if it can."""
+    """Returns why shim.c cannot be used here, or None if it can."""
     if not sys.platform.startswith("linux") or sysconfig.get_config_var("MULTIARCH") is None:
         return "the shim is for Linux with glibc"
     if "musl" in sysconfig.get_config_var("MULTIARCH"):
@@ -52,7 +52,7 @@ def unavailable() -> str | None:
 
 
 def build() -> Path:
-    """Compiles it, unless that is done."""
+    """Compiles shim.c, unless it is compiled already."""
     source = Path(__file__).with_name("shim.c")
     if not LIBRARY.exists() or LIBRARY.stat().st_mtime < source.stat().st_mtime:
         LIBRARY.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def build() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """For a process under the shim: every allocation of Python's is made by malloc."""
+    """Returns the environment of a process under the shim, in which Python makes every allocation with malloc."""
     return {**os.environ, "LD_PRELOAD": str(build()), "PYTHONMALLOC": "malloc"}
 
 
@@ -74,7 +74,7 @@ def command(script: str, *arguments: str) -> list[str]:
 
 
 def run(script: str, *arguments: str, timeout: float = 600) -> str:
-    """Runs a script of this folder under the shim. Returns what it printed; AssertionError if it failed."""
+    """Runs a script of this folder under the shim. Returns what it printed. Raises AssertionError if it failed."""
     line = command(script, *arguments)
     result = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=timeout)
     assert result.returncode == 0, f"{' '.join(line)}: {result.returncode}\n{result.stdout}\n{result.stderr}"
@@ -82,7 +82,7 @@ def run(script: str, *arguments: str, timeout: float = 600) -> str:
 
 
 def fast_folder() -> str | None:
-    """A folder for temporary files in memory, where a flush costs nothing; None if there is none."""
+    """Returns a folder for temporary files in memory, where a flush costs nothing, or None."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -103,13 +103,13 @@ def _library() -> ctypes.CDLL:
 
 
 def watch(folder: str | os.PathLike[str]) -> None:
-    """Calls that concern files below this folder count from now on."""
+    """From now on, counts calls that concern files below this folder."""
     _library().fault_watch(os.fsencode(folder))
 
 
 @contextmanager
 def fault(kinds: Kind, at: int, action: Action, error: int = 0) -> Iterator[None]:
-    """The `at`-th call (from 1) of these kinds fails."""
+    """Makes the `at`-th call (from 1) of these kinds fail."""
     _library().fault_arm(kinds, at, action, error)
     try:
         yield
@@ -120,12 +120,12 @@ def fault(kinds: Kind, at: int, action: Action, error: int = 0) -> Iterator[None
 
 
 def fired() -> int:
-    """How many calls failed in the last `fault`."""
+    """Returns the number of calls that failed in the last `fault`."""
     return int(getattr(fault, "fired", 0))
 
 
 def calls(clear: bool = True) -> list[tuple[str, str, str]]:
-    """(what, path, other path) of the watched calls since the last time."""
+    """Returns (what, path, other path) of the watched calls since this function was last called."""
     text = _library().fault_log().decode("utf-8", "surrogateescape")
     if clear:
         _library().fault_log_clear()
@@ -134,7 +134,7 @@ def calls(clear: bool = True) -> list[tuple[str, str, str]]:
 
 @contextmanager
 def scarce_memory(granted: int, for_good: bool) -> Iterator[None]:
-    """_core.so gets so many allocations, then one fails, or all do."""
+    """Grants _core.so this many allocations; then the next one fails, or all do."""
     _find_core()
     _library().fault_memory(granted, for_good)
     try:
@@ -145,7 +145,7 @@ def scarce_memory(granted: int, for_good: bool) -> Iterator[None]:
 
 
 def refused() -> int:
-    """How many allocations failed in the last `scarce_memory`."""
+    """Returns the number of allocations that failed in the last `scarce_memory`."""
     return int(getattr(scarce_memory, "refused", 0))
 
 
@@ -160,13 +160,13 @@ def _find_core() -> None:
 
 
 def memory_now() -> int:
-    """Bytes on the heap."""
+    """Returns the number of bytes on the heap."""
     return int(_library().fault_memory_now())
 
 
 @contextmanager
 def memory_peak() -> Iterator[None]:
-    """Measures how far above its start the heap rises: `peak()` tells afterwards."""
+    """Measures how far the heap rises above its start; `peak()` returns the result afterward."""
     start = memory_now()
     _library().fault_memory_reset_peak()
     yield
@@ -174,5 +174,5 @@ def memory_peak() -> Iterator[None]:
 
 
 def peak() -> int:
-    """Bytes, of the last `memory_peak`."""
+    """Returns the bytes that the last `memory_peak` measured."""
     return int(getattr(memory_peak, "bytes", 0))

@@ -2,8 +2,8 @@
 
     workers.py [--kills N] [--dask-kills N]
 
-With a process pool the call must end with a WorkerError within a second of the kill, publish no partial shard, and the
-same call with new workers must resume and give the result of an undisturbed run. Dask, if it is installed, starts
+With a process pool, the call must raise WorkerError within a second of the kill and publish no partial shard; the same
+call with new workers must resume and give the result of an undisturbed run. Dask, if it is installed, starts
 another worker, and the call itself must give that result. SIGKILL simulates a kernel that is out of memory: it sends
 the same signal.
 """
@@ -38,11 +38,11 @@ import pybpe
 from pybpe.training import counts
 
 counts.RANGE_BYTES = 5000
-HANG = 90  # seconds: then the stacks are shown, and the process ends
+HANG = 90  # seconds; afterward the process prints its stacks and ends
 
 
 class Binarize:
-    """Files, in a folder."""
+    """Tests an operation that writes files in a folder."""
 
     def __init__(self, folder: Path, text: Path) -> None:
         self._text, self._out = text, folder / "out"
@@ -56,19 +56,19 @@ class Binarize:
         )  # fmt: skip
 
     def torn(self) -> list[str]:
-        """Files that are not those of an undisturbed run, but for the hidden folder."""
+        """Returns the files that differ from those of an undisturbed run, except the hidden folder's."""
         found = {name: data for name, data in content(self._out).items() if not name.startswith(".pybpe-unfinished")}
-        return [f"torn: {name}" for name, data in found.items() if self._expected.get(name) != data]
+        return [f"incomplete: {name}" for name, data in found.items() if self._expected.get(name) != data]
 
     def finished(self) -> list[str]:
-        """What is wrong with the result; forgets it."""
+        """Returns what is wrong with the result, and forgets the result."""
         found = content(self._out)
         shutil.rmtree(self._out)
         return [] if found == self._expected else ["another result"]
 
 
 class CountWords:
-    """Counts, in memory."""
+    """Tests counting, whose result is in memory."""
 
     def __init__(self, folder: Path, text: Path) -> None:
         self._text = text
@@ -86,7 +86,7 @@ class CountWords:
 
 @dataclass
 class Tally:
-    """What is measured."""
+    """The measurements."""
 
     kills: int = 0
     slowest: float = 0.0
@@ -95,7 +95,7 @@ class Tally:
 
 @contextmanager
 def killed_soon(workers: Sequence[int], latest: float, rng: random.Random) -> Iterator[list[float]]:
-    """One of the processes is killed, perhaps within the block. Gives when."""
+    """Kills one of the processes, perhaps within the block. Yields a list that gets the time of the kill."""
     when: list[float] = []
 
     def kill(victim: int, delay: float) -> None:
@@ -113,7 +113,7 @@ def killed_soon(workers: Sequence[int], latest: float, rng: random.Random) -> It
 
 
 def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
-    """One call with a process pool, and the same again without."""
+    """Makes one call with a process pool, and the same call again without one."""
     executor = ProcessPoolExecutor(2, mp_context=get_context("fork"))
     workers = [executor.submit(os.getpid).result() for _ in range(4)]
     with killed_soon(workers, 0.2, rng) as when:
@@ -124,7 +124,7 @@ def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
             tally.kills += 1
         except Exception as error:
             tally.wrong.append(f"{type(error).__name__}: {error}")
-    # A worker that dies idle takes the lock of the queue with it, and then Python's own shutdown(wait=True) may wait
+    # A worker that dies while idle may hold the lock of the queue; then Python's own shutdown(wait=True) may wait
     # forever for the others.
     executor.shutdown(wait=False)
     for worker in set(workers):
@@ -136,7 +136,7 @@ def kill_in_pool(operation: Any, rng: random.Random, tally: Tally) -> None:
 
 
 def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
-    """One call with Dask, in a new cluster of two processes. It must succeed."""
+    """Makes one call with Dask, in a new cluster of two processes. The call must succeed."""
     import dask
     import distributed
 
@@ -162,7 +162,7 @@ def kill_in_cluster(operation: Any, rng: random.Random, tally: Tally) -> None:
 
 
 def repeat(name: str, kills: int, once: Callable[[Tally], None]) -> Tally:
-    """Repeats until this many were killed in the middle of a call."""
+    """Repeats until this many workers were killed in the middle of a call."""
     tally = Tally()
     while tally.kills < kills and len(tally.wrong) < 10:
         faulthandler.dump_traceback_later(HANG, exit=True)
@@ -190,7 +190,7 @@ def main() -> int:
             pool = repeat(f"{name}, processes", arguments.kills, partial(kill_in_pool, operation, rng))
             failed |= bool(pool.wrong) or pool.slowest > 1
             if arguments.dask_kills and find_spec("distributed") is None:
-                print(f"{name}, Dask: left out, since distributed is not installed")
+                print(f"{name}, Dask: skipped, since distributed is not installed")
             elif arguments.dask_kills:
                 once = partial(kill_in_cluster, operation, rng)
                 failed |= bool(repeat(f"{name}, Dask", arguments.dask_kills, once).wrong)

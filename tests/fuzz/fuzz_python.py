@@ -35,7 +35,7 @@ PATTERNS = [Pattern(name, digits) for name in ("gpt2", "cl100k", "o200k", "llama
 
 
 def as_file(folder: str, name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
-    """A reader of the input as a file of this name."""
+    """Returns a function that reads the input as a file with this name."""
     path = Path(tempfile.mkdtemp(dir=folder)) / name
 
     def run(data: bytes) -> None:
@@ -49,7 +49,7 @@ def as_file(folder: str, name: str, read: Callable[[Path], object]) -> Callable[
 
 
 def words(data: bytes) -> None:
-    """The words of every pattern in C are those of its regular expression."""
+    """Checks that every pattern in C splits the text into the words of its regular expression."""
     text = data.decode("utf-8", "ignore")
     encoded = utf8(text)
     for pattern in PATTERNS:
@@ -62,7 +62,7 @@ def words(data: bytes) -> None:
 
 
 def both_json_readers(data: bytes) -> None:
-    """C reads the same from a tokenizer.json as the reader in Python."""
+    """Checks that C and the Python reader read the same from a tokenizer.json."""
     found = tokenizer_json._loads_quickly(data, "input", None)
     if found is None:
         return
@@ -72,7 +72,7 @@ def both_json_readers(data: bytes) -> None:
 
 
 def targets(folder: str) -> list[Callable[[bytes], None]]:
-    """The readers in the order of seeds.py. Their files are in the folder."""
+    """Returns the readers in the order of seeds.py. Their files are in the folder."""
     corrupt.make_samples(Path(tempfile.mkdtemp(dir=folder)))  # some readers need a valid file next to theirs
     formats = corrupt.FORMATS.values()
     readers = [as_file(folder, f"input{form.ending}".removeprefix("input/"), form.read) for form in formats]

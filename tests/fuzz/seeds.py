@@ -26,7 +26,7 @@ TEXT = "the cat sat on the mat; 他说：今天天气很好。 don't 123 \n\n\t 
 
 
 def vocab_seeds() -> dict[str, bytes]:
-    """tokenizer.bin: pybpe's, with a custom pattern, with everything, and llm.c's, which has no merges."""
+    """Writes tokenizer.bin files: pybpe's, with a custom pattern, with every feature, and llm.c's, without merges."""
     seeds = {}
     for name, settings in {
         "ours": {"special_tokens": ["<|endoftext|>"]},
@@ -62,7 +62,7 @@ def json_seeds() -> dict[str, bytes]:
 
 
 def shard_seeds() -> dict[str, bytes]:
-    """Shards of both types."""
+    """Writes shards of both dtypes."""
     return {
         "uint16": struct.pack("<256i3H", 20240520, 1, 3, *[0] * 253, 1, 2, 65535),
         "uint32": struct.pack("<256i2I", 20240801, 7, 2, *[0] * 253, 1, 1 << 31),
@@ -71,7 +71,7 @@ def shard_seeds() -> dict[str, bytes]:
 
 
 def text_seeds() -> dict[str, bytes]:
-    """Choices, which are the first bytes of each input, and then text."""
+    """Writes inputs that begin with choices and continue with text."""
     rng = random.Random(1)
     choices = [rng.randbytes(rng.randint(1, 60)) for _ in range(40)]
     samples = [TEXT.encode(), b"aaaa abab   \n\n 'll\xff\xfe 12", "𝄞é ً́ا한글".encode() * 5]
@@ -96,7 +96,7 @@ def eval_seeds() -> dict[str, bytes]:
 
 
 def python_seeds() -> dict[str, bytes]:
-    """A file of each format that fuzz_python.py knows, after the byte that chooses its reader, and texts."""
+    """Writes texts, and a file of each format that fuzz_python.py knows, after the byte that chooses its reader."""
     with tempfile.TemporaryDirectory() as folder:
         samples = corrupt.make_samples(Path(folder))
     seeds = {name: bytes([i]) + samples[name] for i, name in enumerate(corrupt.FORMATS)}

@@ -77,7 +77,7 @@ class Vocab:
 
     @classmethod
     def from_merges(cls, merges: Sequence[tuple[bytes, bytes]], specials: Sequence[bytes] = (), **kw: Any) -> "Vocab":
-        """Bytes, then the tokens of the merges, then the specials."""
+        """Makes a vocabulary: bytes, then the tokens of the merges, then the specials."""
         ordinary = list(dict.fromkeys([*BYTES, *(left + right for left, right in merges)]))
         ids = range(len(ordinary), len(ordinary) + len(specials))
         return cls.new([*ordinary, *specials], merges, ids, **kw)
@@ -127,7 +127,7 @@ class Encoder:
         self.forget()
 
     def forget(self) -> None:
-        """Starts with an empty cache."""
+        """Empties the cache."""
         out = ffi.new("pybpe_cache **")
         check(lib.pybpe_cache_new(out, self.c, NULL, self.err), self.err)
         self.cache = ffi.gc(out[0], lib.pybpe_cache_free)

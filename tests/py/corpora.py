@@ -15,18 +15,18 @@ SPLITS = ("train", "val", "test")
 
 @cache
 def small_tokenizer() -> pybpe.Tokenizer:
-    """1,000 tokens, <|endoftext|> and <|pad|> among them."""
+    """Returns a tokenizer of 1,000 tokens, including <|endoftext|> and <|pad|>."""
     return pybpe.train(iter([english()[:100_000], chinese()]), vocab_size=1000, special_tokens=[EOT, "<|pad|>"])
 
 
 def documents(count: int) -> list[str]:
-    """Texts of a few hundred characters each, all different."""
+    """Returns texts of a few hundred characters each, all different."""
     text = english()
     return [f"Document {i}. " + text[i * 700 : i * 700 + 300 + i % 400] for i in range(count)]
 
 
 def jsonl(texts: list[str], key: str = "text") -> bytes:
-    """JSON lines, every other one with escapes only."""
+    """Returns JSON lines; every other one contains only escapes."""
     lines = [
         json.dumps({"id": i, key: text}, ensure_ascii=i % 2 == 0 or not text.isprintable())
         for i, text in enumerate(texts)
@@ -35,7 +35,7 @@ def jsonl(texts: list[str], key: str = "text") -> bytes:
 
 
 def tokens_of(folder: Path, split: str) -> list[int]:
-    """All ids of a split's llm.c shards."""
+    """Returns all ids of a split's llm.c shards."""
     return [int(i) for path in sorted(folder.glob(f"*_{split}_*.bin")) for i in read_shard(path)]
 
 

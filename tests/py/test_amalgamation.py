@@ -32,7 +32,7 @@ def test_a_program_with_the_two_files_does_what_the_library_does(
 ) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
-    for name in ("pybpe.c", "pybpe.h"):  # alone in a folder, so that nothing else of csrc/ is in reach
+    for name in ("pybpe.c", "pybpe.h"):  # alone in a folder, so that no other file of csrc/ can be included
         shutil.copy(folder / name, tmp_path)
     run(compiler, "-std=c11", *STRICT, "-O2", "-c", tmp_path / "pybpe.c", "-o", tmp_path / "pybpe.o")
     program = tmp_path / "decode_test"

@@ -99,7 +99,7 @@ def test_the_parts_of_a_tokenizer_make_it_again(tok: pybpe.Tokenizer) -> None:
 
 
 def test_a_pipe_is_no_input_of_a_checkpoint(tmp_path: Path) -> None:
-    # Another text could come out of it the next time.
+    # The next reading could return a different text.
     with pytest.raises(pybpe.ArgumentError, match=r"/dev/null is a pipe or device"):
         pybpe.train("/dev/null", vocab_size=300, checkpoint=tmp_path / "point")
 
@@ -169,18 +169,20 @@ def test_what_is_no_tokenizer_file(tmp_path: Path) -> None:
     ):
         pybpe.Tokenizer.from_file(path)
     with pytest.raises(pybpe.FormatError, match=r"novel\.txt: .*line 1"):
-        pybpe.Tokenizer.from_tiktoken(path, pattern="gpt2")  # not a word of special tokens, which nobody passed
+        pybpe.Tokenizer.from_tiktoken(
+            path, pattern="gpt2"
+        )  # the message does not mention special tokens, which nobody passed
 
 
 class LongBytes(bytes):
-    """Bytes that say that they are a million."""
+    """Bytes that report a length of a million."""
 
     def __len__(self) -> int:
         return 1_000_000
 
 
 class OddStr(str):
-    """A str whose UTF-8 is of another class."""
+    """A str whose `encode` returns another class."""
 
     __slots__ = ()
 

@@ -81,7 +81,7 @@ BROKEN = [b"\xff", b"\xe4\xbd", b"\x80", b"\xed\xa0\x80", b"\xc0\x80", b"\xf0\x9
 
 
 def hostile(rng: random.Random, most: int) -> bytes:
-    """Text of a few pieces, so that runs are long; some have bytes that are not UTF-8."""
+    """Returns a text made of a few pieces, so that runs are long; some texts have bytes that are not UTF-8."""
     pieces = [piece.encode() for piece in rng.sample(HOSTILE, rng.choice([2, 4, 8, len(HOSTILE)]))]
     if rng.random() < 0.2:
         pieces += rng.sample(BROKEN, 2)
@@ -216,7 +216,7 @@ def test_what_compiles_is_not_warned_of() -> None:
 
 
 def in_regex(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on nothing compiles."""
+    """From now on, no pattern compiles."""
     monkeypatch.setattr(pattern_module, "_automaton", lambda regex: None)
 
 
@@ -277,7 +277,7 @@ def test_which_patterns_have_cuts(name: str, some: bool) -> None:
 
 @pytest.mark.parametrize("pattern", ["a*b|a", "a*b", r"\s*\n|\s+(?!\S)|\s", "(?:aa)*b|(?:aaa)*c|a"])
 def test_no_text_takes_quadratic_time(pattern: str) -> None:
-    """Looking again from every character, each of these would take many minutes."""
+    """If matching started anew at every character, each of these would take many minutes."""
     counter = _binding.Counter(Pattern(pattern).pretok, None)
     counter.add(b"a" * 300_000 + b" " * 300_000)
     assert counter.stats.total > 0

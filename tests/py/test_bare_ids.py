@@ -1,4 +1,4 @@
-"""Files of ids alone: what is something else is refused, unless the caller says what it is."""
+"""Files of ids without a header: pybpe refuses other kinds of files, unless the caller states the dtype."""
 
 import subprocess
 import sys

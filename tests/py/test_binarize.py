@@ -1,4 +1,4 @@
-"""binarize: token files that hold the whole corpus, split and marked as asked."""
+"""binarize: token files contain the whole corpus, split and marked as requested."""
 
 import hashlib
 import itertools
@@ -79,7 +79,7 @@ def test_the_manifest_describes_the_files(tok: pybpe.Tokenizer, novel: Path, tmp
 def test_shards_are_full_and_never_too_small(
     tok: pybpe.Tokenizer, novel: Path, tmp_path: Path, shard_tokens: int
 ) -> None:
-    """Of formats other than llm.c's, whose shards are of equal size: test_equal_shards.py."""
+    """Tests formats other than llm.c's; test_equal_shards.py tests that one."""
     options = {"eot": "prepend", "shard_tokens": shard_tokens, "min_shard_tokens": 257}
     manifest = pybpe.binarize(tok, novel, tmp_path / "many", format="npy", **options)
     whole = pybpe.binarize(tok, novel, tmp_path / "one")
@@ -151,7 +151,7 @@ def test_hash_splits_keep_documents_whole_and_stable(tok: pybpe.Tokenizer, tmp_p
             parts = split_of_tokens(tokens_of(out, split), tok.eot_token)[1:]
             texts = {tok.decode(part) for part in parts}
             assert texts <= set(docs)
-            assert found.get(split, set()) <= texts  # what was there stays where it was
+            assert found.get(split, set()) <= texts  # earlier files are unchanged
             found[split] = texts
     assert sum(map(len, found.values())) == 400
     assert 250 < len(found["train"]) < 380 and found["val"] and found["test"]
@@ -169,7 +169,7 @@ def test_document_splits_are_contiguous(tok: pybpe.Tokenizer, tmp_path: Path) ->
 
 
 def documents_of(text: bytes, kind: str) -> list[bytes]:
-    """The documents of a file, by the definition."""
+    """Returns the documents of a file, by the definition."""
     if kind == "special":
         found = text.split(EOT.encode())
     elif kind == "line":

@@ -357,7 +357,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypa
     assert main(["corpus", "in.jsonl", "-o", "-", "--max-score", "my_scores:sixes=0", "--dedup"]) == 0
     out, err = capfd.readouterr()
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["one two three", "four"]
-    assert "dropped, score my_scores:sixes: 1 (25.0 %)" in err
+    assert "dropped, score my_scores:sixes: 1 (25.0%)" in err
 
 
 @pytest.mark.parametrize("option", ["--dedup", "--scrub-pii"])

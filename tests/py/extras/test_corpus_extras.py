@@ -42,7 +42,7 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def exact_jaccard(first: str, second: str) -> float:
-    """By strings, where jaccard has hashes."""
+    """Compares strings; `jaccard` compares hashes."""
     from reference.corpus import folded, units_per_word
 
     def shingles(text: str) -> set[tuple[str, ...]]:
@@ -80,7 +80,7 @@ def test_signatures_depend_on_the_text_alone() -> None:
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 0.95])
 def test_clusters_are_those_of_all_pairs(threshold: float) -> None:
-    """Linked by pairs whose signatures agree enough: found by comparing all, but for those that LSH may miss."""
+    """The reference compares all pairs and links those whose signatures are similar enough. LSH may miss some."""
     texts = [text for pair in pairs() for text in pair]
     random.Random(3).shuffle(texts)
     rows = signatures(texts)
@@ -104,7 +104,7 @@ def test_banding() -> None:
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """100 documents; each tenth has three near copies, far apart; two exact ones."""
+    """Returns 100 documents. Every tenth one has three near duplicates, far apart, and two exact ones."""
     rng = random.Random(1)
     words = sorted(set(english().split()))
     starts = [" ".join(rng.choices(words, k=300)) for _ in range(100)]
@@ -147,7 +147,7 @@ def test_splits_keep_clusters_together(web: Path, tmp_path: Path) -> None:
     together: dict[object, set[int]] = {}
     for record in marked:
         together.setdefault(record["cluster"], set()).add(hash_split(str(record["text"]).encode(), (1, 1)))
-    assert any(len(splits) == 2 for splits in together.values())  # by their own hashes they would part
+    assert any(len(splits) == 2 for splits in together.values())  # their own hashes would separate them
 
 
 def test_languages(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_parquet_comes_in(tmp_path: Path) -> None:
 
 
 def test_no_processes_are_left(web: Path, tmp_path: Path) -> None:
-    """Workers of a killed parent end."""
+    """Workers exit after their parent was killed."""
     script = (
         "import os, signal, sys, time\nfrom pybpe.corpus.processes import process_pool\n"
         "with process_pool(2) as pool:\n    print(*{f.result() for f in [pool.submit(os.getpid) for _ in range(9)]})\n"

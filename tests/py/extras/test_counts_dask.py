@@ -1,4 +1,4 @@
-"""Counting on Dask workers: the same counts, also when a worker is killed in the middle."""
+"""Dask workers give the same counts, even if one is killed in the middle."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.Mo
     killer.start()
     assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=client.get_executor()) == expected
     killer.join(10)
-    with pytest.raises(ProcessLookupError):  # it was killed, and the counts are still right
+    with pytest.raises(ProcessLookupError):  # a worker was killed, and the counts are still correct
         while True:
             os.kill(victim, 0)
             time.sleep(0.01)

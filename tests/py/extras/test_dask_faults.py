@@ -60,7 +60,7 @@ def process(code: str, *arguments: str, cwd: Path | None = None) -> Iterator[tup
 
 @contextmanager
 def cluster(first: str = "", cwd: Path | None = None) -> Iterator[tuple[Any, str, str]]:
-    """A client's executor, the worker's address, the scheduler's. The worker runs `first` before it begins."""
+    """Yields an executor, and the addresses of the worker and the scheduler. The worker runs `first` before it starts."""
     with process(SCHEDULER) as (_, address), process(WORKER, address, first, cwd=cwd) as (_, worker):
         with distributed.Client(address, set_as_default=False) as client:
             yield client.get_executor(), worker, address
@@ -99,7 +99,7 @@ CALLS: list[Callable[[Path, Any, Path], object]] = [binarize, prepare, count, cl
 
 
 def test_relative_paths_are_those_of_the_caller(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker runs in another folder. The files are the same as without it, names of sources included."""
+    """The worker runs in another folder. The files are the same as without Dask, including the names of sources."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     for name in ("here", "there"):
@@ -128,7 +128,7 @@ def test_workers_with_another_version_or_other_tables_are_refused_by_name(corpus
 
 
 def test_errors_name_the_worker(corpus: Path, tmp_path: Path) -> None:
-    """A worker that sees another copy of a file, and one that sees none."""
+    """One worker sees a different copy of a file, and another one does not see the file."""
     shorter = "import os; stat = os.fstat; os.fstat = lambda h: os.stat_result([*stat(h)[:6], 7, *stat(h)[7:]])"
     missing = (
         "from pybpe.reading import input_file as i;"

@@ -1,4 +1,4 @@
-"""binarize on Dask workers: the same bytes, also when a worker is killed in the middle."""
+"""binarize writes the same bytes with Dask workers, even if one is killed in the middle."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_a_killed_worker_changes_nothing(cluster: Any, corpus: Path, tmp_path: P
 
         def submit_and_kill(*args: Any) -> Any:
             submitted.append(args)
-            if len(submitted) == 10:  # four tasks are under way at once: six results are there
+            if len(submitted) == 10:  # four tasks run at once: six results have arrived
                 os.kill(victim, signal.SIGKILL)
             return submit(*args)
 
@@ -74,7 +74,7 @@ def test_the_command_line_finds_the_scheduler(
 
 
 def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:
-    """Nor does a traceback follow when the process ends."""
+    """The process prints no traceback when it exits."""
     small_tokenizer().save(tmp_path / "tok.json")
     command = [sys.executable, "-m", "pybpe", "binarize", "-t", tmp_path / "tok.json", corpus, "-o", tmp_path / "out"]
     environment = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}

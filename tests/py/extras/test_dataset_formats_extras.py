@@ -136,7 +136,7 @@ def test_parquet_that_is_not_right(tok: pybpe.Tokenizer, tmp_path: Path) -> None
 def test_only_the_last_row_of_a_split_is_short(
     tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path, format: str, shard_tokens: int, least: int
 ) -> None:
-    """Those who stack rows of one length can read all others as they are."""
+    """Only the last row is shorter, so programs that stack rows of one length can read all others."""
     pytest.importorskip("pyarrow.parquet")
     given = {"format": format, "shard_tokens": shard_tokens, "sequence_length": 100, "min_shard_tokens": least}
     manifest = pybpe.binarize(tok, corpora, tmp_path / "out", name="x", **given)
@@ -156,7 +156,7 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
         import pandas
 
         assert sum(map(len, pandas.read_parquet(out)["input_ids"])) == manifest.tokens
-    pybpe.binarize(tok, corpora, out, name="y")  # what an older run left goes, its manifest too
+    pybpe.binarize(tok, corpora, out, name="y")  # the files of an older run are removed, including its manifest
     assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
-    (out / "manifest.json").rename(out / "_manifest.json")  # either name is read
+    (out / "manifest.json").rename(out / "_manifest.json")  # `read_manifest` accepts either name
     assert verify(out, tok)[1] == []

@@ -28,7 +28,7 @@ def tokenizer(pattern: str = "gpt2", normalizer: str | None = None) -> pybpe.Tok
 
 
 def make_model(path: Path, tok: pybpe.Tokenizer, dtype: str = "fp32", std: float = 0.4) -> None:
-    """Weights large enough that every part of the model shows in the logits; no two layers alike."""
+    """Returns weights large enough for every part of the model to affect the logits; no two layers are equal."""
     config = GPT2Config(tok.n_vocab, 640, max_seq_len=32, num_layers=3, num_heads=4, channels=24)
     rng = numpy.random.default_rng(9)
     tensors = {name: rng.normal(0, std, shape).astype("f4") for name, shape in config.tensor_shapes().items()}
@@ -130,12 +130,12 @@ def test_the_package_safetensors_reads_what_we_write(tmp_path: Path) -> None:
             assert wide.metadata() == narrow.metadata() == {"format": "pt"}
             assert sorted(wide.keys()) == sorted(narrow.keys()) and len(wide.keys()) == 4 + 3 * 12
             for name in wide.keys():  # noqa: SIM118  not a dict
-                # PyTorch's rounding to bfloat16 is the oracle of ours.
+                # PyTorch's rounding to bfloat16 is the oracle for ours.
                 assert torch.equal(wide.get_tensor(name).bfloat16(), narrow.get_tensor(name))
 
 
 def test_the_package_refuses_the_same_damage(tmp_path: Path) -> None:
-    """A header that the package takes, ours takes, and the other way round: one changed number at a time."""
+    """Our reader accepts a header exactly if the package does. The test changes one number at a time."""
     tok = tokenizer()
     make_model(tmp_path / "m.bin", tok)
     checkpoint_to_huggingface(tmp_path / "m.bin", tok, tmp_path / "hf")

@@ -178,7 +178,7 @@ def test_torch_distributed_is_asked() -> None:
 
 
 def test_it_is_a_dataloader() -> None:
-    """Frameworks look at the type, and pass options on."""
+    """Frameworks check the type and pass options through."""
     loader = loader_of(20, timeout=0)
     assert isinstance(loader, torch.utils.data.DataLoader)
 

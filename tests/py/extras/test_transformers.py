@@ -65,7 +65,7 @@ def test_chat_of_the_control_tokens(tmp_path: Path) -> None:
 
 
 def test_there_and_back_again_all_formats_are_left(tmp_path: Path) -> None:
-    """transformers adds a template that does nothing, and keeps the truncation and padding of its last call."""
+    """transformers adds a template that has no effect, and saves the truncation and padding of its last call."""
     tok = train(list(CONTROL_TOKENS))
     theirs = load(tok, tmp_path / "ours")
     assert sorted(theirs.all_special_tokens) == sorted(tok.special_tokens)
@@ -145,7 +145,7 @@ def test_a_chat_template_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_used_before(tmp_path: Path) -> None:
-    """What an earlier tokenizer left in the folder does not decide how transformers reads the new one."""
+    """Files of an earlier tokenizer in the folder do not affect how transformers reads the new one."""
     theirs = load(train(["<|endoftext|>"]), tmp_path)
     theirs.chat_template = {"default": "old", "rag": "older"}
     theirs.save_pretrained(tmp_path)

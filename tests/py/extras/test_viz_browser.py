@@ -1,5 +1,5 @@
-"""The page of pybpe viz in Chromium: it encodes as Python does, can be used with mouse, keyboard and phone, breaks no
-rule of accessibility that a program can check, and asks the network for nothing.
+"""The page of pybpe viz in Chromium: it encodes as Python does, works with mouse, keyboard and phone, passes automatic
+accessibility checks, and makes no network requests.
 
 PYBPE_SCREENSHOTS=folder keeps screenshots to look at.
 """

@@ -6,7 +6,7 @@ from collections import Counter
 
 
 def kind(c: str) -> str:
-    """A letter (of a script with or without spaces), digit, space, or other visible character."""
+    """Returns the class: letter (of a script with or without spaces), digit, space, or other visible character."""
     if c in "\t\n\v\f\r\x85":
         return "space"
     category = unicodedata.category(c)[0]
@@ -58,7 +58,7 @@ def repeated_ngram_chars(text: str, n: int) -> int:
 
 
 def measures(text: str) -> dict[str, float]:
-    """By the names of the limits, without min_ and max_; those that are not defined are left out."""
+    """Returns the measures by the names of their limits, without min_ and max_, except those that are undefined."""
     units = words(text)
     visible = [kind(c) for c in text if kind(c) != "space"]
     spaced = [word for word in units if kind(word[0]) != "unspaced"]

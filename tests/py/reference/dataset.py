@@ -12,7 +12,7 @@ EOT = "<|endoftext|>"
 
 
 def documents_of(path: Path, kind: str) -> list[str]:
-    """The documents of a file."""
+    """Returns the documents of a file."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8", "surrogateescape")
     if kind == "jsonl":
@@ -31,7 +31,7 @@ def documents_of(path: Path, kind: str) -> list[str]:
 def streams(
     tok: pybpe.Tokenizer, documents: list[tuple[str, bool]], split_of: Callable[[bytes], int], splits: int, eot: str
 ) -> list[list[int]]:
-    """The ids of each split.
+    """Returns the ids of each split.
 
     Args:
         documents: each with whether it is ordinary text, in which no special token is recognized.

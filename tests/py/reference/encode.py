@@ -1,4 +1,4 @@
-"""Byte-level BPE as it is defined: slow, obvious, right."""
+"""Byte-level BPE by its definition: slow, obvious, correct."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ Pair = tuple[bytes, bytes]
 
 
 def train(words: Iterable[bytes], merges: int) -> list[Pair]:
-    """Up to `merges` merges, each of the most frequent pair; of equally frequent ones the greatest."""
+    """Returns up to `merges` merges, each of the most frequent pair, or of the greatest of equally frequent pairs."""
     corpus = Counter(tuple(bytes([byte]) for byte in word) for word in words)
     made: list[Pair] = []
     for _ in range(merges):
@@ -38,7 +38,7 @@ def apply(parts: list[bytes], pair: Pair) -> list[bytes]:
 
 
 def split(word: bytes, merges: Sequence[Pair]) -> list[bytes]:
-    """The tokens of one word: merges the leftmost pair of the lowest rank until none is left."""
+    """Returns the tokens of one word: merges the leftmost pair with the lowest rank until no pair can be merged."""
     ranks = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
     parts = [bytes([byte]) for byte in word]
     while True:
@@ -50,7 +50,7 @@ def split(word: bytes, merges: Sequence[Pair]) -> list[bytes]:
 
 
 def recover(tokens: Sequence[bytes]) -> list[Pair]:
-    """The merges that the order of tokens implies: the two parts that the merges of lower tokens leave of each."""
+    """Returns the merges that the order of tokens implies: the merges of lower tokens leave two parts of each token."""
     made: list[Pair] = []
     for token in tokens:
         parts = split(token, made) if len(token) > 1 else []

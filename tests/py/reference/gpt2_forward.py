@@ -1,4 +1,4 @@
-"""GPT-2's forward pass over an llm.c checkpoint, in float64, as slow and as plain as the definition.
+"""GPT-2's forward pass over an llm.c checkpoint, in float64, as slow and plain as the definition.
 
 Reads the file by itself, so that it checks llmc_compat.checkpoint as well. Radford et al., "Language Models are
 Unsupervised Multitask Learners", 2019; llm.c, train_gpt2.c (gpt2_forward).
@@ -11,7 +11,7 @@ import numpy
 
 
 def load(path: Path) -> tuple[dict[str, int], dict[str, numpy.ndarray]]:
-    """The header's sizes by llm.c's names, and the tensors as float64."""
+    """Returns the header's sizes by llm.c's names, and the tensors as float64."""
     data = path.read_bytes()
     header = numpy.frombuffer(data, dtype="<i4", count=256)
     assert header[0] == 20240326 and header[1] in (3, 5)
@@ -34,7 +34,7 @@ def load(path: Path) -> tuple[dict[str, int], dict[str, numpy.ndarray]]:
 
 
 def logits(path: Path, ids: list[int]) -> numpy.ndarray:
-    """The logits after each of the ids: (len(ids), V)."""
+    """Returns the logits after each of the ids: (len(ids), V)."""
     sizes, t = load(path)
     x = t["wte"][ids] + t["wpe"][: len(ids)]
     for i in range(sizes["L"]):
@@ -47,7 +47,7 @@ def logits(path: Path, ids: list[int]) -> numpy.ndarray:
 
 
 def losses(path: Path, ids: list[int], targets: list[int]) -> numpy.ndarray:
-    """The cross-entropy at each position, in nats."""
+    """Returns the cross-entropy at each position, in nats."""
     z = logits(path, ids)
     z -= z.max(axis=1, keepdims=True)
     return numpy.log(numpy.exp(z).sum(axis=1)) - z[numpy.arange(len(ids)), targets]
@@ -59,12 +59,12 @@ def _layer_norm(x: numpy.ndarray, weight: numpy.ndarray, bias: numpy.ndarray) ->
 
 
 def _gelu(x: numpy.ndarray) -> numpy.ndarray:
-    """The tanh approximation."""
+    """Returns the tanh approximation of GELU."""
     return 0.5 * x * (1 + numpy.tanh(numpy.sqrt(2 / numpy.pi) * (x + 0.044715 * x**3)))
 
 
 def _attention(qkv: numpy.ndarray, heads: int) -> numpy.ndarray:
-    """Causal attention, one head and one position after another: (T, 3C) to (T, C)."""
+    """Computes causal attention, one head and one position at a time: (T, 3C) to (T, C)."""
     T, C3 = qkv.shape
     size = C3 // 3 // heads
     q, k, v = (part.reshape(T, heads, size) for part in numpy.split(qkv, 3, axis=1))

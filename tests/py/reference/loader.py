@@ -34,7 +34,7 @@ class MersenneTwister:
         return y ^ (y >> 18)
 
     def shuffle(self, items: list[int]) -> None:
-        """random_permutation of rand.h."""
+        """Does the work of random_permutation in rand.h."""
         for i in range(len(items) - 1, 0, -1):
             j = self.next() % (i + 1)
             items[i], items[j] = items[j], items[i]
@@ -70,7 +70,7 @@ class DataLoader:
             self.rng.shuffle(self.sample_indices)
 
     def next(self) -> tuple[list[int], list[int]]:
-        """Inputs and targets, each flat, B * T long."""
+        """Returns inputs and targets, each a flat list of B * T tokens."""
         if self.sample_at >= len(self.sample_indices):
             if self.shard_at == len(self.shards) - 1:
                 self.reset()

@@ -1,4 +1,4 @@
-"""Measures of tokenizers as they are defined: slow, obvious, right."""
+"""Measures of tokenizers by their definitions: slow, obvious, correct."""
 
 import math
 import re
@@ -10,7 +10,7 @@ import pybpe
 
 
 def renyi_entropy(counts: Sequence[int], alpha: float) -> float | None:
-    """log2(sum(p^alpha)) / (1 - alpha)."""
+    """Returns log2(sum(p^alpha)) / (1 - alpha)."""
     total = sum(counts)
     if not total:
         return None
@@ -18,7 +18,7 @@ def renyi_entropy(counts: Sequence[int], alpha: float) -> float | None:
 
 
 def zipf(counts: Sequence[int]) -> tuple[float | None, float | None]:
-    """The slope of the line through (log rank, log count) that has the least sum of squares, and its r^2."""
+    """Returns the slope of the least-squares line through (log rank, log count), and its r^2."""
     seen = sorted((count for count in counts if count), reverse=True)
     points = [(math.log(rank), math.log(count)) for rank, count in enumerate(seen, 1)]
     if len(points) < 2:
@@ -32,7 +32,7 @@ def zipf(counts: Sequence[int]) -> tuple[float | None, float | None]:
 
 
 def gini(costs: Sequence[Fraction]) -> Fraction:
-    """By the area under the Lorenz curve: 1 - 2 * area."""
+    """Returns the coefficient from the area under the Lorenz curve: 1 - 2 * area."""
     ordered, total, n = sorted(costs), sum(costs), len(costs)
     shares = [sum(ordered[:i], Fraction(0)) / total for i in range(n + 1)]
     area = sum(((a + b) / 2 / n for a, b in zip(shares, shares[1:])), Fraction(0))
@@ -40,25 +40,25 @@ def gini(costs: Sequence[Fraction]) -> Fraction:
 
 
 def parts(text: bytes, specials: Iterable[str]) -> list[bytes]:
-    """The text between special tokens, longest first."""
+    """Returns the texts between special tokens; longer special tokens match first."""
     found = sorted((special.encode() for special in specials), key=len, reverse=True)
     return re.split(b"|".join(map(re.escape, found)), text) if found else [text]
 
 
 def size(texts: Iterable[bytes]) -> tuple[int, int, int]:
-    """Bytes, characters and words of separate texts; each byte that is not UTF-8 is a character."""
+    """Returns the bytes, characters and words of separate texts; each byte that is not UTF-8 is a character."""
     decoded = [text.decode("utf-8", "surrogateescape") for text in texts]
     lengths = [len(text.encode("utf-8", "surrogateescape")) for text in decoded]
     return sum(lengths), sum(map(len, decoded)), sum(len(re.findall(r"\S+", text)) for text in decoded)
 
 
 def token_counts(tok: pybpe.Tokenizer, texts: Iterable[bytes], visible: bool) -> Counter[int]:
-    """How often each id occurs in separate texts."""
+    """Returns how often each id occurs in separate texts."""
     allowed = tok.model.visible if visible else frozenset()
     return Counter(i for text in texts for i in tok.encode(text, allowed_special=allowed))
 
 
 def ordinary(tok: pybpe.Tokenizer) -> list[int]:
-    """The ids that can occur in a text."""
+    """Returns the ids that can occur in a text."""
     hidden = {i for text, i in tok.special_tokens.items() if text not in tok.model.visible}
     return [i for i in range(tok.n_vocab) if i in tok.vocab and i not in hidden]

@@ -1,4 +1,4 @@
-"""Normalization by Hugging Face's `tokenizers`. It takes valid Unicode only, so it gets what is between other bytes."""
+"""Normalization by Hugging Face's `tokenizers`, which accepts only valid Unicode, so invalid bytes are kept apart."""
 
 import re
 
@@ -8,7 +8,7 @@ _FORMS = {name: getattr(normalizers, name)().normalize_str for name in ("NFC", "
 
 
 def normalized(data: bytes, form: str) -> bytes:
-    """The normalized text. Bytes that are not UTF-8 stay as they are."""
+    """Returns the normalized text. Bytes that are not UTF-8 are unchanged."""
     pieces = re.split("([\udc80-\udcff])", data.decode("utf-8", "surrogateescape"))
     done = (_FORMS[form](piece) if i % 2 == 0 else piece for i, piece in enumerate(pieces))
     return "".join(done).encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""How a text is cut into words, by the `regex` package: slow, and right by definition."""
+"""Cuts a text into words with the `regex` package: slow, and correct by definition."""
 
 import importlib.util
 from functools import cache
@@ -9,7 +9,7 @@ import regex
 
 
 def load_generator() -> ModuleType:
-    """csrc/unicode_generate.py, which is a program, not part of a package."""
+    """Imports csrc/unicode_generate.py, which is a program, not part of a package."""
     path = Path(__file__).resolve().parents[3] / "csrc" / "unicode_generate.py"
     spec = importlib.util.spec_from_file_location("unicode_generate", path)
     assert spec is not None and spec.loader is not None
@@ -24,6 +24,6 @@ def compiled(pattern: str) -> "regex.Pattern[str]":
 
 
 def words(pattern: str, data: bytes) -> list[bytes]:
-    """The words of `data`. Each byte that is not UTF-8 becomes one lone surrogate, of class "other"."""
+    """Returns the words of `data`. Each byte that is not UTF-8 becomes one lone surrogate, of class "other"."""
     text = data.decode("utf-8", "surrogateescape")
     return [word.encode("utf-8", "surrogateescape") for word in compiled(pattern).findall(text)]
