@@ -108,8 +108,8 @@ class TokenDataLoader(_loader_base()):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
     Each iteration is one epoch; the next iteration is the next epoch, in a different order. An iteration that is left
-    early starts over. Save `state_dict()` with a model to resume with the batch after the last one that the loop received,
-    whatever worker processes had read ahead.
+    early starts over. Save `state_dict()` with a model to resume with the batch after the last one that the loop
+    received, whatever worker processes had read ahead.
 
     Create one with `create_dataloader`.
     """

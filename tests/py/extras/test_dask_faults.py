@@ -60,7 +60,7 @@ def process(code: str, *arguments: str, cwd: Path | None = None) -> Iterator[tup
 
 @contextmanager
 def cluster(first: str = "", cwd: Path | None = None) -> Iterator[tuple[Any, str, str]]:
-    """Yields an executor, and the addresses of the worker and the scheduler. The worker runs `first` before it starts."""
+    """Yields an executor and the addresses of worker and scheduler. The worker runs `first` before it starts."""
     with process(SCHEDULER) as (_, address), process(WORKER, address, first, cwd=cwd) as (_, worker):
         with distributed.Client(address, set_as_default=False) as client:
             yield client.get_executor(), worker, address
