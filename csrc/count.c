@@ -19,7 +19,7 @@ int pybpe_counter_new(pybpe_counter **out, const pybpe_pretok *p, const pybpe_sp
     if (c == NULL) {
         return error_set_memory(err, "a counter", sizeof *c);
     }
-    *c = (pybpe_counter){.mem = mem_of(mem), .pretok = p, .specials = s};
+    *c = (pybpe_counter){.mem = mem_of(mem), .pretok = p, .specials = s, .weight = 1};
     c->seed = p != NULL ? pretok_seed(p) : hash_seed_draw();
     int code = count_table_init(c, err);
     if (code != PYBPE_OK) {
@@ -56,9 +56,11 @@ static int batch_add(pybpe_counter *c, const uint8_t *text, size_t n, size_t pos
         if (code != PYBPE_OK) {
             return code;
         }
-        *word_count += 1; /* at most one per byte, so 2^64 is out of reach */
+        if (PYBPE_UNLIKELY(__builtin_add_overflow(*word_count, c->weight, word_count))) {
+            return count_overflow(err);
+        }
     }
-    c->total += count;
+    c->total += count * c->weight;
     return PYBPE_OK;
 }
 
@@ -94,6 +96,19 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
     }
     special_scan_end(&scan);
     return code == PYBPE_OK && pos < n ? segment_add(c, text + pos, n - pos, err) : code;
+}
+
+int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err) {
+    int code = strings_check(texts, "texts", err);
+    for (size_t i = 0; i < texts->count && code == PYBPE_OK; i++) {
+        size_t length = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
+        if (length > 0 && counts[i] > 0) {
+            c->weight = counts[i];
+            code = pybpe_counter_add(c, texts->bytes + texts->offsets[i], length, err);
+        }
+    }
+    c->weight = 1;
+    return code;
 }
 
 static int word_add(pybpe_counter *c, const pending *p, uint64_t count, pybpe_error *err) {

@@ -38,6 +38,7 @@ struct pybpe_counter {
     size_t words;
     uint64_t bytes;
     uint64_t total;
+    uint64_t weight; /* how often each occurrence counts: 1, except in pybpe_counter_add_texts */
     uint64_t memory;
     count_block *blocks;
     hash_seed seed;

@@ -259,6 +259,10 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
    may only be freed. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
+/* Counts the words in texts: text i of `texts` as if it occurred counts[i] times. Specials are as in pybpe_counter_add.
+   Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the table may only be freed. */
+int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err);
+
 /* Adds all counts of src to dst. After an error dst may only be freed. */
 int pybpe_counter_merge(pybpe_counter *dst, const pybpe_counter *src, pybpe_error *err);
 
@@ -291,6 +295,12 @@ enum pybpe_tie_break {
     PYBPE_TIE_HUGGINGFACE = 1    /* the lowest (left id, right id) in HF's numbering */
 };
 
+/* Rules that forbid merges. They apply to the merges that the trainer makes, not to those of a base. */
+enum pybpe_train_rule {
+    PYBPE_RULE_WHOLE_CHARACTERS = 1, /* a merged token is a sequence of whole UTF-8 characters, or part of one */
+    PYBPE_RULE_SUPERWORDS = 2        /* a merged token has at most four words between spaces, and no ": " */
+};
+
 /* Tokens 0-255 are the bytes; merged tokens follow in the order of their creation. */
 typedef struct pybpe_train_config {
     uint32_t vocab_size;         /* stop at this many tokens: 256 bytes and merged tokens, excluding specials */
@@ -299,6 +309,7 @@ typedef struct pybpe_train_config {
     int32_t tie_break;           /* a pybpe_tie_break */
     const uint32_t *base_merges; /* (left, right) ids, applied first in this order; may be NULL. Borrowed. */
     size_t base_merges_count;
+    uint32_t rules; /* any of pybpe_train_rule, added up; usually 0 */
 } pybpe_train_config;
 
 typedef struct pybpe_trainer pybpe_trainer;

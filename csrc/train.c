@@ -5,6 +5,7 @@ The textbook loop recounts all pairs for every merge. Here each pair has its cou
 occurs, and a merge touches only those places and their neighbors. The parts, in the order in which they work:
 
     train_tokens.c   tokens and their bytes, and the order of equally frequent pairs
+    train_rules.c    the rules that forbid merges
     train_words.c    words -> symbols, after the merges of the tokenizer that training continues
     train_compact.c  compacts the symbols before each scan
     train_scan*.c    symbols -> frequent pairs with their places
@@ -27,6 +28,9 @@ static int config_check(const pybpe_train_config *config, pybpe_error *err) {
     }
     if (config->tie_break != PYBPE_TIE_LEXICOGRAPHIC && config->tie_break != PYBPE_TIE_HUGGINGFACE) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "tie_break %d is not a pybpe_tie_break", config->tie_break);
+    }
+    if ((config->rules & ~(uint32_t)(PYBPE_RULE_WHOLE_CHARACTERS | PYBPE_RULE_SUPERWORDS)) != 0) {
+        return error_set(err, PYBPE_ERR_VALUE, 0, "rules %u is not a sum of pybpe_train_rule", config->rules);
     }
     return PYBPE_OK;
 }
@@ -68,6 +72,7 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
     t->vocab_size = config->vocab_size;
     t->max_token_length = config->max_token_length;
     t->min_frequency = config->min_frequency > 0 ? config->min_frequency : 1;
+    t->rules = config->rules;
     t->seed = hash_seed_draw();
     t->alias = UINT32_MAX;
     code = trainer_init(t, words, counts, config, err);

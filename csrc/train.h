@@ -18,6 +18,14 @@ typedef struct token {
     uint32_t order;
 } token;
 
+/* What the rules need to know about a token (train_rules.c). */
+typedef struct token_shape {
+    uint32_t words; /* between spaces */
+    bool starts_word : 1, ends_word : 1, ends_colon : 1;
+    bool colon_space : 1; /* it contains ": " */
+    bool whole : 1;       /* it is a sequence of whole characters */
+} token_shape;
+
 /* The neighbors on one side in the current merge, by token. */
 typedef struct neighbor {
     uint64_t weight;
@@ -65,6 +73,7 @@ struct pybpe_trainer {
     pybpe_allocator mem;
     uint32_t vocab_size, max_token_length;
     uint64_t min_frequency;
+    uint32_t rules;
     bool done;
 
     mem_table ids_table;
@@ -74,6 +83,7 @@ struct pybpe_trainer {
     size_t runs_count;
 
     token *tokens;
+    token_shape *shapes;
     uint32_t *spans; /* of tokens in slots; a separate array, because every step from token to token reads one */
     uint32_t tokens_count, tokens_cap;
     uint8_t *token_bytes;
@@ -92,8 +102,14 @@ struct pybpe_trainer {
     size_t merges_count, merges_cap;
 };
 
-static inline bool pair_is_short(const pybpe_trainer *t, uint32_t left, uint32_t right) {
-    return (uint64_t)t->tokens[left].length + t->tokens[right].length <= t->max_token_length;
+/* train_rules.c: finds out what the rules need to know about a token; whether the rules allow a merge. */
+void train_shape_set(pybpe_trainer *t, uint32_t id);
+bool train_rules_allow(const pybpe_trainer *t, uint32_t left, uint32_t right);
+
+/* Whether a pair may be merged. */
+static inline bool pair_is_allowed(const pybpe_trainer *t, uint32_t left, uint32_t right) {
+    return (uint64_t)t->tokens[left].length + t->tokens[right].length <= t->max_token_length &&
+           (t->rules == 0 || train_rules_allow(t, left, right));
 }
 
 /* train_tokens.c: adds the 256 bytes as tokens; finds the token of left + right, a new one or one with the same

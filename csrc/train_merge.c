@@ -87,7 +87,7 @@ static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, uint64_t
 
 /* Adds a new pair if it is frequent enough, with room for its list of places. */
 static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbor *n, uint32_t *kept, pybpe_error *err) {
-    if (n->weight < t->threshold || !pair_is_short(t, left, right)) {
+    if (n->weight < t->threshold || !pair_is_allowed(t, left, right)) {
         return PYBPE_OK;
     }
     uint32_t index;

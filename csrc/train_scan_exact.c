@@ -80,7 +80,7 @@ uint64_t exact_largest(const pybpe_trainer *t) {
     for (uint32_t left = 0; left < t->tokens_count; left++) {
         for (uint32_t right = 0; right < t->tokens_count; right++) {
             uint64_t weight = exact_cell_of(t, left, right)->seen.weight;
-            largest = weight > largest && pair_is_short(t, left, right) ? weight : largest;
+            largest = weight > largest && pair_is_allowed(t, left, right) ? weight : largest;
         }
     }
     return largest;
@@ -109,7 +109,8 @@ int exact_keep(pybpe_trainer *t, pybpe_error *err) {
     for (size_t i = 0; i < columns * columns && code == PYBPE_OK; i++) {
         exact_cell *cell = &t->scan.cells[i];
         uint32_t left = (uint32_t)(i / columns) - 1, right = (uint32_t)(i % columns) - 1;
-        if (i / columns > 0 && i % columns > 0 && cell->seen.weight >= t->threshold && pair_is_short(t, left, right)) {
+        if (i / columns > 0 && i % columns > 0 && cell->seen.weight >= t->threshold &&
+            pair_is_allowed(t, left, right)) {
             code = exact_keep_pair(t, left, right, cell, err);
         } else {
             cell->list.to = &t->scan.nowhere;

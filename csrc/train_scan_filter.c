@@ -95,7 +95,7 @@ int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err) {
         filter_select(t, &batch, &s.from, s.to);
         for (size_t i = 0; i < batch.count; i++) {
             uint32_t left = t->ids[batch.at[i]], right = t->ids[batch.at[i] + 1], index;
-            if (!pair_is_short(t, left, right)) {
+            if (!pair_is_allowed(t, left, right)) {
                 continue;
             }
             int code = pair_table_add(&t->pairs, left, right, &index, err);

@@ -43,6 +43,11 @@ static int items_room(pybpe_trainer *t, size_t cap) {
         return PYBPE_ERR_MEMORY;
     }
     t->spans = spans;
+    token_shape *shapes = mem_resize_array(&t->mem, t->shapes, cap, sizeof *shapes);
+    if (shapes == NULL) {
+        return PYBPE_ERR_MEMORY;
+    }
+    t->shapes = shapes;
     return PYBPE_OK;
 }
 
@@ -84,8 +89,9 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
     size_t cap = t->tokens_cap == 0 ? 1024 : 2 * (size_t)t->tokens_cap;
     if (items_room(t, cap) != PYBPE_OK || side_room(t, &t->left, cap) != PYBPE_OK ||
         side_room(t, &t->right, cap) != PYBPE_OK || index_room(t, cap) != PYBPE_OK) {
-        return error_set_memory(err, "the tokens of a training",
-                                cap * (sizeof *t->tokens + 2 * sizeof(neighbor) + 5 * sizeof(uint32_t)));
+        return error_set_memory(
+            err, "the tokens of a training",
+            cap * (sizeof *t->tokens + sizeof *t->shapes + 2 * sizeof(neighbor) + 5 * sizeof(uint32_t)));
     }
     t->tokens_cap = (uint32_t)cap;
     return PYBPE_OK;
@@ -118,6 +124,7 @@ static uint32_t token_intern(pybpe_trainer *t, size_t n) {
     t->spans[id] = 1;
     t->token_bytes_count += n;
     t->index_slots[slot] = id + 1;
+    train_shape_set(t, id);
     return id;
 }
 
@@ -159,6 +166,7 @@ int train_tokens_init(pybpe_trainer *t, pybpe_error *err) {
 void train_tokens_free(pybpe_trainer *t) {
     mem_free(&t->mem, t->tokens);
     mem_free(&t->mem, t->spans);
+    mem_free(&t->mem, t->shapes);
     mem_free(&t->mem, t->token_bytes);
     mem_free(&t->mem, t->index_slots);
     mem_free(&t->mem, t->left.by_token);

@@ -52,6 +52,9 @@ def make_workspace(
     min_frequency: int = 2,
     max_token_length: int = 255,
     tie_break: str = "lexicographic",
+    superwords: bool = False,
+    transition: float | None = None,
+    whole_characters: bool = False,
     depth: int = 12,
     layers: int | None = None,
     heads: int | None = None,
@@ -75,7 +78,8 @@ def make_workspace(
         inputs: as in `pybpe.prepare`.
         vocab_size: the number of tokens; a short text may give fewer.
         special_tokens, end_of_text, special_ids, pattern, digits, normalizer, min_frequency, max_token_length,
-        tie_break: the tokenizer's options, as in `pybpe.prepare`; one special token must be the end of text.
+        tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
+            token must be the end of text.
         depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values.
         context: maxT, at least 64 for the CPU trainer.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
@@ -100,6 +104,9 @@ def make_workspace(
         pattern=pattern,
         digits=digits,
         normalizer=normalizer,
+        superwords=superwords,
+        transition=transition,
+        whole_characters=whole_characters,
     )
     read, split = ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)

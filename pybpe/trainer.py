@@ -36,6 +36,9 @@ def train(
     digits: Digits = None,
     end_of_text: str | None = None,
     base: Tokenizer | None = None,
+    superwords: bool = False,
+    transition: float | None = None,
+    whole_characters: bool = False,
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
     encoding: str | None = None,
@@ -76,6 +79,12 @@ def train(
             otherwise <|endoftext|> or <|end_of_text|>, if it is a special token.
         base: a tokenizer to extend. The result keeps its ids, merges, special tokens, pattern and normalizer. New
             special tokens, then new tokens, get the ids after those of the base; vocab_size counts all of them.
+        superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
+            makes tokens such as " of the", of at most four words. The tokenizer's pattern becomes that of stage 2, for
+            a base too. With a base, stage 1 extends the base, unless it has enough tokens already.
+        transition: the share of vocab_size at which stage 2 begins; None is 0.8.
+        whole_characters: True makes no token that holds parts of two characters, or a part of one next to whole ones.
+            The tokens of a base are kept.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
@@ -117,6 +126,9 @@ def train(
         digits=digits,
         end_of_text=end_of_text,
         base=None if base is None else base.model,
+        superwords=superwords,
+        transition=transition,
+        whole_characters=whole_characters,
     )
     source = TrainInput(inputs, counts, ReadOptions(text_key, encoding), Sample(max_documents, max_bytes, seed))
     run = RunOptions(workers, executor, memory_limit, progress)

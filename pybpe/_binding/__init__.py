@@ -32,7 +32,7 @@ from .text import (
     unicode_version,
     utf8_valid,
 )
-from .training import TIE_BREAKS, Counter, Trainer, Words
+from .training import RULE_SUPERWORDS, RULE_WHOLE_CHARACTERS, TIE_BREAKS, Counter, Trainer, Words
 from .vocabulary import IdBuffer, Vocab, VocabRules, new_bytes, tokenizer_json_spans
 
 __all__ = [
@@ -50,6 +50,8 @@ __all__ = [
     "Output",
     "PathLike",
     "Pretok",
+    "RULE_SUPERWORDS",
+    "RULE_WHOLE_CHARACTERS",
     "SHARD_FORMATS",
     "SHARD_HEADER_BYTES",
     "SHARD_MAGICS",

@@ -17,6 +17,10 @@ TIE_BREAKS: dict[str, int] = {
 }
 
 
+RULE_WHOLE_CHARACTERS: int = lib.PYBPE_RULE_WHOLE_CHARACTERS
+RULE_SUPERWORDS: int = lib.PYBPE_RULE_SUPERWORDS
+
+
 class Words:
     """Distinct words with their counts, in C memory. Counters export them and trainers take them."""
 
@@ -83,6 +87,10 @@ class Counter:
         """Adds words that were counted elsewhere."""
         call(lib.pybpe_counter_add_words, self.c, words.strings, words.counts)
 
+    def add_texts(self, texts: Words) -> None:
+        """Counts the words in texts, each text as often as it was counted."""
+        call(lib.pybpe_counter_add_texts, self.c, texts.strings, texts.counts)
+
     def add_word_list(self, words: Sequence[bytes]) -> None:
         """Adds one occurrence of each word in a list."""
         strings = Strings(words)  # a name, since it must outlive the call
@@ -125,6 +133,7 @@ class Trainer:
         min_frequency: int,
         tie_break: str,
         base_merges: Sequence[tuple[int, int]] = (),
+        rules: int = 0,
     ) -> None:
         config = ffi.new("pybpe_train_config *")
         config.vocab_size = vocab_size
@@ -134,6 +143,7 @@ class Trainer:
         self._base = ffi.new("uint32_t[]", [i for pair in base_merges for i in pair])
         config.base_merges = self._base
         config.base_merges_count = len(base_merges)
+        config.rules = rules
         self.c = make_handle(
             "pybpe_trainer",
             lib.pybpe_trainer_new,

@@ -37,6 +37,7 @@ def add_train(commands: Any) -> None:
         "pybpe train *.txt --vocab-size 32000 --pattern cl100k --min-frequency 2 -o tok.bin\n"
         "pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json\n"
         "pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json\n"
+        "pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json\n"
         "pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json",
     )
     add_input_options(parser)
@@ -124,6 +125,22 @@ def add_training_options(
         metavar="T",
         help="which of several equally frequent pairs to merge first: lexicographic (default) or huggingface",
     )
+    parser.add_argument(
+        "--superwords",
+        action="store_true",
+        help="learn tokens across spaces too, such as ' of the', in a second stage (SuperBPE)",
+    )
+    parser.add_argument(
+        "--transition",
+        type=float,
+        metavar="SHARE",
+        help="the share of the vocabulary at which the second stage begins (default: 0.8)",
+    )
+    parser.add_argument(
+        "--whole-characters",
+        action="store_true",
+        help="make no token that holds a part of a character next to other characters",
+    )
 
 
 def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] = ()) -> dict[str, Any]:
@@ -138,6 +155,9 @@ def training_arguments(args: argparse.Namespace, special_tokens: Sequence[str] =
         "min_frequency": args.min_frequency,
         "max_token_length": args.max_token_length,
         "tie_break": args.tie_break,
+        "superwords": args.superwords,
+        "transition": args.transition,
+        "whole_characters": args.whole_characters,
     }
 
 
@@ -189,6 +209,10 @@ def _vocab_size(args: argparse.Namespace) -> int:
         raise ArgumentError("--plot draws the curve of --sizes: give --sizes too")
     if args.sizes is not None and args.base is not None:
         raise ArgumentError("--sizes cannot be used with --base")
+    if args.sizes is not None and args.superwords:
+        raise ArgumentError(
+            "--sizes cannot be used with --superwords: where its second stage begins depends on the size"
+        )
     sizes: list[int] = [*(args.sizes or ()), *([args.vocab_size] if args.vocab_size is not None else ())]
     if not sizes:
         raise ArgumentError("give --vocab-size N, or several sizes with --sizes N,N,...")

@@ -53,6 +53,9 @@ def prepare(
     tie_break: str = "lexicographic",
     special_ids: str = "first",
     max_token_length: int = 255,
+    superwords: bool = False,
+    transition: float | None = None,
+    whole_characters: bool = False,
     min_shard_tokens: int | None = None,
     shard_tokens: int = 10**8,
     format: str = "llmc",
@@ -95,6 +98,9 @@ def prepare(
         pattern=pattern,
         digits=digits,
         normalizer=normalizer,
+        superwords=superwords,
+        transition=transition,
+        whole_characters=whole_characters,
     )
     output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, sequence_length, name)
     options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)

@@ -3,7 +3,7 @@
 A checkpoint is a .counts file (pybpe/formats/counts_file.py) whose header also holds the settings of the run and the
 names, sizes and times of its inputs. Blocks of merges follow, one every few seconds:
 
-    4              n, the number of merges in the block
+    4              n, the number of merges in the block; plus 2^31 if they are the last of a stage
     8 * n          (left, right) numbers: 0-255 for bytes, then tokens as made
     4              CRC-32 of the block up to here
 
@@ -11,7 +11,7 @@ A block that was incomplete when the process died is removed. To resume, pybpe e
 merges, using these counts: it first applies the merges to the words in order. The result is the state at which the run
 stopped, as long as each merge made a new token. A merge that spells a token of the base, as (bb, b) does if the base
 has (b, bb), may put that token where an earlier merge would apply again. So the run repeats everything from such a
-merge on.
+merge on. A stage that has ended is saved with all its merges, since the next stage begins by applying them in order.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ..support.output_files import remove_file
 
 SECONDS = 2.0  # between blocks
 _KEY = "training"
+_STAGE_ENDS = 1 << 31
 
 
 def only_trainer(path: _binding.PathLike) -> AbstractContextManager[None]:
@@ -50,7 +51,9 @@ class Checkpoint:
 
     Attributes:
         words: the counts, if the file exists.
-        merges: the merges in it.
+        ended: how many stages have ended.
+        earlier: the merges of these stages.
+        merges: the merges of the next stage.
 
     Raises:
         ArgumentError: the file belongs to a run with other settings.
@@ -63,6 +66,8 @@ class Checkpoint:
         self._stream: BinaryIO | None = None
         self._saved = time.monotonic()
         self.words: _binding.Words | None = None
+        self.ended = 0
+        self.earlier: list[tuple[int, int]] = []
         self.merges: list[tuple[int, int]] = []
         if os.path.exists(self._path):
             self._load()
@@ -73,7 +78,10 @@ class Checkpoint:
             self.words = counts_file.words_of(reader.entries())
             end = reader.stream.tell()
             while (block := _read_merges(reader.stream)) is not None:
-                self.merges += block
+                merges, stage_ends = block
+                self.merges += merges
+                if stage_ends:
+                    self._next_stage()
                 end = reader.stream.tell()
         with file_errors(self._path, "cannot be written"):
             os.truncate(self._path, end)
@@ -106,9 +114,23 @@ class Checkpoint:
         self.merges = pairs
         self._saved = time.monotonic()
 
-    def _append(self, pairs: Sequence[tuple[int, int]]) -> None:
+    def end_stage(self, trainer: _binding.Trainer, skip: int) -> None:
+        """Saves all merges of a stage that has ended, except the first `skip`."""
+        pairs = [(left, right) for left, right, _ in trainer.merges()[skip:]]
+        self._append(pairs[len(self.merges) :], _STAGE_ENDS)
+        self.merges = pairs
+        self._next_stage()
+
+    def _next_stage(self) -> None:
+        self.earlier += self.merges
+        self.merges = []
+        self.ended += 1
+
+    def _append(self, pairs: Sequence[tuple[int, int]], flag: int = 0) -> None:
         assert self._stream is not None
-        block = struct.pack("<I", len(pairs)) + struct.pack(f"<{2 * len(pairs)}I", *(i for pair in pairs for i in pair))
+        block = struct.pack("<I", len(pairs) | flag) + struct.pack(
+            f"<{2 * len(pairs)}I", *(i for pair in pairs for i in pair)
+        )
         rest = memoryview(block + struct.pack("<I", zlib.crc32(block)))
         with file_errors(self._path, "cannot be written"):
             while rest:
@@ -139,16 +161,17 @@ def _resumable(merges: Sequence[tuple[int, int, int]], skip: int) -> list[tuple[
     return pairs
 
 
-def _read_merges(stream: BinaryIO) -> list[tuple[int, int]] | None:
-    """Returns the next block, or None if no complete one is left."""
+def _read_merges(stream: BinaryIO) -> tuple[list[tuple[int, int]], bool] | None:
+    """Returns the next block and whether it ends a stage, or None if no complete block is left."""
     start = stream.read(4)
     if len(start) < 4:
         return None
-    size = 8 * struct.unpack("<I", start)[0]
+    count = struct.unpack("<I", start)[0]
+    size = 8 * (count & ~_STAGE_ENDS)
     if size > os.fstat(stream.fileno()).st_size:
         return None
     data, checksum = stream.read(size), stream.read(4)
     if len(data) < size or checksum != struct.pack("<I", zlib.crc32(start + data)):
         return None
     numbers = array("I", struct.unpack(f"<{size // 4}I", data))
-    return list(zip(numbers[0::2], numbers[1::2]))
+    return list(zip(numbers[0::2], numbers[1::2])), count >= _STAGE_ENDS

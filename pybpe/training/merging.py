@@ -24,7 +24,8 @@ from ..support.run_options import RunOptions
 from .checkpoint import Checkpoint, only_trainer
 from .counting import count_inputs
 from .counts import Counts
-from .plan import Plan, TrainOptions
+from .plan import Plan, Stage, TrainOptions
+from .superwords import words_of
 from .word_counter import CountSettings
 
 Options = TypeVar("Options", TrainOptions, ReadOptions, Sample, RunOptions)
@@ -56,10 +57,14 @@ class TrainInput:
         counted = self.counts.settings if isinstance(self.counts, Counts) else None
         return Plan.of(options, counted, self.read)
 
-    def ready_counts(self, settings: CountSettings) -> Counts | None:
-        """Returns the counts if they were given. `settings` are those that this training run would count with."""
+    def ready_counts(self, plan: Plan) -> Counts | None:
+        """Returns the counts if they were given."""
         if self.counts is None:
             return None
+        settings = plan.count
+        counted = self.counts.settings.pattern if isinstance(self.counts, Counts) else None
+        if plan.words is not None and counted != settings.pattern:
+            raise ArgumentError("superwords cross words, so counts of words cannot be used for them: pass inputs")
         if not isinstance(self.counts, Counts):
             return Counts(Counts.from_dict(self.counts).words, settings)
         _check_counts(self.counts, settings)
@@ -71,7 +76,7 @@ def train_model(
 ) -> Model:
     """Does the work of `pybpe.train`."""
     plan = source.plan(options)
-    ready = source.ready_counts(plan.count)
+    ready = source.ready_counts(plan)
     with ExitStack() as held:
         saved = None
         if checkpoint is not None:
@@ -84,7 +89,7 @@ def train_model(
         else:
             assert source.inputs is not None
             words = count_inputs(source.inputs, plan.count, source.sample, run).words
-        return plan.model(_merge(plan.without_whole_words(words), plan, saved, run.progress))
+        return plan.model(_merge(words, plan, saved, run.progress))
 
 
 def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:
@@ -137,29 +142,51 @@ def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, o
 
 
 def _merge(
-    words: _binding.Words, plan: Plan, saved: Checkpoint | None, progress: bool | None
+    counted: _binding.Words, plan: Plan, saved: Checkpoint | None, progress: bool | None
 ) -> list[tuple[int, int, int]]:
     """Returns all merges, including those of the base and of a checkpoint."""
-    skip = len(plan.base_merges)
     if saved is not None:
-        run_interruptibly(saved.start, words)
-    merges_so_far = plan.base_merges + (saved.merges if saved is not None else [])
+        run_interruptibly(saved.start, counted)
+    ended = 0 if saved is None else saved.ended
+    earlier = plan.base_merges + ([] if saved is None else saved.earlier)
+    merges: list[tuple[int, int, int]] = []
+    for stage in plan.stages[ended:]:
+        words = counted if stage.words is None else run_interruptibly(words_of, counted, stage.words)
+        trainer = _run_stage(plan.without_whole_words(words), stage, plan.options, earlier, (saved, progress))
+        merges = trainer.merges()
+        if saved is not None and stage.words is not None:
+            saved.end_stage(trainer, len(earlier))
+        earlier = [(left, right) for left, right, _ in merges]
+        del words, trainer  # a stage of superwords needs much memory
+    if saved is not None:
+        saved.remove()
+    return merges
+
+
+def _run_stage(
+    words: _binding.Words,
+    stage: Stage,
+    options: TrainOptions,
+    earlier: list[tuple[int, int]],
+    reporting: tuple[Checkpoint | None, bool | None],
+) -> _binding.Trainer:
+    """Runs one stage after the merges `earlier`, and returns its trainer."""
+    saved, progress = reporting
     trainer = run_interruptibly(
         partial(
             _binding.Trainer,
             words,
-            vocab_size=plan.merged_size,
-            max_token_length=plan.options.max_token_length,
-            min_frequency=plan.options.min_frequency,
-            tie_break=plan.options.tie_break,
-            base_merges=merges_so_far,
+            vocab_size=stage.size,
+            max_token_length=options.max_token_length,
+            min_frequency=options.min_frequency,
+            tie_break=options.tie_break,
+            base_merges=earlier + (saved.merges if saved is not None else []),
+            rules=stage.rules,
         )
     )
-    with Progress("merging", plan.merged_size - 256, "merge", progress) as bar:
+    with Progress("merging", stage.size - 256, "merge", progress) as bar:
         while not run_interruptibly(trainer.step, _STEP_BUDGET):
             bar.set(trainer.tokens - 256)
             if saved is not None:
-                saved.update(trainer, skip)
-    if saved is not None:
-        saved.remove()
-    return trainer.merges()
+                saved.update(trainer, len(earlier))
+    return trainer

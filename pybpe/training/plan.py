@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import one_of, whole_number
+from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from ..normalize import check_normalizer
 from ..pattern import Digits, Pattern
 from ..reading.options import ReadOptions
+from . import superwords
 from .word_counter import CountSettings
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
+_RECORDED_IF_SET = ("superwords", "transition", "whole_characters")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class TrainOptions:
     digits: Digits = None
     end_of_text: str | None = None
     base: Model | None = None
+    superwords: bool = False
+    transition: float | None = None
+    whole_characters: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -48,6 +54,12 @@ class TrainOptions:
         one_of("tie_break", self.tie_break, _binding.TIE_BREAKS)
         one_of("special_ids", self.special_ids, SPECIAL_IDS)
         check_normalizer(self.normalizer)
+        instance("superwords", self.superwords, bool, "True or False")
+        instance("whole_characters", self.whole_characters, bool, "True or False")
+        if self.superwords:
+            superwords.transition_size(self.transition, self.vocab_size)
+        elif self.transition is not None:
+            raise ArgumentError("transition needs superwords=True: it says when the stage of superwords begins")
         given = special_ids_of(self.special_tokens)
         ids = sorted((i, text) for text, i in given.items() if i is not None)
         object.__setattr__(self, "special_tokens", {text: i for i, text in ids} or tuple(given))
@@ -63,6 +75,20 @@ class TrainOptions:
         return list(self.special_tokens)
 
 
+class Stage(NamedTuple):
+    """One of the stages of a training run. Each continues with the merges of the one before it.
+
+    Attributes:
+        words: the pattern that cuts the counted texts into the words to learn from; None to learn from them whole.
+        size: the trainer's vocab_size: bytes and merged tokens.
+        rules: which merges are forbidden, as for `_binding.Trainer`.
+    """
+
+    words: Pattern | None
+    size: int
+    rules: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything except the text that the result depends on.
@@ -71,11 +97,13 @@ class Plan:
         options: what to train.
         count: how words are counted; its special tokens are those of the base and the new ones.
         new_specials: the special tokens that the base lacks.
+        words: the pattern of stage 1 if there are two stages, for superwords. `count` then has that of stage 2.
     """
 
     options: TrainOptions
     count: CountSettings
     new_specials: Sequence[str]
+    words: Pattern | None = None
 
     def __post_init__(self) -> None:
         if self.base is None:
@@ -99,13 +127,16 @@ class Plan:
         """
         base, specials = options.base, options.specials
         parent = counted if base is None else base
-        settings = CountSettings(_pattern(options, parent), tuple(specials), _normalizer(options, parent), read)
+        words, pattern = None, _pattern(options, base if options.superwords else parent)
+        if options.superwords and not superwords.is_chunk_pattern(pattern):
+            words, pattern = pattern, superwords.chunk_pattern(pattern)
+        settings = CountSettings(pattern, tuple(specials), _normalizer(options, parent), read)
         if base is None:
-            return cls(options, settings, specials)
+            return cls(options, settings, specials, words)
         if options.special_ids != "first":
             raise ArgumentError("special_ids cannot be used with base: new special tokens follow the ids of the base")
         new = [text for text in specials if text not in base.specials]
-        return cls(options, replace(settings, specials=(*base.specials, *new)), new)
+        return cls(options, replace(settings, specials=(*base.specials, *new)), new, words)
 
     @property
     def base(self) -> Model | None:
@@ -137,13 +168,24 @@ class Plan:
     def base_merges(self) -> list[tuple[int, int]]:
         return [] if self.numbering is None else self.numbering.merges
 
-    @property
-    def merged_size(self) -> int:
-        """The trainer's vocab_size: bytes and merged tokens."""
-        size = self.options.vocab_size - len(self.new_specials)
+    def _merged_size(self, vocab_size: int) -> int:
+        """Returns how many bytes and merged tokens a trainer has when the vocabulary has this size."""
+        size = vocab_size - len(self.new_specials)
         if self.base is None or self.numbering is None:
-            return size
-        return 256 + self.numbering.made + size - len(self.base.tokens)
+            return max(size, 256)
+        return 256 + self.numbering.made + max(size - len(self.base.tokens), 0)
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The stages, in order."""
+        options = self.options
+        rules = _binding.RULE_WHOLE_CHARACTERS if options.whole_characters else 0
+        chunks = _binding.RULE_SUPERWORDS if superwords.is_chunk_pattern(self.count.pattern) else 0
+        last = Stage(None, self._merged_size(options.vocab_size), rules | chunks)
+        if self.words is None:
+            return [last]
+        size = superwords.transition_size(options.transition, options.vocab_size)
+        return [Stage(self.words, self._merged_size(size), rules), last]
 
     def without_whole_words(self, words: _binding.Words) -> _binding.Words:
         """Returns the words that are not single tokens of the base. There is nothing to learn from those that are."""
@@ -152,10 +194,17 @@ class Plan:
         whole = {self.base.tokens[i] for i in self.base.unreached()}
         return _binding.Words.from_dict({word: n for word, n in words.to_dict().items() if word not in whole})
 
+    def _set_options(self) -> dict[str, object]:
+        """Returns the options that are recorded only if they are set, so that other files do not change."""
+        values = {name: getattr(self.options, name) for name in _RECORDED_IF_SET}
+        return {name: value for name, value in values.items() if value}
+
     def fingerprint(self) -> dict[str, object]:
         """Returns the plan in types that JSON can hold."""
         return {
             **{name: getattr(self.options, name) for name in (*_MERGING, "vocab_size", "special_ids")},
+            **self._set_options(),
+            "words": None if self.words is None else self.words.regex,
             "pattern": self.count.pattern.regex,
             "special_tokens": list(self.count.specials),
             "normalizer": self.count.normalizer,
@@ -173,11 +222,18 @@ class Plan:
             parts = self.numbering.extend(merged, self.new_specials)
         tokens, merges, specials = parts
         self._check_ids(specials)  # with special_ids="last" the ids depend on the number of tokens
-        training = {name: getattr(options, name) for name in _MERGING}
+        training = {name: getattr(options, name) for name in _MERGING} | self._set_options()
         if self.base is None:
             model = Model(tokens, merges, specials, self.count.pattern, self.count.normalizer, training)
         else:
-            model = replace(self.base, tokens=tokens, merges=merges, specials=specials, training=training)
+            model = replace(
+                self.base,
+                tokens=tokens,
+                merges=merges,
+                specials=specials,
+                pattern=self.count.pattern,
+                training=training,
+            )
         return model if options.end_of_text in (None, model.eot) else replace(model, eos=options.end_of_text)
 
 

@@ -90,6 +90,28 @@ static void test_by_hand(void) {
     pybpe_pretok_free(p);
 }
 
+static void test_counted_texts(void) {
+    pybpe_pretok *p;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    pybpe_counter *c = counter_of(p, NULL);
+    const uint64_t offsets[] = {0, 5, 5, 10, 12}, counts[] = {3, 7, 2, 0};
+    const pybpe_strings texts = {(const uint8_t *)"a b aa b bx ", offsets, 4};
+    CHECK_EQ(pybpe_counter_add_texts(c, &texts, counts, NULL), PYBPE_OK);
+    add_text(c, "a"); /* counts once again */
+    table t = table_of(c);
+    CHECK_EQ(table_find(&t, "a", 1), 3 + 2 + 1);
+    CHECK_EQ(table_find(&t, " a", 2), 3);
+    CHECK_EQ(table_find(&t, " b", 2), 3 + 2 + 2);
+    CHECK_EQ(table_find(&t, "x", 1), 0);
+    CHECK_EQ(t.stats.total, 3 * 3 + 2 * 3 + 1);
+    table_free(&t);
+    const uint64_t large[] = {UINT64_MAX, 1, 1, 1};
+    pybpe_error err;
+    CHECK_EQ(pybpe_counter_add_texts(c, &texts, large, &err), PYBPE_ERR_LIMIT);
+    pybpe_counter_free(c);
+    pybpe_pretok_free(p);
+}
+
 /* Both hold the same words with the same counts: subtracts each count from that of the other. */
 static void expect_equal(const pybpe_counter *x, const pybpe_counter *y) {
     const pybpe_counter_stats a = pybpe_counter_get_stats(x), b = pybpe_counter_get_stats(y);
@@ -357,6 +379,7 @@ static void test_seeds(void) {
 int main(void) {
     test_seeds();
     test_by_hand();
+    test_counted_texts();
     test_random();
     test_absorb();
     test_merging_strangers();

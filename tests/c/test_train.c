@@ -164,6 +164,27 @@ static void test_refused(void) {
     CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
 }
 
+static void test_rules(void) {
+    corpus c;
+    uint32_t merges[3 * MAX_MERGES];
+    corpus_start(&c);
+    corpus_word(&c, "a b c d e", 9); /* five words */
+    corpus_word(&c, "x: y", 5);
+    pybpe_train_config config = config_of(300);
+    size_t all = run(&c, &config, 1000, merges, MAX_MERGES);
+    config.rules = PYBPE_RULE_SUPERWORDS;
+    size_t allowed = run(&c, &config, 1000, merges, MAX_MERGES);
+    CHECK_EQ(all, 8 + 3);
+    CHECK_EQ(allowed, 7 + 2); /* not the fifth word, and not ":" with " " */
+    corpus_start(&c);
+    corpus_word(&c, "\xE4\xB8\xAD\xE4\xB8\xAD", 9); /* twice the same character */
+    corpus_word(&c, "\xFF\x80", 9);                 /* not UTF-8 */
+    config.rules = PYBPE_RULE_WHOLE_CHARACTERS;
+    EXPECT(&c, &config, 0xE4, 0xB8, 256, 256, 0xAD, 257, 257, 257, 258);
+    config.rules = 4;
+    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Against the definition: count all pairs, merge the best, repeat
 */
@@ -383,6 +404,7 @@ int main(void) {
     test_existing_token();
     test_base();
     test_refused();
+    test_rules();
     test_random();
     test_failing_memory();
     test_vocab_places();

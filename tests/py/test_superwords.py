@@ -1,0 +1,313 @@
+"""Superwords (two stages of training) and whole characters, against their definitions and Hugging Face."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from reference import superwords as reference
+from texts import chinese, english, mixed
+
+import pybpe
+from pybpe import _binding
+from pybpe.cli import main
+from pybpe.training import checkpoint, merging, superwords
+from pybpe.training.plan import TrainOptions
+
+
+def random_text(rng: random.Random, alphabet: str, words: int) -> str:
+    """Few letters, so that many pairs are equally frequent and merges overlap."""
+    made = ["".join(rng.choices(alphabet, k=rng.randint(1, 4))) for _ in range(rng.randint(1, 6))]
+    joints = [" ", " ", " ", " ", ", ", ": ", "  ", "\n", "...", "\n\n", " 12 ", "1984", "-", "  \n", " (", ")."]
+    return "".join(rng.choice(made) + rng.choice(joints) for _ in range(words))
+
+
+def merged(tok: pybpe.Tokenizer) -> list[tuple[bytes, bytes]]:
+    return list(tok.merges)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Superwords
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equals_the_definition(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = [random_text(rng, "ab" if seed % 2 else "aab é", rng.randint(5, 60)) for _ in range(rng.randint(1, 6))]
+    size, transition = 256 + rng.randint(5, 60), rng.choice([0.0, 0.9, 0.95, 0.99])
+    tok = pybpe.train(iter(texts), vocab_size=size, superwords=True, transition=transition)
+    first = max(256, round(transition * size)) - 256
+    assert merged(tok) == reference.train(texts, first, size - 256)
+
+
+def test_equals_the_definition_on_english() -> None:
+    text = english()[:12_000]
+    tok = pybpe.train(iter([text]), vocab_size=500, superwords=True, transition=0.7)
+    assert merged(tok) == reference.train([text], 350 - 256, 500 - 256)
+    assert any(b" " in token[1:].strip() for token in tok.vocab.values())
+
+
+def test_rules_of_the_authors() -> None:
+    """At most four words, no colon before a space, and numbers and runs of punctuation are chunks of their own."""
+    text = "one two three four five six. Answer: yes ... in 1984 (12345)!\n" * 50
+    tok = pybpe.train(iter([text]), vocab_size=700, superwords=True, transition=0.6)
+    learned = [tok.vocab[i] for i in range(256, tok.n_vocab)]
+    assert max(len(token.decode().split()) for token in learned) == 4
+    assert not any(b": " in token for token in learned)
+    assert b"123" in learned and not any(b"12345" in token or b"1984" in token for token in learned)
+
+
+@pytest.mark.parametrize("tie_break", ["lexicographic", "huggingface"])
+def test_hugging_face_gives_the_same_ids(tmp_path: Path, tie_break: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    text = mixed() + english()[:150_000]
+    tok = pybpe.train(
+        iter([text]), vocab_size=3000, superwords=True, tie_break=tie_break, special_tokens=["<|endoftext|>"]
+    )
+    tok.save(tmp_path / "tok.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tok.json"))
+    rng = random.Random(1)
+    samples = [text, "", "  ", "a  b\n\n c", "x: y :  z", *(random_text(rng, "abé中 ", 40) for _ in range(200))]
+    for sample in samples:
+        assert tok.encode_ordinary(sample) == theirs.encode(sample, add_special_tokens=False).ids
+
+
+def test_saved_files_carry_superwords(tmp_path: Path) -> None:
+    text = english()[:150_000]
+    tok = pybpe.train(iter([text]), vocab_size=2000, superwords=True, special_tokens=["<|endoftext|>"])
+    ids = tok.encode(text)
+    assert len(ids) < len(pybpe.train(iter([text]), vocab_size=2001).encode(text))
+    assert tok.decode(ids) == text
+    for name in ("tok.json", "tok.bin"):
+        tok.save(tmp_path / name)
+        assert pybpe.Tokenizer.from_file(tmp_path / name).encode(text) == ids
+    facts = json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]
+    assert facts["superwords"] is True
+
+
+def test_special_ids_are_where_they_were_asked_for() -> None:
+    text = english()[:30_000]
+    for where, first in (("first", 0), ("after_bytes", 256), ("last", 799)):
+        tok = pybpe.train(
+            iter([text]), vocab_size=800, superwords=True, special_tokens=["<|endoftext|>"], special_ids=where
+        )
+        assert tok.special_tokens == {"<|endoftext|>": first}
+
+
+def test_stage_1_learns_nothing_that_encoding_cannot_make() -> None:
+    """gpt2 alone would learn " 1984" and " ..", which the chunks of stage 2 divide."""
+    text = "in 1984 and 1985 (see 12345) ... and then?! " * 100
+    tok = pybpe.train(iter([text]), vocab_size=400, superwords=True, transition=0.95)
+    for i in range(256, tok.n_vocab):
+        token = tok.vocab[i].decode()
+        assert len(reference.chunks(token + "x")) <= 2, token
+
+
+def test_digits_stay_separate_if_asked() -> None:
+    tok = pybpe.train(iter(["in 1984 and 1985 " * 50]), vocab_size=300, superwords=True, digits=1)
+    assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.vocab.values())
+
+
+def test_marks_are_not_punctuation() -> None:
+    text = "हिन्दी में लिखा हुआ पाठ " * 20
+    assert superwords.chunk_pattern(pybpe.pattern.Pattern("gpt2")).word_ends(text.rstrip().encode()) == [
+        len(text.rstrip().encode())
+    ]
+
+
+def corpus_files(tmp_path: Path) -> list[Path]:
+    text = english()
+    paths = [tmp_path / "a.txt", tmp_path / "b.jsonl"]
+    paths[0].write_text(text[:200_000], encoding="utf-8")
+    records = [text[i : i + 700] for i in range(200_000, 300_000, 700)]
+    paths[1].write_text("".join(json.dumps({"text": t}) + "\n" for t in records), encoding="utf-8")
+    return paths
+
+
+def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> None:
+    paths = corpus_files(tmp_path)
+    arguments = {"vocab_size": 900, "superwords": True, "special_tokens": ["the"]}
+    expected = merged(pybpe.train(paths, workers=1, **arguments))
+    assert merged(pybpe.train(paths, workers=3, **arguments)) == expected
+    assert merged(pybpe.train(paths, memory_limit=1 << 24, **arguments)) == expected
+    with ThreadPoolExecutor(2) as pool:
+        assert merged(pybpe.train(paths, executor=pool, **arguments)) == expected
+    sample = {"max_bytes": 100_000, "seed": 7}
+    assert merged(pybpe.train(paths, workers=1, **sample, **arguments)) == merged(
+        pybpe.train(paths, workers=3, **sample, **arguments)
+    )
+
+
+def train_and_die(paths: list[Path], saved: Path, blocks: int) -> None:
+    """Trains with a checkpoint after every step, and dies after this many blocks were saved."""
+    checkpoint.SECONDS = 0
+    left = iter(range(blocks, -1, -1))
+    append = checkpoint.Checkpoint._append
+
+    def counted(self: checkpoint.Checkpoint, pairs: list, flag: int = 0) -> None:
+        if (pairs or flag) and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        append(self, pairs, flag)
+
+    checkpoint.Checkpoint._append = counted  # type: ignore[method-assign]
+    merging._STEP_BUDGET = 1 << 12
+    pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)
+
+
+def killed(paths: list[Path], saved: Path, blocks: int) -> bool:
+    """Whether a run died after this many blocks."""
+    process = multiprocessing.get_context("fork").Process(target=train_and_die, args=(paths, saved, blocks))
+    process.start()
+    process.join()
+    return process.exitcode != 0
+
+
+def stages_ended(paths: list[Path], saved: Path) -> int:
+    source = merging.TrainInput(paths)
+    plan = source.plan(TrainOptions(vocab_size=900, superwords=True))
+    return checkpoint.Checkpoint(saved, plan.fingerprint() | merging._input_fingerprint(source, None)).ended
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs fork")
+def test_a_run_that_was_killed_in_either_stage_resumes(tmp_path: Path) -> None:
+    paths, saved = corpus_files(tmp_path), tmp_path / "saved"
+    expected = merged(pybpe.train(paths, vocab_size=900, superwords=True))
+    ended = set()
+    for blocks in range(30):
+        if not killed(paths, saved, blocks):
+            break
+        ended.add(stages_ended(paths, saved))
+        assert merged(pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)) == expected
+        assert not saved.exists()
+    assert ended == {0, 1}
+    while killed(paths, saved, 1):  # several deaths in one run
+        pass
+    assert killed(paths, saved, 0)
+    assert killed(paths, saved, 1)
+    assert merged(pybpe.train(paths, vocab_size=900, superwords=True, checkpoint=saved)) == expected
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs fork")
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
+    paths, saved = corpus_files(tmp_path), tmp_path / "saved"
+    assert killed(paths, saved, 1)
+    for other in ({"transition": 0.5, "superwords": True}, {}, {"superwords": True, "whole_characters": True}):
+        with pytest.raises(pybpe.ArgumentError, match="another training run"):
+            pybpe.train(paths, vocab_size=900, checkpoint=saved, **other)
+
+
+def test_a_base_gets_superwords() -> None:
+    text = english()[:100_000]
+    base = pybpe.train(iter([text]), vocab_size=700, special_tokens=["<|endoftext|>"])
+    tok = pybpe.train(iter([text]), vocab_size=800, superwords=True, base=base)
+    assert all(tok.vocab[i] == token for i, token in base.vocab.items())
+    assert merged(tok)[: len(base.merges)] == base.merges
+    assert any(b" " in tok.vocab[i].strip() for i in range(700, 800))
+    # a tokenizer with superwords keeps their rules when it is extended
+    for given in ({}, {"superwords": True}):
+        more = pybpe.train(iter(["one two three four five six seven " * 90]), vocab_size=900, base=tok, **given)
+        assert all(reference.is_superword(more.vocab[i]) for i in range(800, more.n_vocab))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"superwords": 1}, "superwords must be"),
+        ({"superwords": True, "transition": 1.0}, "transition must be"),
+        ({"superwords": True, "transition": -0.1}, "transition must be"),
+        ({"superwords": True, "transition": float("nan")}, "transition must be"),
+        ({"superwords": True, "transition": "0.8"}, "transition must be"),
+        ({"superwords": True, "transition": True}, "transition must be"),
+        ({"transition": 0.8}, "needs superwords"),
+        ({"whole_characters": "yes"}, "whole_characters must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        pybpe.train(iter(["a"]), vocab_size=300, **arguments)
+
+
+def test_counts_of_words_are_refused() -> None:
+    counts = pybpe.count_words(iter(["a b c"]))
+    for given in (counts, {"a": 3}, {}):
+        with pytest.raises(pybpe.ArgumentError, match="superwords cross words"):
+            pybpe.train(counts=given, vocab_size=300, superwords=True)
+
+
+@pytest.mark.filterwarnings("ignore:the pattern")
+def test_a_custom_pattern_and_one_that_does_not_compile() -> None:
+    text = english()[:20_000]
+    plain = pybpe.train(iter([text]), vocab_size=600, superwords=True, pattern=r" ?\p{L}+|\s+|[^\s\p{L}]+")
+    slow = pybpe.train(iter([text]), vocab_size=600, superwords=True, pattern=r" ?\p{L}+(?<!\d)|\s+|[^\s\p{L}]+")
+    assert slow.merges == plain.merges
+
+
+# ------------------------------------------------------------------------------------------------------
+# Whole characters
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whole_characters_equal_the_definition(seed: int) -> None:
+    rng = random.Random(seed)
+    alphabet = rng.choice(["aé中文字", "ab", "हिन्दी", "😀😁a", "éèêß", "\ud7ff\ue000\U0010ffff\u0800"])
+    data = random_text(rng, alphabet, 60).encode()
+    if seed % 3 == 0:  # bytes that are not UTF-8
+        data = bytes(byte if rng.random() < 0.95 else rng.randrange(256) for byte in data)
+    size = 256 + rng.randint(5, 80)
+    counts = pybpe.count_words(iter([data]))
+    tok = pybpe.train(counts=counts, vocab_size=size, whole_characters=True)
+    words = [word for word, count in counts.to_dict().items() for _ in range(count)]
+    assert merged(tok) == reference.continued(words, [], size - 256, [reference.is_whole])
+
+
+@pytest.mark.parametrize("text", [chinese(), mixed(), "हिन्दी में लिखा हुआ पाठ 😀😁😂🤣 العربية " * 50])
+def test_every_token_is_whole_or_a_part(text: str) -> None:
+    for more in ({}, {"superwords": True}):
+        tok = pybpe.train(iter([text]), vocab_size=1500, whole_characters=True, **more)
+        assert all(reference.is_whole(tok.vocab[i]) for i in range(256, tok.n_vocab))
+        assert tok.decode(tok.encode(text)) == text
+
+
+def test_whole_characters_are_recorded(tmp_path: Path) -> None:
+    tok = pybpe.train(iter([chinese()]), vocab_size=1000, whole_characters=True)
+    tok.save(tmp_path / "tok.json")
+    assert json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]["whole_characters"] is True
+    plain = pybpe.train(iter([chinese()]), vocab_size=1000)
+    plain.save(tmp_path / "plain.json")
+    assert "whole_characters" not in json.loads((tmp_path / "plain.json").read_bytes())["model"]["pybpe"]
+
+
+def test_a_trainer_refuses_unknown_rules() -> None:
+    words = _binding.Words.from_dict({b"ab": 1})
+    with pytest.raises(pybpe.ArgumentError, match="rules"):
+        _binding.Trainer(words, vocab_size=300, max_token_length=9, min_frequency=0, tie_break="huggingface", rules=4)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Commands
+
+
+def test_the_command_line_trains_both(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(english()[:60_000], encoding="utf-8")
+    out = tmp_path / "tok.json"
+    options = ["--vocab-size", "800", "--superwords", "--transition", "0.6", "--whole-characters", "--quiet"]
+    assert main(["train", str(text), *options, "-o", str(out)]) == 0
+    expected = pybpe.train([text], vocab_size=800, superwords=True, transition=0.6, whole_characters=True)
+    assert merged(pybpe.Tokenizer.from_file(out)) == merged(expected)
+    assert main(["train", str(text), *options[2:], "--sizes", "400,800", "-o", str(out)]) != 0
+
+
+def test_prepare_trains_superwords(tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    records = [english()[i : i + 500] for i in range(0, 200_000, 500)]
+    text.write_text("".join(json.dumps({"text": t}) + "\n" for t in records), encoding="utf-8")
+    options = {"vocab_size": 800, "superwords": True, "min_shard_tokens": 0, "progress": False}
+    tok, _ = pybpe.prepare(text, tmp_path / "out", **options)
+    assert any(b" " in tok.vocab[i].strip() for i in range(640, 800))
+    again, _ = pybpe.prepare(text, tmp_path / "two", workers=1, **options)
+    assert merged(again) == merged(tok)
