@@ -148,7 +148,7 @@ static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
     sink->count += count;
 }
 
-/* Emits the ids of a slot; there are `count`. `narrow` and `id_bytes` are constants where this is inlined. */
+/* Emits the ids of a slot; there are `count`. `narrow` and `id_bytes` are constants in the loops over units. */
 INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
     const bool roomy = PYBPE_LIKELY(sink->count < sink->roomy);
     if (id_bytes == 2 && narrow && roomy) {
@@ -172,7 +172,7 @@ INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t coun
 Units: parts of words that are encoded separately
 */
 
-enum { BATCH_WORDS = 256, BATCH_UNITS = 512, MANY_BYTES = 1 << 18 };
+enum { BATCH_WORDS = 256, BATCH_UNITS = 512, UNITS_AHEAD = 16, MANY_BYTES = 1 << 18 };
 
 /* A unit of up to 15 bytes is represented by its key. A longer one is {address, length}. It never equals a key, because
    its length is below 2^56 and a key has its own length in the bits above. */
@@ -187,7 +187,7 @@ typedef struct encode_work {
     size_t count;                                /* of units */
     uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
     inefficiently */
-    cache_slot *sets[BATCH_UNITS];
+    cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* the last ones are only prefetched */
 } encode_work;
 
 /* Whether there is a table for merging units too long for apply_short, of which n more bytes will follow. Filling the
@@ -238,25 +238,29 @@ static void unit_encode_long(encode_work *work, const uint8_t *w, size_t n) {
     }
 }
 
-/* Encodes a unit that is not in its slots. */
+/* Encodes a unit that is not in its set, or whose ids are not in its slot. */
 static __attribute__((noinline)) void unit_encode(encode_work *work, word_key key, cache_slot *set) {
     size_t n = (size_t)(key.hi >> 56);
     if (n == 0) {
         unit_encode_long(work, (const uint8_t *)(uintptr_t)key.lo, (size_t)key.hi);
         return;
     }
-    for (int way = 0; way < CACHE_WAYS; way++) {
-        size_t count;
-        const uint32_t *known = cache_slot_holds(&set[way], key) ? cache_far_ids(work->c, &set[way], &count) : NULL;
-        if (known != NULL) {
-            sink_put(&work->sink, known, count);
-            return;
-        }
+    size_t count;
+    const cache_slot *slot = cache_find(work->c, set, key);
+    if (slot != NULL && cache_slot_count(slot) > 0) {
+        const int id_bytes = work->sink.ids == NULL ? 0 : work->sink.id_bytes;
+        sink_put_slot(&work->sink, slot, cache_slot_count(slot), work->c->narrow, id_bytes);
+        return;
+    }
+    const uint32_t *known = slot != NULL ? cache_far_ids(work->c, slot, &count) : NULL;
+    if (known != NULL) {
+        sink_put(&work->sink, known, count);
+        return;
     }
     uint8_t bytes[16];
     uint32_t ids[WORD_INLINE_MAX];
     word_key_unpack(key, bytes);
-    size_t count = apply_short(&work->e->table, bytes, n, ids);
+    count = apply_short(&work->e->table, bytes, n, ids);
     sink_put(&work->sink, ids, count);
     cache_add(work->c, set, key, ids, count);
 }
@@ -268,6 +272,7 @@ INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
     for (size_t i = 0; i < work->count; i++) {
         word_key key = {work->los[i], work->his[i]};
         cache_slot *set = work->sets[i];
+        PYBPE_PREFETCH(work->sets[i + UNITS_AHEAD]); /* the batch's slots do not all stay in the fastest cache */
         const cache_slot *slot = &set[cache_slot_holds(&set[1], key)]; /* arithmetic: no branch to mispredict */
         unsigned count = cache_slot_count(slot);
         if (PYBPE_LIKELY(cache_slot_holds(slot, key) && count > 0)) {

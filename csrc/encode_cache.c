@@ -2,8 +2,9 @@
 The cache of words and their ids. encode_cache.h has the drawing.
 
 A cache starts small, so that a short text costs little. It grows, up to a fixed size, when a call passes a lot of text
-or when many words have been added. A new word takes the first of its two slots; the word that was there moves to the
-second, and the word in the second is forgotten. So a word that occurred only once does not stay long.
+or when many words have been added. A new word takes the first slot of its set. The word that was there moves to the second
+slot, the word in the second one to the second slot of the neighboring set, and the word there is forgotten. So a word
+that occurred only once does not stay long.
 */
 #include "encode_cache.h"
 #include "encode.h"
@@ -20,6 +21,24 @@ enum {
 /* ---------------------------------------------------------------------------------------------------
 The tables
 */
+
+static bool slot_is_empty(const cache_slot *s) { return s->key.hi == 0; }
+
+static cache_slot *set_neighbor(const pybpe_cache *c, const cache_slot *set) {
+    cache_slot *slots = c->table.data;
+    return slots + ((size_t)(set - slots) ^ CACHE_WAYS);
+}
+
+/* Makes room in the first slot of a set. */
+static void set_push(const pybpe_cache *c, cache_slot *set) {
+    if (slot_is_empty(&set[0])) {
+        return;
+    }
+    if (!slot_is_empty(&set[1])) {
+        set_neighbor(c, set)[1] = set[1];
+    }
+    set[1] = set[0];
+}
 
 /* Replaces the tables with larger ones. Short words are moved; long ones are forgotten. */
 static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
@@ -44,7 +63,7 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
         word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
         if (key.hi >> 56 != 0) {
             cache_slot *set = cache_set(c, key);
-            set[1] = set[0];
+            set_push(c, set);
             set[0] = *from;
         }
     }
@@ -170,6 +189,26 @@ const uint32_t *cache_far_ids(const pybpe_cache *c, const cache_slot *s, size_t 
     return ids;
 }
 
+const cache_slot *cache_find(const pybpe_cache *c, cache_slot *set, word_key key) {
+    for (int way = 0; way < CACHE_WAYS; way++) {
+        if (cache_slot_holds(&set[way], key)) {
+            return &set[way];
+        }
+    }
+    if (slot_is_empty(&set[1])) { /* the set was never full, so none of its words has moved */
+        return NULL;
+    }
+    cache_slot *neighbor = set_neighbor(c, set);
+    cache_slot *slot = &neighbor[cache_slot_holds(&neighbor[1], key)];
+    if (!cache_slot_holds(slot, key)) {
+        return NULL;
+    }
+    cache_slot word = *slot;
+    *slot = set[1];
+    set[1] = word;
+    return &set[1];
+}
+
 void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *ids, size_t count) {
     cache_slot slot = {.key = key};
     if (count <= (c->narrow ? CACHE_NARROW_IDS : CACHE_WIDE_IDS)) {
@@ -186,7 +225,7 @@ void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *id
         slot.ids.far.generation = c->generation;
     }
     if (!cache_slot_holds(&set[0], key)) { /* it does if its ids are gone from the arena */
-        set[1] = set[0];
+        set_push(c, set);
     }
     set[0] = slot;
     c->added += 1;

@@ -1,8 +1,9 @@
 /*
 The words that a thread remembers: the implementation of pybpe_cache. Internal.
 
-Words of up to 15 bytes are in a table of 32-byte slots. The two slots of a cache line are the two places where a word
-may be:
+Words of up to 15 bytes are in a table of 32-byte slots. The two slots of a cache line are a set. A word is in the set
+that its hash selects. If that one has no room, a word moves to the set's neighbor, the other half of an aligned 128
+bytes; when it is looked up again, it returns. A slot:
 
     byte  0        8              15 16                          31
           | bytes of the word, zeros |n| up to 8 ids of 16 bits    |   vocabularies of up to 65,536 ids
@@ -86,6 +87,9 @@ static inline bool cache_slot_holds(const cache_slot *s, word_key key) {
 }
 
 static inline unsigned cache_slot_count(const cache_slot *s) { return (unsigned)(s->key.hi >> 60); }
+
+/* The slot of a word in its set, NULL if there is none. A word in the neighboring set is first moved into its own. */
+const cache_slot *cache_find(const pybpe_cache *c, cache_slot *set, word_key key);
 
 /* The ids of a slot that holds them in the arena, or NULL if they are gone. */
 const uint32_t *cache_far_ids(const pybpe_cache *c, const cache_slot *s, size_t *count);

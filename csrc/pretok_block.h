@@ -24,7 +24,11 @@ pretok_gpt2.h and pretok_cl100k.h find the starts. pretok_kernel.h puts the part
 
 #define PRETOK_INLINE __attribute__((always_inline)) static inline
 
-enum { BLOCK = 64 };
+enum {
+    BLOCK = 64,
+    BLOCK_AHEAD = 1024 /* The text this far ahead is prefetched: while the encoder also reads tables and writes ids, the
+                          processor does not do that by itself soon enough */
+};
 
 /* One bit per byte of the block, the first byte's lowest. */
 typedef struct block {

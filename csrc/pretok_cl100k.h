@@ -34,12 +34,13 @@ takes linear time.
 
 /* The masks of a block as the rules need them, and the result. */
 typedef struct split_state {
-    uint64_t valid;          /* the bytes to process */
-    uint64_t space, newline; /* except for absorbed ones */
-    uint64_t plain;          /* whitespace, except for newlines */
-    uint64_t other;          /* except for absorbed ones */
-    uint64_t joins;          /* characters that letters after them belong to */
-    pretok_carry next;
+    uint64_t valid;                    /* the bytes to process */
+    uint64_t space, newline;           /* except for absorbed ones */
+    uint64_t plain;                    /* whitespace, except for newlines */
+    uint64_t other;                    /* except for absorbed ones */
+    uint64_t joins;                    /* characters that letters after them belong to */
+    uint64_t next_joined, next_forced; /* see pretok_carry */
+    unsigned next_group;
 } split_state;
 
 static inline uint64_t bit_at(uint64_t mask, unsigned at) { return mask >> at & 1; }
@@ -146,7 +147,7 @@ static inline uint64_t starts_of_numbers(const block *b, split_state *s, const p
     }
     unsigned last = b->length - 1;
     if (bit_at(number, last)) {
-        s->next.group = starts != 0 ? last + 1 - (63 - (unsigned)__builtin_clzll(starts)) : c->group + last + 1;
+        s->next_group = starts != 0 ? last + 1 - (63 - (unsigned)__builtin_clzll(starts)) : c->group + last + 1;
     }
     return starts;
 }
@@ -168,31 +169,36 @@ static inline uint64_t with_contractions(uint64_t starts, split_state *s, const 
         unsigned at = (unsigned)__builtin_ctzll(candidates);
         unsigned length = cased && bit_at(forced, at) ? 0 : contraction_length(text, n, place->base + at);
         if (length != 0) {
-            set_bit(&forced, &s->next.forced, at + length, b->length);
+            set_bit(&forced, &s->next_forced, at + length, b->length);
         }
         if (length != 0 && cased) {
-            set_bit(&joined, &s->next.joined, at, b->length);
-            set_bit(&joined, &s->next.joined, at + length - 1, b->length);
+            set_bit(&joined, &s->next_joined, at, b->length);
+            set_bit(&joined, &s->next_joined, at + length - 1, b->length);
         }
     }
     return (starts & ~joined) | forced;
 }
 
-/* What the next block needs to know about the last character of this one. */
-static inline void carry_last(const block *b, split_state *s, uint64_t absorbed) {
+/* What the next block needs to know about this one. The members are written one by one: a copy of a whole structure
+   would read it in larger parts right after it was written, and the processor would wait for the writes. */
+static inline void carry_put(pretok_carry *next, const block *b, const split_state *s, uint64_t absorbed, bool cased) {
     unsigned last = b->length - 1;
-    uint64_t cased = b->upper | b->lower;
-    s->next.letter = bit_at(b->letter, last);
-    s->next.number = bit_at(b->number, last);
-    s->next.space = bit_at(s->space, last);
-    s->next.blank = bit_at(b->blank, last);
-    s->next.newline = bit_at(s->newline, last);
-    s->next.other = bit_at(s->other, last);
-    s->next.absorbed = bit_at(absorbed, last);
-    s->next.joins = bit_at(s->joins, last);
-    s->next.lower = bit_at(b->lower, last);
-    s->next.cased = bit_at(cased, last);
-    s->next.caseless = bit_at(b->letter & ~cased, last);
+    next->letter = bit_at(b->letter, last);
+    next->number = bit_at(b->number, last);
+    next->space = bit_at(s->space, last);
+    next->blank = bit_at(b->blank, last);
+    next->newline = bit_at(s->newline, last);
+    next->other = bit_at(s->other, last);
+    next->absorbed = bit_at(absorbed, last);
+    next->joins = bit_at(s->joins, last);
+    if (cased) {
+        next->lower = bit_at(b->lower, last);
+        next->cased = bit_at(b->upper | b->lower, last);
+        next->caseless = bit_at(b->letter & ~(b->upper | b->lower), last);
+    }
+    next->joined = s->next_joined;
+    next->forced = s->next_forced;
+    next->group = s->next_group;
 }
 
 /* Whether the masks are not enough to find the starts of words. */
@@ -236,6 +242,7 @@ PRETOK_INLINE uint64_t block_starts_cl100k(pretok_place *place, block *b, const 
     uint64_t starts;
     if (PYBPE_UNLIKELY(block_is_rare(b, c, r))) {
         starts = pretok_scan_starts(place, text, n, place->base, b->length, r);
+        place->carry = (pretok_carry){0};
     } else {
         uint64_t others = ~(b->letter | b->number | b->space) & s.valid;
         uint64_t absorbed = absorbed_by_others(b->newline, r.cased ? b->slash : 0, others, c);
@@ -247,9 +254,8 @@ PRETOK_INLINE uint64_t block_starts_cl100k(pretok_place *place, block *b, const 
                  (r.numbers == 3 ? starts_of_numbers(b, &s, c) : b->number & ~b->inner);
         starts |= starts_of_letters(b, &s, c, r.cased);
         starts = with_contractions(starts, &s, b, place, text, n, r.cased) & s.valid;
-        carry_last(b, &s, absorbed);
+        carry_put(&place->carry, b, &s, absorbed, r.cased);
     }
-    place->carry = s.next;
     place->word = starts != 0 ? place->base + 63 - (unsigned)__builtin_clzll(starts) : place->word;
     return starts;
 }

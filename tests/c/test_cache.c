@@ -1,5 +1,5 @@
 /*
-A full cache starts over and still gives the same ids, even when its generation, which counts the rounds, wraps after
+A set of the cache that is full lends slots from its neighbor. A full cache starts over and still gives the same ids, even when its generation, which counts the rounds, wraps after
 2^32 of them.
 */
 #include "check.h"
@@ -79,6 +79,53 @@ static void test_fitting(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* The i-th of the keys that belong to the set. */
+static word_key key_of_set(const pybpe_cache *c, const cache_slot *set, unsigned i) {
+    word_key key = {0, UINT64_C(8) << 56};
+    for (unsigned found = 0;; key.lo++) {
+        if (cache_set(c, key) == set && found++ == i) {
+            return key;
+        }
+    }
+}
+
+/* The first id of a word that the cache has, otherwise 0. */
+static uint32_t first_id(const pybpe_cache *c, cache_slot *set, word_key key) {
+    const cache_slot *slot = cache_find(c, set, key);
+    CHECK(slot == NULL || (slot >= set && slot < set + CACHE_WAYS && cache_slot_holds(slot, key)));
+    return slot == NULL ? 0 : c->narrow ? slot->ids.narrow[0] : slot->ids.wide[0];
+}
+
+/* A set remembers one more word than it has slots, and finds each in its own slots, any number of times. A fourth word
+   takes the place of one of them. The words of the neighbor are found, too. */
+static void test_neighbors(const pybpe_encoder *e) {
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    cache_slot *set = c->table.data;
+    cache_slot *neighbor = set + CACHE_WAYS;
+    word_key theirs = key_of_set(c, neighbor, 0);
+    cache_add(c, neighbor, theirs, &(uint32_t){50}, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        word_key key = key_of_set(c, set, i);
+        CHECK_EQ(first_id(c, set, key), 0);
+        cache_add(c, set, key, &(uint32_t){100 + i}, 1);
+        for (uint32_t round = 0; i == 2 && round < 9; round++) {
+            CHECK_EQ(first_id(c, set, key_of_set(c, set, round % 3)), 100 + round % 3);
+        }
+    }
+    unsigned known = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t id = first_id(c, set, key_of_set(c, set, i));
+        CHECK(id == 0 || id == 100 + i);
+        known += id != 0;
+    }
+    CHECK_EQ(known, 3);
+    CHECK_EQ(first_id(c, neighbor, theirs), 50);
+    cache_fit(c, 1 << 16); /* moves all words to a larger table */
+    CHECK_EQ(first_id(c, cache_set(c, theirs), theirs), 50);
+    pybpe_cache_free(c);
+}
+
 /* One exceptionally long word, merged in either way, leaves no large memory behind. */
 static void test_trimming(const pybpe_encoder *e) {
     enum { BYTES = 5000000, MOST = 1 << 24 };
@@ -108,6 +155,7 @@ int main(void) {
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
+    test_neighbors(e);
     test_trimming(e);
     naive_prepare(&v);
     CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);
