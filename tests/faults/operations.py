@@ -21,9 +21,9 @@ from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import viz  # noqa: E402
 from pybpe.dataset import run as dataset_run  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
-from pybpe.training import checkpoint as checkpointing  # noqa: E402
+from pybpe.training import checkpoint  # noqa: E402
 
-checkpointing.SECONDS = 0.0  # a block of merges after every step
+checkpoint.SECONDS = 0.0  # a block of merges after every step
 dataset_run.CHECKPOINT_SECONDS = 0.0
 planning.TASK_BYTES = 6000
 
@@ -88,9 +88,9 @@ _PLAIN = pybpe.train(iter(documents(8)), vocab_size=400, special_tokens=["<|endo
 
 def _train(inputs: Path, out: Path) -> None:
     """Trains with a checkpoint and saves the tokenizer at the end, as the command line does."""
-    from pybpe.training import train as trainer
+    from pybpe.training import merging
 
-    trainer._STEP_BUDGET = 1 << 11
+    merging._STEP_BUDGET = 1 << 11
     tok = pybpe.train(
         inputs / "text.txt", vocab_size=500, special_tokens=["<|endoftext|>"], checkpoint=out / "training.checkpoint",
         progress=False, workers=1,
