@@ -16,9 +16,6 @@ from ..pattern import Pattern
 from ..reading.options import ReadOptions
 from .word_counter import CountSettings
 
-RANGE_BYTES = 1 << 26  # how much text one task of an executor counts
-_PENDING = 64  # tasks that are waiting or running at once; their results are tables
-
 
 class Counts:
     """Words with their counts, and the settings they were made with. Immutable.

@@ -35,9 +35,9 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
-from pybpe.training import counts
+from pybpe.training import counting
 
-counts.RANGE_BYTES = 5000
+counting.RANGE_BYTES = 5000
 HANG = 90  # seconds; afterward the process prints its stacks and ends
 
 

@@ -18,8 +18,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe.training import counts
-from pybpe.training import word_counter as counting
+from pybpe.training import counting, word_counter
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -163,7 +162,7 @@ def test_a_base_keeps_every_id(corpus: Path, where: str) -> None:
 
 def test_any_executor_gives_the_same(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
-    monkeypatch.setattr(counts, "RANGE_BYTES", 10_000)
+    monkeypatch.setattr(counting, "RANGE_BYTES", 10_000)
     with ThreadPoolExecutor(3) as threads:
         assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=threads) == expected
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
@@ -201,10 +200,10 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("tempfile.tempdir", None)
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     runs = []
-    spill = counting.WordCounter._spill
-    monkeypatch.setattr(counting.WordCounter, "_spill", lambda *args: runs.append(1) or spill(*args))
-    monkeypatch.setattr(counting, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(counting, "_OPEN_RUNS", 2)
+    spill = word_counter.WordCounter._spill
+    monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: runs.append(1) or spill(*args))
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(word_counter, "_OPEN_RUNS", 2)
     limited = pybpe.count_words([corpus / "a.txt"] * 3 + [corpus], special_tokens=SPECIALS, memory_limit=1000)
     assert limited == pybpe.Counts.merge(
         [pybpe.count_words(corpus / "a.txt", special_tokens=SPECIALS)] * 3 + [expected]
@@ -214,7 +213,7 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
         pybpe.count_words([corpus, corpus / "missing"], memory_limit=1000)
     assert os.listdir(tmp_path) == []
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "LEAST_MEMORY", 1 << 24)
+        patch.setattr(word_counter, "LEAST_MEMORY", 1 << 24)
         with pytest.raises(pybpe.ArgumentError, match="memory_limit"):
             pybpe.count_words(corpus, memory_limit=1000)
 

@@ -13,7 +13,7 @@ distributed = pytest.importorskip("distributed")
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.training import counts  # noqa: E402
+from pybpe.training import counting  # noqa: E402
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -37,13 +37,13 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_dask_gives_the_same_counts(corpus: Path, client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(counting, "RANGE_BYTES", 100_000)
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     assert pybpe.count_words(corpus, special_tokens=SPECIALS, executor=client.get_executor()) == expected
 
 
 def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "RANGE_BYTES", 5_000)
+    monkeypatch.setattr(counting, "RANGE_BYTES", 5_000)
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
     victim = next(iter(client.run(os.getpid).values()))
 
