@@ -52,7 +52,7 @@ def one_of(name: str, value: object, choices: Collection[str]) -> None:
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """Raises ArgumentError unless the value is an instance of `kind`; `expected` says in words what it should be."""
+    """Raises ArgumentError unless the value is an instance of `kind`, which `expected` describes in words."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{name} must be {expected}, not {type(value).__name__}: {shown(value)}")
 

@@ -1,4 +1,4 @@
-"""Splits many texts, or a long one, into items of work for threads."""
+"""Divides many texts, or one long text, into items of work for threads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GROUP_TEXTS = 1 << 13
 
 
 def text_list(texts: Iterable[Text]) -> list[Text]:
-    """Returns the texts of a batch as a list. Raises ArgumentError if it is one text instead of several."""
+    """Returns the texts of a batch as a list. Raises ArgumentError if the caller passed one text instead of several."""
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
-        raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}")
+        raise ArgumentError(f"expected a sequence of texts, not one {type(texts).__name__}: pass [text]")
     instance("texts", texts, Iterable, "a sequence of texts")
     return list(texts)
 
@@ -86,7 +86,7 @@ def _packed_str(texts: Sequence[str]) -> tuple[bytes, list[int]]:
 
 
 def joined(parts: list[Any], dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """Concatenates arrays, releasing each after it is copied; `parts` is empty afterwards."""
+    """Concatenates arrays. Releases each array after copying it; `parts` is empty afterwards."""
     import numpy
 
     if len(parts) == 1:

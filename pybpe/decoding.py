@@ -70,7 +70,7 @@ def _array_chunks(ids: memoryview, vocab_size: int, position: int) -> Iterator[I
 
 def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Sequence[bytes] = ()) -> ArgumentError:
     """Returns the error for the first item that is not an id. `start` is the position of the first item. `unused` are
-    the tokens; an empty one means that its id is unused."""
+    the tokens; an empty token means that its id is unused."""
     for position, i in enumerate(ids, start):
         try:
             known = 0 <= operator.index(i) < vocab_size

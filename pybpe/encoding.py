@@ -237,7 +237,7 @@ class TextEncoder:
         return joined(parts, dtype), row_offsets
 
     def _groups(self, texts: Sequence[Text]) -> Iterator[TextGroup]:
-        """Yields work for one thread at a time: many short texts, or a piece of a long one."""
+        """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
         for group in text_groups(texts, _SHORT_TEXT):
             if group.is_long:
                 yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
@@ -257,7 +257,7 @@ class TextEncoder:
     def _group_arrays(
         self, group: TextGroup, specials: _binding.Specials | None, dtype: Any
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of texts in one array, and where each text ends in it."""
+        """Returns the ids of texts in one array, and the index at which each text ends in it."""
         import numpy
 
         if self._direct and not group.is_long:

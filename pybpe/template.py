@@ -17,7 +17,7 @@ class Piece:
 
     Attributes:
         text: "A" or "B" for the first or the second text; otherwise a special token.
-        is_sequence: whether this is one of the texts.
+        is_sequence: whether this piece is one of the texts.
         type_id: Hugging Face's token type. Saved files keep it; it does not affect ids.
     """
 

@@ -105,7 +105,7 @@ class Tokenizer(metaclass=Answering):
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE), a tokenizer.bin (llm.c's or ours), a
-        .tiktoken file, or a folder that `save_pretrained` wrote. The content shows which one it is.
+        .tiktoken file, or a folder that `save_pretrained` wrote. The content shows which of these it is.
 
         Args:
             pattern: a name or regular expression to use instead of the one in a tokenizer.json, if you know that it
@@ -133,7 +133,7 @@ class Tokenizer(metaclass=Answering):
         """Reads GPT-2's vocab.json and merges.txt.
 
         Args:
-            special_tokens: strings in the vocabulary, or new ones, which get the next ids. A mapping text -> id sets
+            special_tokens: strings in the vocabulary, or new strings, which get the next ids. A mapping text -> id sets
                 the ids. None means <|endoftext|> if the vocabulary has it.
             pattern: as in `pybpe.train`. The files do not contain it.
 
@@ -227,13 +227,12 @@ class Tokenizer(metaclass=Answering):
 
     def save_pretrained(self, folder: _binding.PathLike, **tokens: str) -> None:
         """Writes a folder that transformers.AutoTokenizer.from_pretrained loads: tokenizer.json,
-        tokenizer_config.json with the chat template, special_tokens_map.json. Removes what an earlier tokenizer left
-        in the folder and transformers would still read: chat_template.jinja, additional_chat_templates/*.jinja,
-        added_tokens.json.
+        tokenizer_config.json with the chat template, special_tokens_map.json. Removes files of an earlier tokenizer
+        that transformers would still read: chat_template.jinja, additional_chat_templates/*.jinja, added_tokens.json.
 
         Args:
             tokens: special tokens by role, such as unk_token="<unk>". By default eos_token is the end of text;
-                bos_token is what the template begins with, or else the end of text; pad_token is <|padding|> or
+                bos_token is the first token of the template, or else the end of text; pad_token is <|padding|> or
                 <|pad|>.
 
         Raises:
@@ -649,8 +648,8 @@ class Tokenizer(metaclass=Answering):
 
     @property
     def chat_template(self) -> str | None:
-        """The Jinja template with which transformers turns a chat into text: the one that was read or set, otherwise
-        the one that fits the special tokens, such as ChatML for <|im_start|> and <|im_end|>; None if none fits."""
+        """The Jinja template with which transformers turns a chat into text: the template that was read or set,
+        otherwise the one that fits the special tokens, such as ChatML for <|im_start|> and <|im_end|>, or None."""
         return export.chat_template(self._model)
 
     def with_chat_template(self, chat_template: str | None) -> Tokenizer:
@@ -668,7 +667,7 @@ class Tokenizer(metaclass=Answering):
         return tokenizer
 
     def with_vocab_size(self, n: int) -> Tokenizer:
-        """Returns the tokenizer of the first `n` tokens. It equals one trained with vocab_size=n."""
+        """Returns the tokenizer with the first `n` tokens. It equals a tokenizer trained with vocab_size=n."""
         return Tokenizer.from_model(self._model.with_size(n))
 
     def prune(self, keep: Iterable[int], *, remap: _binding.PathLike | None = None) -> Tokenizer:
@@ -711,7 +710,7 @@ class Tokenizer(metaclass=Answering):
             training: further arguments of `pybpe.train`.
 
         Raises:
-            ArgumentError: a special token already exists, or one of inputs and vocab_size is given without the other.
+            ArgumentError: a special token already exists, or only one of inputs and vocab_size is given.
         """
         from .training.merging import learned
 
@@ -741,7 +740,7 @@ class Tokenizer(metaclass=Answering):
             raise unknown_attribute(f"{type(self).__name__!r} object", name)
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows."""
+        """Returns the HTML that a notebook shows."""
         from .html_table import table
 
         return table(self._model)

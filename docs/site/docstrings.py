@@ -1,7 +1,7 @@
-"""Docstrings as Markdown: lists for the sections Args, Returns and Raises, blocks for the examples.
+"""Turns docstrings into Markdown: the sections Args, Returns and Raises into lists, the examples into blocks of code.
 
-The parsers of griffe expect one name per entry. Here an entry may name several arguments ("pattern, digits: as in
-`train`"), or none ("The other arguments are those of `train`.").
+The parsers of griffe expect one name per entry. In pybpe's docstrings, an entry may name several arguments ("pattern,
+digits: as in `train`"), or none ("The other arguments are those of `train`.").
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def item(entry: str) -> str:
 
 
 def check_names(entries: list[str], obj: Object) -> None:
-    """Warns of a documented argument that the function does not have."""
+    """Warns if the docstring describes an argument that the function does not have."""
     if isinstance(obj, Class):
         known = {parameter.name for parameter in obj.parameters} | set(obj.members)
     else:

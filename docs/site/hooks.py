@@ -1,4 +1,4 @@
-"""What mkdocs cannot do alone for the site: adds the pages that are made from files outside docs/, and lets links work.
+"""Hooks for mkdocs: they add the pages that are made from files outside docs/, and make the links to such files work.
 
 The pages of docs/ are written for GitHub, where a link such as ../csrc/pybpe.h opens the file. On the site, such a link
 leads to a page that shows the file, so the site needs no server that hosts the repository.
@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Loads Mermaid on pages with a diagram: the theme uses it if it is there, and otherwise would ask a CDN.
+    """Loads Mermaid on pages with a diagram. Without this, the theme would load Mermaid from a CDN.
 
     Raises:
         PluginError: the page loads something from another server.

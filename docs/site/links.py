@@ -1,4 +1,4 @@
-"""Where a link to a file of the repository leads on the site."""
+"""Finds the page of the site to which a link to a file of the repository leads."""
 
 from __future__ import annotations
 

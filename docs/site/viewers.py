@@ -1,4 +1,4 @@
-"""The pages of `pybpe viz` that the site shows: tokenizers trained while the site is built, next to GPT-2's."""
+"""Makes the pages of `pybpe viz` that the site shows. They compare tokenizers trained during the build with GPT-2's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHINESE = """\
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Returns the pages by their place on the site."""
+    """Returns path on the site -> page."""
     english = {
         "1,000 tokens": pybpe.train(iter([python_topics()]), vocab_size=1000),
         "8,000 tokens": pybpe.train(iter([python_topics()]), vocab_size=8000, pattern="cl100k"),
@@ -43,7 +43,7 @@ def pages(root: Path) -> dict[str, str]:
 
 @cache
 def python_topics() -> str:
-    """Returns the text of Python's help() on its language: English with some code, in every installation."""
+    """Returns Python's help() texts about the language: English with some code, which every installation has."""
     return "\n\n".join(topics.topics[name] for name in sorted(topics.topics))
 
 

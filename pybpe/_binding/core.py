@@ -1,8 +1,8 @@
-"""The compiled module, and what every call of it needs: errors, handles and strings.
+"""The compiled module, and the code that every call to it needs: errors, handles and strings.
 
 Only this package imports the compiled module. Each of its classes owns one C handle of csrc/pybpe.h, and keeps alive
-what that handle borrows. The package validates what C cannot (types, NULs in paths), and turns every error code into an
-exception of errors.py. It adds no behavior: for what a call does, read the header.
+the objects that the handle borrows. The package validates what C cannot (types, NULs in paths), and turns every error
+code into an exception of errors.py. It adds no behavior: the header documents what each call does.
 
 cffi releases the GIL around every call, so threads run them in parallel.
 """
@@ -62,7 +62,7 @@ def call(function: Any, *args: Any) -> None:
 
 
 def make_handle(handle: str, function: Any, free: Any, *args: Any) -> Any:
-    """Calls a C function that makes a handle, and frees the handle with its owner."""
+    """Calls a C function that makes a handle. Returns the handle, which C frees when Python drops it."""
     out = ffi.new(handle + " **")
     call(function, out, *args)
     return ffi.gc(out[0], free)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import numpy
 
 _encode, _unpack, _NULL = lib.pybpe_encode, ffi.unpack, ffi.NULL  # global names make short calls faster
-_UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait that long
+_UNPACK_STEP = 1 << 20  # ids per conversion to Python integers; other threads and Ctrl-C wait for one conversion
 
 
 class _Scratch:
-    """What one thread needs to encode: a word cache, and buffers that calls reuse."""
+    """The memory with which one thread encodes: a word cache, and buffers that calls reuse."""
 
     START = 1 << 12  # ids; short texts fit without a new buffer
     BLOCK = 1 << 23  # bytes; the ids of a piece (reading/pieces.py) of a long text fit, at either id size
@@ -28,11 +28,11 @@ class _Scratch:
         self.err = ffi.new("pybpe_error *")
         self.count = ffi.new("size_t *")
         self.ids = new_uncleared("uint32_t[]", self.START)
-        self._block: Any = None  # BLOCK bytes, once they are needed; memory that is not touched costs nothing
+        self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
 
     def room(self, size: int) -> Any:
-        """Returns memory for `size` bytes of ids, which the caller copies. It is reused, because fresh memory for as
-        many ids as there could be costs more than the copy."""
+        """Returns memory for `size` bytes of ids. The caller must copy the ids, because the next call reuses the
+        memory: fresh memory for the greatest possible number of ids would cost more than the copy."""
         if size > self.BLOCK:
             return new_uncleared("uint32_t[]", size // 4 + 1)
         if self._block is None:
@@ -45,7 +45,7 @@ class Encoder:
     append are atomic, so no lock is held while encoding."""
 
     def __init__(self, vocab: Vocab, pretok: Pretok | None = None) -> None:
-        """`pretok` cuts the texts, if the vocabulary's pattern is none of the built-in ones."""
+        """Makes an encoder. `pretok` splits the texts if the vocabulary's pattern is not built in."""
         self._keep = (vocab, pretok)
         pretok_c = pretok.c if pretok is not None else ffi.NULL
         self.c = make_handle(
@@ -66,7 +66,7 @@ class Encoder:
             self.c,
             scratch.cache,
             ffi.NULL if specials is None else specials.c,
-            data if type(data) is bytes else ffi.from_buffer(data),  # cffi takes bytes as they are, which is faster
+            data if type(data) is bytes else ffi.from_buffer(data),  # cffi accepts bytes directly, which is faster
             len(data),
             ids,
             id_bytes,
@@ -81,7 +81,7 @@ class Encoder:
         """Returns the ids of one piece of text."""
         scratch = self._lease()
         cap = len(data)
-        if cap <= _Scratch.START:  # written out, because short calls spend most of their time in Python
+        if cap <= _Scratch.START:  # _encode written out, because short calls spend most of their time in Python
             ids, c_count = scratch.ids, scratch.count
             if _encode(
                 self.c, scratch.cache, specials.c if specials is not None else _NULL,
@@ -100,7 +100,7 @@ class Encoder:
         return found
 
     def encode_into(self, data: Data, specials: Specials | None, ids: numpy.ndarray[Any, Any]) -> int:
-        """Encodes into an array of uint16 or uint32 that has room for len(data) ids. Returns how many there are."""
+        """Encodes into an array of uint16 or uint32 that has room for len(data) ids. Returns the number of ids."""
         scratch = self._lease()
         target = ffi.from_buffer(ids, require_writable=True)
         count = self._encode(scratch, data, specials, target, ids.itemsize, len(ids))
@@ -114,8 +114,8 @@ class Encoder:
         specials: Specials | None,
         dtype: numpy.dtype[Any],
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Encodes many short texts; text i is data[offsets[i] : offsets[i + 1]], and `offsets` are uint64. Returns all
-        ids in one array, and where each text ends in it (int64)."""
+        """Encodes many short texts. Text i is data[offsets[i] : offsets[i + 1]]; `offsets` has the dtype uint64.
+        Returns all ids in one array, and the index at which each text ends in it: shape (texts,), int64."""
         import numpy
 
         strings = ffi.new("pybpe_strings *")
@@ -146,14 +146,14 @@ class Encoder:
         return ids
 
     def count(self, data: Data, specials: Specials | None) -> int:
-        """Returns how many ids a piece of text has."""
+        """Returns the number of ids of a piece of text."""
         scratch = self._lease()
         count = self._encode(scratch, data, specials, ffi.NULL, 4, 0)
         self._free.append(scratch)
         return count
 
     def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
-        """Returns the ids of text that the caller has cut into words ending at `ends`."""
+        """Returns the ids of a text that the caller has split into words, which end at the byte offsets `ends`."""
         scratch = self._lease()
         view = ffi.from_buffer(data)
         ids = new_uncleared("uint32_t[]", len(view) or 1)

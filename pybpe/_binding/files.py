@@ -18,7 +18,7 @@ def path_bytes(path: PathLike) -> bytes:
         raise errors.ArgumentError(f"expected a path, not {type(path).__name__}")
     try:
         encoded = os.fsencode(path)
-    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns no path; surrogates that stand for no byte
+    except (TypeError, UnicodeEncodeError) as error:  # __fspath__ returns another type; surrogates that are no bytes
         raise errors.ArgumentError(f"expected a path, not {shown(path)}: {error}") from None
     if b"\0" in encoded:
         raise errors.ArgumentError(f"a path cannot contain a NUL: {shown(path)}")
@@ -31,7 +31,7 @@ def path_text(path: PathLike) -> str:
 
 
 def output_bytes(path: PathLike) -> bytes:
-    """Returns the path of a file to be written as C takes it, and makes its folder if needed."""
+    """Returns the path of an output file as C takes it. Makes its folder if needed."""
     encoded = path_bytes(path)
     folder = os.path.dirname(encoded)
     if folder and not os.path.isdir(folder):
@@ -41,8 +41,8 @@ def output_bytes(path: PathLike) -> bytes:
 
 
 class Output:
-    """A file that appears complete, at `commit`, or not at all. Its folder is made if needed. It is a context manager
-    that commits unless the block raises."""
+    """A file that appears complete, at `commit`, or not at all. Makes its folder if needed. As a context manager, it
+    commits unless the block raises."""
 
     def __init__(self, path: PathLike) -> None:
         out = ffi.new("pybpe_output **")

@@ -37,7 +37,8 @@ def place_marks(
     `count` marks.
 
     Returns:
-        The ids; where documents begin in them, of type Q; and whether a document is open at the end.
+        The ids; the indexes at which documents begin in them, as an array of type Q; and whether a document is open at
+        the end.
     """
     buffer = IdBuffer(ids)
     out = new_uncleared("uint8_t[]", (buffer.count + 1) * buffer.id_bytes)
@@ -85,7 +86,7 @@ class Shard:
 
 
 class ShardWriter:
-    """A token shard being written. It appears, complete, at `finish`."""
+    """Writes a token shard. The file appears, complete, at `finish`."""
 
     def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
         out = ffi.new("pybpe_shard_writer **")
@@ -155,15 +156,15 @@ class Loader:
 
     @property
     def tokens(self) -> int:
-        """How many tokens all shards hold."""
+        """The number of tokens in all shards."""
         return int(lib.pybpe_loader_tokens(self.c))
 
     @property
     def batches(self) -> int:
-        """How many batches each process gets per epoch."""
+        """The number of batches per epoch for each process."""
         return int(lib.pybpe_loader_batches(self.c))
 
     @property
     def shards(self) -> int:
-        """How many shards match."""
+        """The number of shards that match the pattern."""
         return int(lib.pybpe_loader_shards(self.c))

@@ -57,7 +57,7 @@ def pattern_regex(pattern: int) -> str:
 
 
 class Pretok:
-    """A splitter for one pattern: a built-in one, or what `from_automaton` or `from_sequence` makes. Immutable."""
+    """A splitter for one pattern: a built-in pattern, a compiled one or a sequence of these. Immutable."""
 
     _steps: Sequence[Pretok] = ()
 
@@ -66,7 +66,7 @@ class Pretok:
 
     @classmethod
     def from_sequence(cls, steps: Sequence[Pretok]) -> Pretok:
-        """The splitter that cuts each word of one step with the next step, as a text of its own."""
+        """Returns the splitter that splits each word of one step with the next step, as a separate text."""
         self = cls.__new__(cls)
         self._steps = list(steps)  # C borrows them
         array_c = ffi.new("pybpe_pretok *[]", [step.c for step in steps])
@@ -79,13 +79,13 @@ class Pretok:
     def from_automaton(
         cls, ranges: Sequence[tuple[int, int]], classes: int, rows: array[int], of_bytes: bool = False
     ) -> Pretok:
-        """The splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h.
+        """Returns the splitter of a compiled regular expression: see pybpe_automaton in csrc/pybpe.h.
 
         Args:
             ranges: (first code point, class).
-            classes: how many there are.
-            rows: the entries of all states, of type H.
-            of_bytes: whether it reads bytes instead of characters.
+            classes: the number of classes.
+            rows: the entries of all states, as an array of type H.
+            of_bytes: whether the splitter reads bytes instead of characters.
         """
         first, class_of = array("I", [start for start, _ in ranges]), bytes(number for _, number in ranges)
         tables = ffi.new("pybpe_automaton *")
@@ -100,7 +100,7 @@ class Pretok:
 
     @property
     def has_cuts(self) -> bool:
-        """Whether `text_cut` can find cuts."""
+        """Whether `text_cut` can find safe cuts for this pattern."""
         return bool(lib.pybpe_pretok_has_cuts(self.c))
 
     @property
@@ -119,7 +119,7 @@ class Pretok:
             count = lib.pybpe_pretok_split(self.c, view, len(view), pos, ends, room)
             found += ffi.unpack(ends, count)
             pos = found[-1]
-            room = min(2 * room, len(view) + 64)  # doubled for a sequence, which begins anew in each call
+            room = min(2 * room, len(view) + 64)  # doubled for a sequence, which starts over in each call
         return found
 
 
@@ -168,7 +168,7 @@ def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) 
 
 
 def utf8_valid(data: Data) -> int:
-    """Returns how many bytes at the start of `data` are valid UTF-8: the offset of the first invalid character, or
-    the length of `data`."""
+    """Returns the number of bytes at the start of `data` that are valid UTF-8: the offset of the first invalid
+    character, or the length of `data`."""
     view = ffi.from_buffer(data)
     return int(lib.pybpe_utf8_valid(view, len(view)))

@@ -31,7 +31,7 @@ class Words:
 
     @classmethod
     def from_dict(cls, counts: dict[bytes, int]) -> Words:
-        """Makes them from a dictionary. Raises ArgumentError for a count that is negative or exceeds 64 bits."""
+        """Makes a table from a dictionary. Raises ArgumentError for a count that is negative or exceeds 64 bits."""
         strings = Strings(list(counts))
         try:
             numbers = array("Q", counts.values())
@@ -41,7 +41,7 @@ class Words:
 
     @classmethod
     def from_parts(cls, blob: bytes, lengths: array[int], counts: array[int]) -> Words:
-        """Makes them from words laid end to end; `lengths` and `counts` are arrays of type Q."""
+        """Makes a table from words laid end to end; `lengths` and `counts` are arrays of type Q."""
         offsets = array("Q", accumulate(lengths, initial=0))
         strings = ffi.new("pybpe_strings *")
         strings.bytes = ffi.from_buffer("uint8_t[]", blob)
@@ -93,11 +93,11 @@ class Counter:
 
     def add_word_list(self, words: Sequence[bytes]) -> None:
         """Adds one occurrence of each word in a list."""
-        strings = Strings(words)  # a name, since it must outlive the call
+        strings = Strings(words)  # a variable, because the strings must outlive the call
         call(lib.pybpe_counter_add_words, self.c, strings.c, ffi.NULL)
 
     def reserve(self, words: int) -> None:
-        """Makes room for this many distinct words in all."""
+        """Makes room for a total of this many distinct words."""
         call(lib.pybpe_counter_reserve, self.c, words)
 
     def absorb(self, other: Counter) -> None:
@@ -106,7 +106,7 @@ class Counter:
 
     @property
     def stats(self) -> Any:
-        """words, bytes, total and memory: see pybpe_counter_stats."""
+        """A struct with the fields words, bytes, total and memory: see pybpe_counter_stats."""
         return lib.pybpe_counter_get_stats(self.c)
 
     def export(self) -> Words:
@@ -162,7 +162,7 @@ class Trainer:
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are so far, including the 256 bytes."""
+        """The number of tokens so far, including the 256 bytes."""
         return int(lib.pybpe_trainer_tokens(self.c))
 
     def merges(self) -> list[tuple[int, int, int]]:

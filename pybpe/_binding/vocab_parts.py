@@ -1,5 +1,5 @@
-"""The parts of a C vocabulary as Python objects, made on first use. Most programs only encode, and making fifty
-thousand objects takes longer than loading the vocabulary.
+"""The parts of a C vocabulary as Python objects, which are made at their first use. Most programs only encode, and
+making fifty thousand objects takes longer than loading the vocabulary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class VocabPart(Sequence[Item], Generic[Item]):
     """The list that `read()` returns. Immutable; it is pickled as that list.
 
     Attributes:
-        vocab: the vocabulary that it belongs to.
+        vocab: the vocabulary to which the part belongs.
     """
 
     def __init__(self, vocab: _binding.Vocab, read: Callable[[], list[Item]], size: int) -> None:

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def tokenizer_json_spans(text: bytes) -> list[int] | None:
-    """Returns where model.vocab and model.merges begin and end in a tokenizer.json; None if that is not certain."""
+    """Returns the byte offsets at which model.vocab and model.merges begin and end in a tokenizer.json; None if they
+    are not certain."""
     spans = ffi.new("size_t[4]")
     found = lib.pybpe_tokenizer_json_find(ffi.from_buffer("uint8_t[]", text), len(text), spans)
     return ffi.unpack(spans, 4) if found else None
 
 
 class VocabRules(NamedTuple):
-    """The settings in a `pybpe_vocab_spec`: what a vocabulary has besides tokens and merges."""
+    """The settings in a `pybpe_vocab_spec`: all parts of a vocabulary except tokens and merges."""
 
     specials: Iterable[int]
     eot_id: int | None
@@ -57,7 +58,7 @@ class Vocab:
 
     @classmethod
     def new(cls, tokens: Sequence[bytes], merges: Sequence[tuple[int, int]] | None, rules: VocabRules) -> Vocab:
-        """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers them from the order of the ids."""
+        """Makes a vocabulary: see pybpe_vocab_spec. If `merges` is None, recovers the merges from the order of ids."""
         strings = Strings(tokens)
         spec, _kept = _vocab_spec(rules)
         spec.tokens = strings.c[0]
@@ -74,8 +75,8 @@ class Vocab:
 
     @classmethod
     def from_json(cls, text: bytes, spans: Sequence[int], specials: Mapping[str, int], rules: VocabRules) -> Vocab:
-        """Makes a vocabulary from the tokens and merges of a tokenizer.json, at places that `tokenizer_json_spans`
-        found. Raises FormatError or ArgumentError if the file must be read by other means."""
+        """Makes a vocabulary from the tokens and merges of a tokenizer.json, at the offsets that `tokenizer_json_spans`
+        found. Raises FormatError or ArgumentError if this function cannot read the file; Python may be able to."""
         by_id = sorted(specials, key=specials.__getitem__)
         texts = Strings([special.encode("utf-8") for special in by_id])
         spec, _kept = _vocab_spec(rules)
@@ -100,13 +101,13 @@ class Vocab:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many ids and merges there are."""
+        """The number of ids and the number of merges."""
         spec = self._spec
         return spec.tokens.count, spec.merges_count
 
     def packed(self) -> tuple[Any, Any, Any]:
-        """Returns three buffers that live as long as this object: all tokens end to end; where each begins and the last
-        ends (uint64); and the merges (two uint32 each)."""
+        """Returns three buffers that live as long as this object: all tokens end to end; the offsets at which each
+        begins and the last ends (uint64); and the merges (two uint32 each)."""
         spec = self._spec
         offsets = ffi.buffer(spec.tokens.offsets, 8 * (spec.tokens.count + 1))
         end = spec.tokens.offsets[spec.tokens.count]
@@ -119,7 +120,7 @@ class Vocab:
         return bytes(ffi.buffer(tokens.bytes + begin, tokens.offsets[number + 1] - begin))
 
     def tokens(self) -> list[bytes]:
-        """Returns the bytes of every id; b"" for an unused one."""
+        """Returns the bytes of every id; b"" for an unused id."""
         return strings_list(self._spec.tokens)
 
     def merges(self) -> list[tuple[int, int]]:
@@ -135,29 +136,30 @@ class Vocab:
 
     @property
     def eot_id(self) -> int | None:
-        """The end-of-text id."""
+        """The id of the end-of-text token, or None."""
         eot: int = self._spec.eot_id
         return None if eot == NO_ID else eot
 
     @property
     def pattern(self) -> tuple[int, str | None]:
-        """The pattern's number, and the regular expression if it is a custom one."""
+        """The number of the pattern, and the regular expression of a custom pattern or None."""
         spec = self._spec
         return spec.pattern, ffi.string(spec.custom).decode() if spec.custom != ffi.NULL else None
 
     @property
     def normalizer(self) -> str | None:
-        """None, "NFC" or "NFKC"."""
+        """The normalizer: None, "NFC" or "NFKC"."""
         number = self._spec.normalizer
         return next(name for name, value in NORMALIZERS.items() if value == number)
 
     @property
     def whole_words(self) -> bool:
-        """Whether a word that is a token is encoded as that token, whatever the merges give."""
+        """Whether a word that is a token is encoded as that token, even if the merges give other tokens."""
         return bool(self._spec.whole_words)
 
     def decoded_length(self, ids: IdBuffer) -> int:
-        """Returns how many bytes `decode_into` writes for these ids. Raises ArgumentError for an unknown id."""
+        """Returns the number of bytes that `decode_into` writes for these ids. Raises ArgumentError for an unknown
+        id."""
         length = ffi.new("size_t *")
         call(lib.pybpe_decode, self.c, ids.c, ids.id_bytes, ids.count, ffi.NULL, 0, length)
         return int(length[0])
@@ -181,7 +183,7 @@ class IdBuffer:
 
 
 def new_bytes(size: int) -> tuple[bytes, Any]:
-    """Returns bytes that are yet to be written, and the pointer to write them through. As with
-    PyBytes_FromStringAndSize, no other code may see them before they are written."""
+    """Returns a bytes object of zeros, and a pointer through which the caller fills it. As with
+    PyBytes_FromStringAndSize, no other code may see the object before it is filled."""
     data = bytes(size)  # for large sizes the system supplies zeroed pages without writing them
     return data, ffi.from_buffer("uint8_t[]", data)

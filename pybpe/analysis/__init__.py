@@ -1,1 +1,1 @@
-"""What a tokenizer does on a corpus: which tokens it uses, two tokenizers compared, the compression curve."""
+"""Measures tokenizers on a corpus: the tokens that they use, the differences between them, the compression curve."""

@@ -1,4 +1,4 @@
-"""Compares tokenizers on texts of several languages, or of other kinds: `pybpe.compare`."""
+"""Compares tokenizers on texts in several languages, or on other kinds of texts: `pybpe.compare`."""
 
 from __future__ import annotations
 
@@ -42,17 +42,20 @@ def compare(
 ) -> Comparison:
     """Measures tokenizers on the same texts: compression, fertility, fairness between languages, use of the vocabulary.
 
-    docs/vocabularies.md explains each measure. Sizes are those of the text before any normalizer. Special tokens of any
-    of the tokenizers separate plain text, and are not measured. Templates are not applied.
+    docs/vocabularies.md explains each measure. Sizes are those of the text before any normalizer. The special tokens of
+    all the tokenizers separate plain text; they do not count as text or as tokens. Templates are not applied.
 
     Args:
         tokenizers: one or more, as name -> tokenizer or as a list.
-        on: language, or any other name for a kind of text -> its texts: paths as in `pybpe.train` (also of parquet
-            files), or an iterable of texts, each separate.
+        on: a mapping from a language, or any other name for a kind of text, to its texts: paths as in `pybpe.train`
+            (also of parquet files), or an iterable of separate texts.
         text_key: the key, or the column, of the text in a record.
         encoding: encoding of the files; None is UTF-8.
         workers: number of threads; None for all CPUs. The result is the same for any number.
         progress: whether to show a progress bar; None shows it on a terminal.
+
+    Returns:
+        The Comparison. print() shows it as tables, and its `to_html` returns them as a page.
 
     Raises:
         ArgumentError: there is no tokenizer or no text; a name is invalid; or a tokenizer has no token for a byte.
@@ -60,7 +63,7 @@ def compare(
     """
     named = named_tokenizers(tokenizers)
     if not named:
-        raise ArgumentError("tokenizers is empty: name at least one")
+        raise ArgumentError("tokenizers is empty: pass at least one tokenizer")
     _check_languages(on)
     tallier = Tallier(named, text_key, encoding, workers)
     tallies = {}
@@ -91,7 +94,7 @@ def _check_languages(on: object) -> None:
     instance("on", on, Mapping, "a mapping of names to texts, such as {'en': 'english.txt'}")
     assert isinstance(on, Mapping)
     if not on:
-        raise ArgumentError("on is empty: name at least one text, such as {'en': 'english.txt'}")
+        raise ArgumentError("on is empty: pass at least one text, such as {'en': 'english.txt'}")
     stdin = 0
     for name, inputs in on.items():
         instance("the name of a text", name, str, "a str")
@@ -112,8 +115,8 @@ class _Vocabulary:
     """A tokenizer's ordinary tokens.
 
     Attributes:
-        ordinary: their ids, ascending.
-        broken: those that are not valid UTF-8.
+        ordinary: the ids of the tokens, ascending.
+        broken: the ids of those that are not valid UTF-8.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
@@ -138,7 +141,7 @@ def is_utf8(token: bytes) -> bool:
 
 
 def _unreachable(tok: Tokenizer, ids: list[int]) -> list[int]:
-    """Returns those of the ids that encoding their own text does not give."""
+    """Returns those of the ids that encoding the text of their token does not give."""
     lacking = set(tok.model.lacking_bytes)
     simple = [i for i in ids if lacking.isdisjoint(tok.vocab[i])]
     visible = tok.encoder.allowed((), tok.model.visible)
@@ -225,10 +228,10 @@ def _notes(
             notes.append(f"{name} and {first_of[tok]} are equal: they give the same ids for every text")
         first_of.setdefault(tok, name)
         if tok.normalizer is not None:
-            notes.append(f"{name} changes the text first ({tok.normalizer}). Bytes, characters and words are those"
-                         " before it")  # fmt: skip
+            notes.append(f"{name} changes the text first ({tok.normalizer}). Bytes, characters and words are counted"
+                         " before that change")  # fmt: skip
         if tok.template is not None:
-            notes.append(f"{name} has a template that adds tokens around a text. They are not counted")
+            notes.append(f"{name} has a template that adds tokens around a text. These tokens are not counted")
         tokens = sum(int(tally.counts[name].sum()) for tally in tallies.values())
         if tokens < RARE * vocabularies[name].facts.ordinary:
             notes.append(
@@ -242,7 +245,7 @@ def _notes(
             notes.append(f"{language}: {_counted(size.special_tokens)} {verb} its texts. No measure includes them")
         if size.characters > _LONG_WORD * size.words:
             notes.append(f"{language}: its words have {size.characters / max(1, size.words):.0f} characters on average:"
-                         " it does not separate words with spaces, so tokens per word mean little")  # fmt: skip
+                         " it does not separate words with spaces, so tokens per word says little")  # fmt: skip
     return notes
 
 

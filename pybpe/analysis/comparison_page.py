@@ -24,18 +24,18 @@ dt { font-weight: 600; }
 """
 
 _MEANING = {
-    "bytes/token": "Compression. The text costs this much less than one token per byte.",
-    "tokens/word, tokens/char": "Fertility: the price of a word, which is what white space separates, and of a"
-    " character.",
+    "bytes/token": "Compression: the average number of bytes that a token represents.",
+    "tokens/word, tokens/char": "Fertility: the average number of tokens per word and per character. White space"
+    " separates words.",
     "Renyi": "Renyi efficiency with alpha = 2.5: how evenly the vocabulary is used, from 0 to 1.",
     "used, never, rare": "Ordinary tokens that occur, do not occur, or occur fewer than 100 times. A model learns"
     " little about the last two kinds.",
-    "not UTF-8": "Tokens that are only part of a character: how many there are in the vocabulary, not counting single"
-    " bytes, and what share of the text they are, single bytes included.",
-    "unreachable": "Tokens that encoding their own text does not give.",
+    "not UTF-8": "Tokens that are not valid UTF-8, such as part of a character: the number in the vocabulary, without"
+    " single bytes, and the share of the text's tokens, including single bytes.",
+    "unreachable": "Tokens that encoding their own text does not produce.",
     "Zipf": "The slope of log(count) over log(rank).",
-    "Gini, parity": "How unequal languages are: 0 means that all cost the same. Parity is the number of tokens relative"
-    " to the first language.",
+    "Gini, parity": "Gini: how unequal the costs of the languages are; 0 means that all cost the same. Parity: the"
+    " number of tokens relative to the first language.",
 }
 
 
@@ -69,7 +69,7 @@ def _section(table: Table) -> str:
 
 
 def _samples(code: Iterable[Mapping[str, Sequence[str]]]) -> str:
-    """Returns samples of code, their tokens in alternating colors."""
+    """Returns samples of code with their tokens in alternating colors."""
     rows = "".join(
         f"<tr><td>{_escaped(name)}</td><td>{_colored(tokens)}</td></tr>"
         for found in code
@@ -83,5 +83,5 @@ def _colored(tokens: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Returns text for HTML. What UTF-8 cannot hold, as in the name of a file, becomes a question mark."""
+    """Returns text for HTML. Characters that UTF-8 cannot represent, as in the name of a file, become "?"."""
     return html.escape(text.encode("utf-8", "replace").decode())

@@ -30,13 +30,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """A vocabulary on its own, without a text.
+    """Facts about a vocabulary that do not depend on a text.
 
     Attributes:
-        ordinary: how many tokens can occur in a text: all but special tokens.
-        special: how many special tokens there are.
-        not_utf8: ordinary tokens of several bytes that are not valid UTF-8: parts of characters.
-        unreachable: ordinary tokens that are UTF-8, and that encoding their own text does not give.
+        ordinary: number of tokens that can occur in a text: all except special tokens.
+        special: number of special tokens.
+        not_utf8: number of ordinary tokens of several bytes that are not valid UTF-8, such as parts of characters.
+        unreachable: number of ordinary tokens that are UTF-8, but that encoding their own text does not give.
     """
 
     ordinary: int
@@ -47,17 +47,17 @@ class VocabularyFacts:
 
 @dataclass(frozen=True)
 class Measures:
-    """What a tokenizer does with a text. A measure that is undefined for the text is None.
+    """Measures of a tokenizer on a text. A measure that is undefined for the text is None.
 
     Attributes:
-        tokens: how many it makes of the text.
+        tokens: number of tokens of the text.
         bytes_per_token, tokens_per_word, tokens_per_character: see TextSize for what they count.
         renyi_efficiency: Renyi entropy (alpha = 2.5) of the tokens, divided by log2(all ordinary tokens).
-        renyi_efficiency_used: the same, divided by log2(ordinary tokens that occur).
-        used: ordinary tokens that occur.
-        used_share: the same as a share of all ordinary tokens.
-        never: ordinary tokens that do not occur.
-        rare: ordinary tokens that occur, but fewer than 100 times.
+        renyi_efficiency_used: the same entropy, divided by log2(ordinary tokens that occur).
+        used: number of ordinary tokens that occur.
+        used_share: `used` as a share of all ordinary tokens.
+        never: number of ordinary tokens that do not occur.
+        rare: number of ordinary tokens that occur, but fewer than 100 times.
         not_utf8_share: share of the text's tokens that are not valid UTF-8 on their own.
         zipf_slope, zipf_r2: the line that fits log(count) over log(rank): see pybpe.analysis.measures.Zipf.
     """
@@ -82,7 +82,8 @@ class Fairness:
     """How differently a tokenizer treats languages.
 
     Attributes:
-        parity: language -> its tokens divided by those of the first language. None if the texts are not parallel.
+        parity: language -> the number of its tokens divided by that of the first language. None if the texts are not
+            parallel.
         gini_tokens: Gini coefficient of the tokens of each language. None if the texts are not parallel.
         gini_per_character, gini_per_byte: Gini coefficient of the tokens per character, and per byte.
     """
@@ -102,11 +103,11 @@ class Comparison:
         vocabularies: tokenizer -> VocabularyFacts.
         measures: tokenizer -> language, or "all" -> Measures.
         fairness: tokenizer -> Fairness. Empty if there is only one language.
-        parallel: whether the texts of all languages have the same number of lines. They are then taken to be
+        parallel: whether the texts of all languages have the same number of lines. pybpe then assumes that they are
             translations of each other.
-        samples: numbers and code -> tokenizer -> the tokens it cuts them into, as text. A tokenizer that has no token
-            for one of the bytes is missing.
-        notes: what to know before reading the numbers.
+        samples: a number or a piece of code -> tokenizer -> its tokens, as text. A tokenizer that has no token for one
+            of the bytes is missing.
+        notes: facts that a reader of the numbers should know.
     """
 
     texts: dict[str, TextSize]

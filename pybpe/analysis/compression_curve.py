@@ -1,4 +1,4 @@
-"""The compression curve: how much each vocabulary size compresses, and what it costs a model."""
+"""The compression curve: how much each vocabulary size compresses, and how many parameters it adds to a model."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def plot(points: Sequence[CurvePoint], path: str) -> None:
 
 
 def check_plot(path: str) -> None:
-    """Raises an error if `plot` cannot draw to this file, so that it fails now and not after an hour of training."""
+    """Raises an error if `plot` cannot draw to this file, so that a run fails now and not after an hour of training."""
     if os.path.splitext(path)[1] not in PLOTS:
         raise ArgumentError(f"{path}: the name of a plot must end in one of {', '.join(PLOTS)}")
     _pyplot()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy
 
     Counts = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
-    """How often each ordinary token occurs, in any order: shape (tokens,)."""
+    """The number of occurrences of each ordinary token, in any order: shape (tokens,)."""
 
 ALPHA = 2.5  # the order of the Renyi entropy that Zouhar et al. (2023) found best
 RARE = 100  # a token that occurs less often is rare: see Gowda and May (2020)
@@ -30,7 +30,7 @@ def renyi_entropy(counts: Counts, alpha: float = ALPHA) -> float | None:
 
 
 def efficiency(entropy: float | None, tokens: int) -> float | None:
-    """Returns an entropy divided by the greatest that this number of different tokens can have; None if that is 0."""
+    """Returns an entropy divided by the greatest entropy of this number of distinct tokens; None if that is 0."""
     import math
 
     return None if entropy is None or tokens < 2 else entropy / math.log2(tokens)

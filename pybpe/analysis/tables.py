@@ -12,9 +12,9 @@ class Table:
 
     Attributes:
         heading: what the table shows.
-        titles: of the columns.
+        titles: the titles of the columns.
         left: whether all columns are aligned to the left; otherwise to the right.
-        rows: as many cells each as there are titles.
+        rows: the cells of each row, one per title.
     """
 
     heading: str

@@ -1,12 +1,12 @@
 """Encodes texts with several tokenizers, and counts how often each token occurs.
 
-All tokenizers encode the same texts. Plain text is cut at every special token of any of them, as at <|endoftext|>
-between two documents, and only what is between them is measured. Special tokens that readers see as text
-(Model.visible) do not separate texts: tokenizers that have them use them. In records nothing is a special token, as in
-`binarize`.
+All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
+<|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
+(Model.visible) do not separate texts; the tokenizers that have them use them. In records nothing is a special token, as
+in `binarize`.
 
-Files are read in pieces, each cut where every tokenizer's words begin, so memory does not grow with the text, and the
-counts are those of the whole text.
+The code reads files in pieces, which it cuts where a word of every tokenizer begins. So memory does not grow with the
+text, and the counts are those of the whole text.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class TextSize:
-    """How much text was measured. This does not depend on a tokenizer, nor on its normalizer.
+    """The size of a text that was measured. It does not depend on the tokenizers and their normalizers.
 
     Attributes:
-        bytes: without special tokens.
-        characters: code points; a byte that is not part of valid UTF-8 counts as one.
-        words: what white space separates, as in str.split.
-        lines: lines of plain text, the empty ones too; each record counts as one.
-        special_tokens: how many separate the texts.
+        bytes: number of bytes, without special tokens.
+        characters: number of code points; a byte that is not part of valid UTF-8 counts as one.
+        words: number of words, which white space separates, as in str.split.
+        lines: number of lines of plain text, including empty lines; each record counts as one.
+        special_tokens: number of special tokens that separate the texts.
     """
 
     bytes: int = 0
@@ -68,18 +68,18 @@ class TextSize:
 
 
 def text_size(text: bytes) -> TextSize:
-    """Returns the size of a text without special tokens. Its lines are its line ends."""
+    """Returns the size of a text without special tokens. Its number of lines is the number of its line ends."""
     decoded = text.decode("utf-8", "surrogateescape")
     return TextSize(len(text), len(decoded), len(decoded.split()), text.count(b"\n"))
 
 
 @dataclass
 class Tally:
-    """What some texts contain.
+    """The size of some texts, and the tokens in them.
 
     Attributes:
-        size: how much text there is.
-        counts: tokenizer -> how often each id occurs: int64, shape (n_vocab,).
+        size: the size of all texts together.
+        counts: tokenizer -> number of occurrences of each id: int64, shape (n_vocab,).
     """
 
     size: TextSize
@@ -91,11 +91,12 @@ class _Item(NamedTuple):
 
     piece: Piece
     continues: bool = False
-    """Whether the piece before it belongs to the same text."""
+    """Whether the previous piece belongs to the same text."""
 
 
 class _Found(NamedTuple):
-    """What a thread found in a piece. The edges say whether a word, or the last line, may go beyond it."""
+    """What a thread found in a piece. The fields about its edges say whether a word, or the last line, may extend
+    beyond the piece."""
 
     size: TextSize
     counts: list[Counts]
@@ -111,7 +112,7 @@ class Tallier:
     """Counts tokens of named tokenizers.
 
     Args:
-        tokenizers: by name.
+        tokenizers: name -> tokenizer.
         text_key, encoding: as in `pybpe.train`.
         workers: number of threads; None for all CPUs.
     """
@@ -194,7 +195,7 @@ class Tallier:
         return _Found(size, self._counts(texts, False), item.continues, *edges, len(data), doubt)
 
     def _counts(self, texts: Sequence[bytes], records: bool) -> list[Counts]:
-        """Returns how often each tokenizer's ids occur in texts, up to the highest id that does."""
+        """Returns, for each tokenizer, the number of occurrences of each id in texts, up to the highest that occurs."""
         import numpy
 
         found = []
@@ -213,7 +214,7 @@ def hidden_specials(tok: Tokenizer) -> list[str]:
 
 
 def common_cut(cuts: Sequence[Cut]) -> Cut:
-    """Returns the Cut that finds the first place that all the given ones find."""
+    """Returns the Cut that finds the first place at which all the given Cuts allow a cut."""
 
     def cut(data: _binding.Data, start: int) -> int:
         while True:

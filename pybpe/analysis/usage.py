@@ -35,7 +35,7 @@ class Usage:
     """How a tokenizer encodes words.
 
     Attributes:
-        counts: for each id, how often it occurs.
+        counts: the number of occurrences of each id.
         scripts: script (see `script_of`) -> amount of its words.
         total: the amount of all words.
     """

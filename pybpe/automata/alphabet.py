@@ -47,7 +47,7 @@ def _parts(members: CharSet) -> Iterator[str | tuple[int, int]]:
 
 
 class Alphabet:
-    """The classes that some sets tell apart, and what the automaton reads: columns.
+    """The classes of characters that some sets distinguish, and the columns that the automaton reads.
 
     Attributes:
         ranges: (first code point, class), ascending, of all code points.

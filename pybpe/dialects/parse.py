@@ -1,4 +1,4 @@
-"""Reads a regular expression of one engine. Refuses what is not known to mean exactly what the tree says."""
+"""Reads a regular expression of one engine. Refuses a construct unless it is known to mean what its tree says."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Flags:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one engine reads the constructs that the engines read differently.
+    """The way in which one engine reads the constructs that the engines read differently.
 
     Attributes:
         engine: its name in errors.

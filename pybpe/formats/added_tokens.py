@@ -17,8 +17,8 @@ from ..errors import FormatError
 from ..model import Model
 from .json_parts import JsonObject, part
 
-# The key of an entry for a text that shares the id of another one. Hugging Face has no such tokens, and refuses the
-# file because the entry has no id.
+# The key of an entry for a text that shares the id of another special token. Hugging Face has no such tokens, and
+# refuses the file because the entry has no id.
 _ALIAS = "same_id_as"
 
 
@@ -44,7 +44,7 @@ def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> di
 
 
 def read(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
-    """Returns all added tokens, text -> id, in the order of the file, and those that are not "special"."""
+    """Returns text -> id of all added tokens, in the order of the file, and the texts of those not marked "special"."""
     found: dict[str, tuple[int, bool, bool]] = {}
     for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
         if isinstance(entry, dict) and _ALIAS in entry:  # see read_aliases

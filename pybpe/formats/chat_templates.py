@@ -7,7 +7,7 @@ from collections.abc import Container
 # The control tokens of the llm.c profile, in which a role is one token. llmc_compat/chat.py writes the same as token
 # ids, and documents the format.
 _ROLES = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>")
-# {% generation %} marks what the assistant wrote, for the return_assistant_tokens_mask of transformers.
+# {% generation %} marks the text of the assistant, for the return_assistant_tokens_mask of transformers.
 # It is written without dashes, because programs that do not support it remove exactly this spelling.
 CONTROL_TOKENS_TEMPLATE = (
     "<|endoftext|>"

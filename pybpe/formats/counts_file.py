@@ -93,8 +93,8 @@ class Reader:
         header: see `write`.
 
     Raises:
-        FileError: the file cannot be read. FormatError: it is damaged; the message gives the offset. `blocks` and
-            `entries` raise them too.
+        FileError: the file cannot be read. FormatError: the file is damaged; the message gives the offset. `blocks` and
+            `entries` raise these errors too.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:

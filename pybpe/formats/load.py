@@ -25,8 +25,8 @@ def load(
     C vocabulary.
 
     Args:
-        pattern: replaces the one in a tokenizer.json. Required for a .tiktoken file, which has none; then it is in
-            tiktoken's syntax.
+        pattern: replaces the pattern in a tokenizer.json. Required for a .tiktoken file, which has no pattern; it is
+            then in tiktoken's syntax.
         special_tokens: text -> id, for a .tiktoken file.
 
     Raises:

@@ -74,7 +74,7 @@ def for_tiktoken(pattern: Pattern) -> str:
     if pattern.steps:
         raise UnsupportedError(
             f"tiktoken splits text with one regular expression; this pattern has {len(pattern.steps)} steps, each of"
-            " which splits the pieces of the one before it"
+            " which splits the pieces of the step before it"
         )
     try:
         return translate(pattern.regex, REGEX, RUST, whole=True)
@@ -152,7 +152,8 @@ def read_split(split: JsonObject, own: JsonObject | None, name: str) -> Pattern:
 
 
 def _own_pattern(regex: str, name: str) -> Pattern:
-    """Returns the custom pattern in a file of ours. Raises FormatError if it is not a valid regular expression."""
+    """Returns the custom pattern in a file that pybpe wrote. Raises FormatError if it is not a valid regular
+    expression."""
     try:
         pattern = Pattern(regex)
     except ArgumentError as error:
@@ -179,7 +180,7 @@ def _read_regex(regex: str, own: JsonObject | None, drops: bool, name: str) -> P
 
 
 def _read_own(regex: str, own: JsonObject | None, drops: bool, name: str) -> Pattern | None:
-    """Returns the pattern of a file of ours in pybpe's spelling; None if the file is not ours."""
+    """Returns the pattern of a file in pybpe's spelling; None if pybpe did not write the file."""
     if own is None or drops:
         return None
     spelled = own.get("regex")

@@ -89,7 +89,7 @@ _FIXED_TEMPLATES = {
 
 
 def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) -> Template | None:
-    """Returns the template, or None. ByteLevel only trims offsets, so it is ignored."""
+    """Returns the template, or None. Ignores ByteLevel, which only trims offsets."""
     if processor is None:
         return None
     is_list = type_of(processor) == "Sequence" and isinstance(processor, dict)

@@ -40,7 +40,7 @@ _PADDING = ("<|padding|>", "<|pad|>", "<pad>")
 
 
 def chat_template(model: Model) -> str | None:
-    """Returns the model's chat template, or the one that fits its special tokens."""
+    """Returns the model's chat template, or the template that fits its special tokens, or None."""
     return default_template(model.specials) if model.chat_template is None else model.chat_template
 
 
@@ -105,7 +105,7 @@ def _json(data: Mapping[str, Any]) -> bytes:
 
 
 def read(folder: str, pattern: Pattern | None = None) -> Model:
-    """Returns the model of such a folder, or of one with only vocab.json and merges.txt.
+    """Returns the model of such a folder, or of a folder with only vocab.json and merges.txt.
 
     Raises:
         FileError, FormatError: see tokenizer_json.loads; also if the configuration contradicts tokenizer.json.

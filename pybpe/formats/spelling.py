@@ -19,8 +19,8 @@ def token_names(model: Model) -> list[str]:
     """Returns every token as vocab.json spells it; "" for an unused id.
 
     Raises:
-        UnsupportedError: a special token has the same spelling as an ordinary one. These formats cannot tell them
-            apart.
+        UnsupportedError: a special token has the same spelling as an ordinary token, so these formats cannot
+            distinguish them.
     """
     names = [byte_level.to_text(token) for token in model.tokens]
     aliases = set(model.aliases)

@@ -2,7 +2,7 @@ r"""The steps of a tokenizer.json's pre-tokenizer, and the pattern that gives th
 
 Hugging Face runs the steps in order, each on the pieces of the step before it, as a Pattern does its own:
 
-    Split        a regular expression or a string, and a behavior: what becomes of the matches
+    Split        a regular expression or a string, and a behavior, which says what happens to the matches
     Digits       a Split at \p{N}
     Punctuation  a Split at punctuation
     ByteLevel    with use_regex a Split with GPT-2's pattern; then every byte becomes a character (byte_level.py)

@@ -36,7 +36,7 @@ def from_encoding(encoding: Any) -> Model:
     """Returns the model of a tiktoken.Encoding.
 
     Raises:
-        ArgumentError: it is not an Encoding, or its parts do not fit together.
+        ArgumentError: `encoding` is not an Encoding, or its parts do not fit together.
     """
     try:
         ranks, specials, regex = encoding._mergeable_ranks, encoding._special_tokens, encoding._pat_str
@@ -55,8 +55,8 @@ def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: st
         pattern: a built-in name or tiktoken's regular expression. The file has none.
 
     Raises:
-        FileError: the file cannot be read. FormatError: it is invalid; the message names the line. ArgumentError: the
-            parts do not fit together.
+        FileError: the file cannot be read. FormatError: the file is invalid; the message names the line.
+        ArgumentError: the parts do not fit together.
         UnsupportedError: the pattern may split text differently here and in tiktoken. The message says why.
     """
     with open_input(path) as stream:

@@ -38,7 +38,8 @@ def dumps(model: Model) -> str:
     """Returns the text of a tokenizer.json.
 
     Raises:
-        UnsupportedError: a special token has the same spelling as an ordinary one. The format cannot tell them apart.
+        UnsupportedError: a special token has the same spelling as an ordinary token, so the format cannot distinguish
+            them.
     """
     return json.dumps(to_object(model), ensure_ascii=False, indent=2) + "\n"
 

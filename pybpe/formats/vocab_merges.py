@@ -31,7 +31,7 @@ def read(
             or the id after the highest. None means <|endoftext|> if the vocabulary has it.
 
     Raises:
-        FileError: a file cannot be read. FormatError: one is invalid; the message names the file, and the line or id.
+        FileError: a file cannot be read. FormatError: a file is invalid; the message names the file and the line or id.
         ArgumentError: a special token has another id in the vocabulary.
     """
     name = _binding.path_text(vocab_path)

@@ -1,3 +1,3 @@
-"""Every way in: files, folders, JSON lines and parquet, compressed or not; how they are divided into documents, pieces,
-splits and tasks. Training, datasets and the cleaning of a corpus use it.
+"""Reads all inputs: files, folders, JSON lines and parquet, compressed or not. Divides them into documents, pieces,
+splits and tasks. Training, datasets and the cleaning of a corpus use this package.
 """

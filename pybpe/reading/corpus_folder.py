@@ -1,14 +1,14 @@
 """Finds the files of a folder that make up a corpus: all except hidden files and files that pybpe wrote there.
 
 The output folder may be inside the input folder, as in `pybpe binarize data -o data/out`. The output must not become
-input when the same command runs again, even after a kill. So these are left out:
+input when the same command runs again, even after a kill. So pybpe leaves these out:
 
 - the outputs of this run, and everything inside them;
 - the files that a manifest.json of `pybpe binarize` lists, the manifest, and the tokenizer next to it;
 - token files next to the hidden folder of a run that was killed;
 - unfinished files, which have temporary names.
 
-Tokenizers, token shards and similar files are also left out if their content shows what they are (file_types.py).
+It also leaves out tokenizers, token shards and similar files if their content shows what they are (file_types.py).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Links to folders are not
-    followed, as in grep -r and tar, because they may lead anywhere. If one leads out of the folder, this warns.
+    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Like grep -r and tar, it
+    does not follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
 
     Args:
-        folder: its path.
-        outputs: the real paths of what this run writes.
+        folder: the path of the folder.
+        outputs: the real paths of the files and folders that this run writes.
 
     Raises:
         FileError: a folder cannot be read.
@@ -64,7 +64,7 @@ def _tell_of_links(links: Sequence[str], real: str) -> None:
     away = [link for link in links if not f"{os.path.realpath(link)}/".startswith(f"{real}/")]
     if away:
         more = f" and {len(away) - 1} more" if away[1:] else ""
-        warn(f"{away[0]}{more}: a link to a folder, which is not followed. Name the folder itself to read it too")
+        warn(f"{away[0]}{more}: pybpe does not follow this link to a folder. To read the folder too, pass its own path")
 
 
 def _cannot_list(error: OSError) -> None:
@@ -84,7 +84,7 @@ def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
 
 
 def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Collection[str]:
-    """Returns which of the names in a folder belong to files that pybpe wrote."""
+    """Returns the names in a folder that belong to files that pybpe wrote."""
     own: set[str] = set()
     for manifest in _MANIFESTS:
         if manifest in names:

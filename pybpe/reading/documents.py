@@ -1,4 +1,4 @@
-"""The kinds of input files: how the documents in them are separated.
+"""The kinds of input files, which differ in how their documents are separated.
 
     special   plain text with the tokenizer's end of text, such as <|endoftext|>, between documents
     file      plain text, one document per file
@@ -7,11 +7,11 @@
     jsonl     one JSON record per line, whose text is a document
     parquet   one record per row
 
-Special tokens are recognized in plain text. The texts of records are ordinary text throughout, so that they cannot
+pybpe recognizes special tokens in plain text. The texts of records are ordinary text throughout, so that they cannot
 forge a control token.
 
-The token that ends a document in plain text is also the one between documents in token files: the tokenizer's end of
-text, its `eot_token`. No other token plays this part, however documents are split.
+The token that ends a document in plain text also separates documents in token files: the tokenizer's end of text, its
+`eot_token`. No other token does this, however documents are divided among splits.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .pieces import Cut, line_cut
 from .records import has_records, records
 
 NAME_IT = (
-    f"train with the special token {END_OF_TEXT} (--special-token), or name another special token that ends a"
-    " document when training (--end-of-text), or add it to this tokenizer with extend (pybpe extend TOK --special-token"
+    f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
+    f" document (--end-of-text), or add {END_OF_TEXT} to this tokenizer with extend (pybpe extend TOK --special-token"
     f" '{END_OF_TEXT}' -o NEW)"
 )
 RECORDS = ("jsonl", "parquet")
@@ -42,7 +42,7 @@ _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
 _LOOKED_AT, _LOOK_BYTES = (
     100,
     1 << 20,
-)  # how many files, and how many bytes of each, are searched for another tokenizer's mark
+)  # the number of files, and of bytes of each, that are searched for another tokenizer's mark
 _BLANK_CONTEXT = 3  # bytes before a position that decide whether a blank line ends there
 
 
@@ -51,9 +51,9 @@ class Kinds:
     """Decides the kind of each file.
 
     Attributes:
-        documents: one of DOCUMENTS: the kind of files whose name does not tell. "auto" means "special", or "file" if
+        documents: one of DOCUMENTS: the kind of files whose name does not show it. "auto" means "special", or "file" if
             the tokenizer has no end of text.
-        text_key: the field of a record that holds the text.
+        text_key: the key of the text in a record.
         mark: the tokenizer's end of text; None if it has none.
     """
 
@@ -64,7 +64,9 @@ class Kinds:
     def __post_init__(self) -> None:
         ReadOptions(self.text_key, documents=self.documents)  # checks them
         if self.documents == "special" and self.mark is None:
-            raise ArgumentError(f"documents='special': the tokenizer has no end of text to separate them: {NAME_IT}")
+            raise ArgumentError(
+                f"documents='special': the tokenizer has no end of text to separate documents: {NAME_IT}"
+            )
 
     @classmethod
     def of(cls, read: ReadOptions, mark: str | None) -> Kinds:
@@ -82,8 +84,8 @@ class Kinds:
         return self.documents
 
     def is_divided(self, path: str) -> bool:
-        """Returns whether a file is passed on document by document even if its split is known. Otherwise it is a text
-        that may be cut anywhere, in which marks show where documents end."""
+        """Returns whether to process a file document by document even if its split is known. Otherwise the file is a
+        text that may be cut anywhere, in which marks show where documents end."""
         return self.kind(path) not in ("special", "file")
 
     def divide(self, data: memoryview, path: str, offset: int) -> Iterator[bytes]:
@@ -93,7 +95,7 @@ class Kinds:
 
     def divide_with_clusters(self, data: memoryview, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
         """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
-        if its record has the field "cluster" (see pybpe.corpus), else the document itself."""
+        if its record has the key "cluster" (see pybpe.corpus), otherwise the document itself."""
         kind = self.kind(path)
         if kind == "jsonl":
             for record in records(data, self.text_key, path, offset):
@@ -115,7 +117,7 @@ class Kinds:
 
     @property
     def mark_bytes(self) -> bytes:
-        """The mark as text bytes. Call it only if there is a mark."""
+        """The bytes of the mark. Valid only if there is a mark."""
         assert self.mark is not None
         return self.mark.encode()
 
@@ -125,7 +127,7 @@ class Kinds:
         return max(_BLANK_CONTEXT, len(self.mark_bytes) if self.mark is not None else 0)
 
     def find_mark(self, data: _binding.Data, start: int) -> tuple[int, int] | None:
-        """Returns where the first mark at or after `start` begins and ends."""
+        """Returns where the first mark at or after `start` begins and ends, or None."""
         assert self.mark is not None
         found = _matcher(self.mark).find(data, start)
         return found[:2] if found is not None else None
@@ -147,8 +149,8 @@ class Kinds:
 
 
 def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]) -> None:
-    """Refuses, for text files, a mark that overlaps a special token: which of the two is found would depend on where
-    the search begins. Warns about a text that has another mark than this tokenizer's.
+    """Refuses, for text files, a mark that overlaps a special token, because the start of the search would decide which
+    of the two it finds. Warns about a text with the usual mark if this tokenizer has another one.
 
     Raises:
         ArgumentError: documents could not be separated.
@@ -162,7 +164,7 @@ def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]
         if (other != mark and mark in other) or any(other[-size:] == mark[:size] for size in ends):
             raise ArgumentError(
                 f"the special token {shown(other)} overlaps the end of text {shown(mark)}, so documents in text"
-                f" cannot be separated: set documents (--documents), or use JSON lines"
+                f" cannot be separated: pass another value of documents (--documents), or use JSON lines"
             )
     if mark != END_OF_TEXT:
         _warn_of_usual_mark(texts[:_LOOKED_AT], mark)
@@ -181,7 +183,7 @@ def _warn_of_usual_mark(files: Iterable[InputFile], mark: str) -> None:
 
 @lru_cache(maxsize=8)
 def _matcher(mark: str) -> _binding.Specials:
-    """Finds marks many times faster than bytes.find."""
+    """Returns a matcher for marks, which is many times faster than bytes.find."""
     return _binding.Specials({mark: 0})
 
 

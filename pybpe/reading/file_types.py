@@ -15,7 +15,7 @@ from .unpacking import packing_of_content, without_ending
 HEAD_BYTES = 512  # tar's mark is at 257
 JSON_HEAD_BYTES = 1 << 16  # for .json files: the second line shows whether they hold JSON lines
 
-# The first number of llm.c's files, little-endian, and what they are.
+# The magic number with which each kind of llm.c's files begins (little-endian).
 CHECKPOINT_MAGIC = 20240326
 EVAL_MAGIC = 20240522
 _LLMC_FILES: dict[int, str] = {
@@ -27,7 +27,7 @@ _LLMC_FILES: dict[int, str] = {
 
 
 def llmc_file(head: bytes) -> str | None:
-    """Returns what a file of llm.c is by its first bytes, such as "a token shard". None means another file."""
+    """Returns the kind of a file of llm.c, such as "a token shard", judging by its first bytes; otherwise None."""
     return _LLMC_FILES.get(int.from_bytes(head[:4], "little"))
 
 
@@ -35,10 +35,10 @@ class NoText(NamedTuple):
     """A kind of file that is not read as text.
 
     Attributes:
-        what: "a zip archive".
-        advice: what to do.
-        is_own: whether pybpe writes such files. If they are found in a folder, they are left out.
-        is_json: whether it is JSON, which `open_text` accepts as text.
+        what: the kind, such as "a zip archive".
+        advice: what the user should do.
+        is_own: whether pybpe writes such files. It leaves them out if it finds them in a folder.
+        is_json: whether the file is JSON, which `open_text` accepts as text.
     """
 
     what: str
@@ -47,7 +47,7 @@ class NoText(NamedTuple):
     is_json: bool = False
 
 
-_UNPACK = "unpack it and name the files inside"
+_UNPACK = "unpack it and pass the files inside"
 _LEAVE_OUT = "leave it out"
 _EXTRACT = "extract its text first"
 _OFFICE = "an office document"
@@ -91,11 +91,11 @@ _MARKS: tuple[tuple[int, bytes, NoText], ...] = (
 _OF_LLMC = {
     "a token shard": NoText("an llm.c token shard", _TOKENS, True),
     "an eval file": NoText("an llm.c eval file", _TOKENS, True),
-    "a tokenizer": NoText("a tokenizer.bin", "name texts", True),
+    "a tokenizer": NoText("a tokenizer.bin", "pass text files instead", True),
     "a checkpoint": NoText("an llm.c checkpoint", _WEIGHTS),
 }
 
-# Marks that a text could begin with, and endings of names. They count only if the first bytes are not text.
+# Marks with which a text could begin. They count only if the first bytes are not text; so do the endings below.
 _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
     (b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
     (b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
@@ -141,8 +141,8 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 
 
 def no_text(head: bytes, path: str) -> NoText | None:
-    """Returns what a file is, by its first HEAD_BYTES (decompressed if it was compressed); None if it seems to be
-    text."""
+    """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed); None if it
+    seems to be text."""
     found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
     if found is not None:
         return found
@@ -154,7 +154,7 @@ def no_text(head: bytes, path: str) -> NoText | None:
     if packing is not None:
         return NoText(f"compressed twice (inside, with {packing})", "decompress it once")
     if _TOKENIZER.match(head):
-        return NoText("a tokenizer.json", "name texts", is_own=True, is_json=True)
+        return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if is_json_name(path):
         return _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
@@ -185,7 +185,7 @@ def _binary_kind(head: bytes, name: str) -> NoText | None:
 
 
 def is_binary(head: bytes) -> bool:
-    """Returns whether the first bytes are not UTF-8 text: they hold control characters, or do not decode."""
+    """Returns whether the first bytes are not UTF-8 text: they contain control characters, or do not decode."""
     if _CONTROL.search(head):
         return True
     try:

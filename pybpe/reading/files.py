@@ -17,7 +17,7 @@ from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
 from .text_encoding import check_encoding, seems_utf8
 
-_LOOK_BYTES = 1 << 16  # how much is read to check whether an encoding is right
+_LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
 
 
 def input_files(inputs: Inputs) -> list[str]:
@@ -68,11 +68,11 @@ def _is_glob(path: str) -> bool:
 
 
 def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
-    """Returns the files of a corpus that paths, globs and folders name, each with what a run must know about it. Warns
-    of empty files, and of files of a folder that were left out because they hold tokens or a tokenizer.
+    """Returns the files of a corpus that paths, globs and folders name, as InputFile objects. Warns about empty files,
+    and about files of a folder that it leaves out because they hold tokens or a tokenizer.
 
     Args:
-        read: their encoding; and documents="jsonl" means that all files hold JSON lines, whatever their names.
+        read: the encoding of the files; and documents="jsonl" if all files hold JSON lines, whatever their names.
         outputs: the paths that this run writes.
 
     Raises:
@@ -85,7 +85,7 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
     left_out: list[str] = []
     for path in path_list(inputs):
         if own and path != STDIN and os.path.realpath(path) in own:
-            raise ArgumentError(f"{path}: this is both input and output: name another output")
+            raise ArgumentError(f"{path}: this is both input and output: choose another output")
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name in names:
@@ -114,7 +114,7 @@ def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | No
 
 
 def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
-    """Warns of files that are UTF-8, although another encoding was given."""
+    """Warns about files that seem to be UTF-8, although the caller gave another encoding."""
     if encoding is None:
         return
     valid = [file.path for file in files if file.size and _is_utf8_after_all(file, encoding)]
@@ -137,11 +137,11 @@ def _tell(one: str, many: str, paths: Sequence[str]) -> None:
 
 
 def open_text(path: str, encoding: str | None = None) -> BinaryIO:
-    """Opens a file for reading, and decompresses it if needed. STDIN is standard input. JSON of any kind is accepted
-    as text.
+    """Opens a file for reading, and decompresses it if needed. STDIN is standard input. Accepts JSON of any kind as
+    text.
 
     Raises:
-        FileError: it cannot be read. FormatError: it is not text.
+        FileError: the file cannot be read. FormatError: the file is not text.
     """
     file, what = InputFile.look(path, check_encoding(encoding))
     if what is not None and not what.is_json:

@@ -1,8 +1,9 @@
-"""One file of a corpus as a run first saw it: where it is, how to read it, and how to tell that it has changed since.
+"""One file of a corpus as a run first saw it: where it is, how to read it, and how to notice that it has changed.
 
-A run looks at each file once, before it reads any. Every later reader of the file or of a range of it, on this machine
-or another, compares the size and modification time with those first seen, before the first byte and after the last. So
-if a file is truncated, grows or is replaced during a run, pybpe raises an error and never uses only part of the text.
+A run looks at every file once, before it reads any of them. Every later reader of the file or of a range of it, on this
+or another machine, compares its size and modification time with the first ones, before the first byte and after the
+last. So if a file is truncated, grows or is replaced during a run, pybpe raises an error and never uses only part of
+the text.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class InputFile:
     """A file as it was when the run began.
 
     Attributes:
-        path: its name; STDIN is standard input.
-        size, mtime_ns: of the file. `size` is None if this is not a regular file; then nothing can be compared.
+        path: the path of the file; STDIN is standard input.
+        size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
+            changes cannot be noticed.
         packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
-        encoding: of its text, by Python's name; None is UTF-8.
+        encoding: Python's name of the encoding of its text; None is UTF-8.
         folder: the base of a relative path; "" is the current folder of the process that reads.
     """
 
@@ -46,8 +48,8 @@ class InputFile:
         """Looks at a file. `called` is its name in errors, if different.
 
         Raises:
-            FileError: the file cannot be opened. FormatError: it is not text. The message says what it is, and what to
-                do.
+            FileError: the file cannot be opened.
+            FormatError: the file is not text. The message says what it is, and what to do.
         """
         file, what = cls.look(path, encoding)
         if what is not None:
@@ -56,7 +58,7 @@ class InputFile:
 
     @classmethod
     def look(cls, path: str, encoding: str | None = None) -> tuple[InputFile, NoText | None]:
-        """Looks at a file. Also returns what it is, if it is not text."""
+        """Looks at a file. Returns the file, and its kind if it is not text, or None."""
         if path == STDIN:
             return cls(path, encoding=encoding), None
         with file_errors(path, "cannot be opened"):
@@ -70,7 +72,7 @@ class InputFile:
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
     def anchored(self) -> InputFile:
-        """Returns the same file for a process that may run in another folder."""
+        """Returns the same file for a process whose current folder may differ."""
         return replace(self, folder=os.getcwd())
 
     @property
@@ -85,15 +87,15 @@ class InputFile:
 
     @property
     def known_size(self) -> int | None:
-        """How many bytes of text there are, if the file's size tells, or None."""
+        """The number of bytes of text, or None if the size of the file does not show it."""
         return None if self.is_sequential else self.size
 
     def open(self) -> BinaryIO:
         """Opens the file for reading, and decompresses it if needed.
 
         Raises:
-            FileChangedError: the file has changed since it was looked at. Used as a context manager, the stream also
-                raises it after the block, if the file has changed meanwhile.
+            FileChangedError: the file has changed since the run looked at it. As a context manager, the stream also
+                raises this error after the block, if the file has changed meanwhile.
         """
         stream = self._stream()
         if self.size is None:
@@ -124,37 +126,37 @@ class InputFile:
         return stream
 
     def check(self, status: os.stat_result) -> None:
-        """Raises FileChangedError unless this is the status of the file that was looked at."""
+        """Raises FileChangedError unless this is the status of the file at which the run looked."""
         if self.size is None or (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns):
             return
-        what = f"now has {status.st_size} bytes, and had {self.size}"
+        what = f"now has {status.st_size} bytes, but had {self.size}"
         if status.st_size == self.size:
             what = f"was written to: its modification time differs, its size of {self.size} bytes does not"
         raise self._changed(what)
 
     def check_progress(self, start: int, stop: int) -> None:
-        """Raises FileChangedError unless a search for the next place in the file moved forward. It always does if the
-        file is still as long as it was."""
+        """Raises FileChangedError unless a search for the next place in the file moved forward. The search always does
+        if the file has not become shorter."""
         if stop <= start:
-            raise self._changed(f"now ends before byte {start + 1}, and had {self.size} bytes")
+            raise self._changed(f"now ends before byte {start + 1}, but had {self.size} bytes")
 
     def _changed(self, what: str) -> FileError:
         return file_error(
             errno.ESTALE,
-            f"{self.location}: changed after this run first looked at it: it {what}. Run again when nothing writes to"
-            " it. Workers on other machines need the same copy",
+            f"{self.location}: this file changed after this run first looked at it: it {what}. Run again when nothing"
+            " writes to it. Workers on other machines need the same copy",
         )
 
     def check_now(self) -> None:
-        """Raises FileChangedError if the file that now has this name is not the one that was looked at."""
+        """Raises FileChangedError if the name now belongs to another file than the one at which the run looked."""
         with file_errors(self.location, "cannot be opened"):
             status = os.stat(self.location)
         self.check(status)
 
 
 def known_total(files: Iterable[InputFile]) -> int | None:
-    """Returns how many bytes of text all files have, if their sizes tell, or None. Standard input and pipes count as
-    0."""
+    """Returns the number of bytes of text in all files, or None if their sizes do not show it. Standard input and pipes
+    count as 0."""
     files = list(files)
     return None if any(file.is_sequential for file in files) else sum(file.size or 0 for file in files)
 
@@ -177,7 +179,7 @@ def refusal(path: str, what: NoText) -> FormatError:
 
 
 class _CheckedStream(InputStream):
-    """The stream of an InputFile. It checks the file when it is opened and after it has been read."""
+    """The stream of an InputFile. It checks the file when it opens it and after the caller has read it."""
 
     def __init__(self, file: InputFile) -> None:
         super().__init__(file.location)

@@ -18,7 +18,7 @@ class ReadOptions:
     Attributes:
         text_key: the key of the text in a JSON record, or its parquet column.
         encoding: the encoding of files, by Python's name; None is UTF-8.
-        documents: one of DOCUMENTS: what separates the documents of files whose name does not tell (see documents.py).
+        documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
 
     Raises:
         ArgumentError: a value is invalid.

@@ -1,4 +1,4 @@
-"""Streams records of parquet files by row group, reading only the text column."""
+"""Streams records of parquet files by row group. Reads only the text column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RowGroups:
     """A parquet file, read by row groups.
 
     Raises:
-        FormatError: the file is damaged, or has no text column of that name.
+        FormatError: the file is damaged, or has no text column with that name.
     """
 
     def __init__(self, file: InputFile, text_key: str) -> None:
@@ -104,6 +104,6 @@ def _checked(path: str, function: Any, *args: Any) -> Any:
     except pyarrow.ArrowException as error:
         raise FormatError(f"{path}: not a parquet file, or damaged: {' '.join(str(error).split())}") from None
     except OSError as error:
-        if error.errno is None:  # Arrow's own complaint about the content
+        if error.errno is None:  # Arrow found an error in the content
             raise FormatError(f"{path}: damaged: {' '.join(str(error).split())}") from None
         raise file_error(error.errno, f"{path}: {error.strerror}") from None

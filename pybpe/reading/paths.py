@@ -30,12 +30,12 @@ def path_list(inputs: Inputs) -> list[str]:
         raise ArgumentError("inputs is a set: pass paths in a list")
     paths = [_file_name(path) for path in inputs]
     if not paths:
-        raise ArgumentError("inputs is empty: name at least one file")
+        raise ArgumentError("inputs is empty: pass at least one file")
     return paths
 
 
 def _file_name(path: _binding.PathLike) -> str:
-    """Returns a path as a str. Raises ArgumentError if no file can have this name: it is a text passed as a path."""
+    """Returns a path as a str. Raises ArgumentError if no file can have this name, because it is a text."""
     if isinstance(path, (list, tuple)):
         raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
     name = path if isinstance(path, str) else _binding.path_text(path)
@@ -48,6 +48,6 @@ def _file_name(path: _binding.PathLike) -> str:
 
 
 def _is_no_name(name: str) -> bool:
-    """Returns whether a name cannot be meant as a file's: no file has it, and it is too long or has line breaks."""
+    """Returns whether a name cannot be meant as a path: no file has it, and it is too long or has line breaks."""
     longest = max(len(part.encode("utf-8", "surrogatepass")) for part in name.split("/"))
     return (longest > 255 or len(name) > 4096 or bool(set(name) & set("\n\r"))) and not os.path.lexists(name)

@@ -1,7 +1,7 @@
 """Cuts texts into pieces that can be processed separately.
 
-A text is read in blocks, and each block is cut at its last safe cut (`pybpe_text_cut`): a place where a new word is
-certain to begin, whatever surrounds it. The text after the cut is carried over to the next block. So the result does
+The code reads a text in blocks, and cuts each block at its last safe cut (`pybpe_text_cut`): a place where a new word
+begins regardless of the surrounding text. It carries the text after the cut over to the next block. So the result does
 not depend on the number of workers, and memory does not grow with the file.
 """
 
@@ -19,18 +19,19 @@ from ..normalize import is_normalized
 from ..pattern import Pattern
 
 PIECE_BYTES = 1 << 21  # size of a piece: some milliseconds of C; a few pieces fit in a CPU's cache
-_FIRST_BLOCK = 1 << 16  # how much of a text is read first, because it may be short
-_CUT_WINDOW = 1 << 16  # the end of a block, where its last cut is searched for first
+_FIRST_BLOCK = 1 << 16  # the size of the first read of a text, because the text may be short
+_CUT_WINDOW = 1 << 16  # the size of the end of a block, in which the search for its last cut begins
 _CUT_CONTEXT = 16  # bytes before a position that decide whether a named pattern has a cut there
-_CUT_STEP = 1 << 24  # how far one call of C searches for a cut
+_CUT_STEP = 1 << 24  # the number of bytes in which one call to C searches for a cut
 
 Cut = Callable[[_binding.Data, int], int]
 """cut(data, start) returns the first safe cut at or after `start`, or len(data)."""
 
 
 def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
-    """Whether texts can have cuts. One that Python's regex package runs promises none. One of the user's may tell apart
-    what composing makes alike, so with a normalizer it has none."""
+    """Returns whether texts can have safe cuts. With a pattern that Python's regex package runs, no cut is known to be
+    safe. Neither is one with a custom pattern and a normalizer, because such a pattern may distinguish between
+    characters that composition makes equal."""
     pretok = pattern.pretok
     return pretok is not None and pretok.has_cuts and (normalizer is None or not pattern.is_custom)
 
@@ -50,8 +51,8 @@ class Cutting(NamedTuple):
 
     Attributes:
         cut: returns the first such position.
-        context: the number of bytes before a position that decide whether it is one.
-        none: whether there are none, because the pattern guarantees nothing.
+        context: the number of bytes before a position that decide whether a cut is possible there.
+        none: whether there are no such positions, because the pattern has no safe cuts.
     """
 
     cut: Cut
@@ -60,7 +61,7 @@ class Cutting(NamedTuple):
 
     @classmethod
     def of(cls, pattern: Pattern, specials: Iterable[str], normalizer: str | None) -> Cutting:
-        """Returns the cutting for a pattern, special tokens and a normalizer."""
+        """Returns the Cutting for a pattern, special tokens and a normalizer."""
         texts = list(specials)
         cut = cutter(pattern, _binding.Specials.of(texts), normalizer)
         longest = max((len(text.encode()) for text in texts), default=0)
@@ -68,10 +69,11 @@ class Cutting(NamedTuple):
 
 
 def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:
-    """Returns a cut that does not affect normalization, because normalization changes neither adjacent character.
+    """Returns a cut that does not affect normalization, because normalization changes neither of the two characters
+    next to it.
 
-    No combining mark follows a cut, so nothing composes across it. What composes with one of the two characters, on its
-    own side, does not change the character's class: in Unicode a composition has the class of its first character.
+    No combining mark follows a cut, so nothing composes across it. A character may compose with others on the same side
+    of the cut. That does not change its class, because in Unicode a composition has the class of its first character.
     """
     view = memoryview(data)
     while (at := cut(data, start)) < len(view):
@@ -105,7 +107,7 @@ def stream_pieces(
 
     Args:
         stream: the text.
-        cut: finds where it can be cut.
+        cut: finds the positions at which the text can be cut.
         piece_bytes: the size of a piece.
         size: the size of the text, if known: a short text then takes no more memory than it needs.
     """
@@ -131,7 +133,7 @@ def stream_pieces(
 
 
 def _read_full(stream: BinaryIO | io.RawIOBase, block: memoryview, filled: int) -> int:
-    """Reads until `block` is full or the stream ends. Returns how many bytes of it are filled."""
+    """Reads until `block` is full or the stream ends. Returns the number of bytes in it."""
     while filled < len(block):
         with file_errors(getattr(stream, "name", "input"), "cannot be read"):
             got = stream.readinto(block[filled:])  # type: ignore[union-attr]
@@ -197,7 +199,7 @@ class _StrReader(io.RawIOBase):
         return size
 
 
-_FIRST_LOOK = 1 << 16  # how much is read at first to find a cut
+_FIRST_LOOK = 1 << 16  # the number of bytes that are read at first to find a cut
 
 
 def line_cut(data: _binding.Data, start: int) -> int:
@@ -209,7 +211,8 @@ def line_cut(data: _binding.Data, start: int) -> int:
 
 
 def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
-    """Returns the first safe cut of a file at or after `start`. Up to `context` bytes before it may decide."""
+    """Returns the first safe cut of a file at or after `start`. Reads up to `context` bytes before `start` too, because
+    they may decide whether a cut is safe."""
     if start == 0:
         return 0
     begin = max(0, start - context)

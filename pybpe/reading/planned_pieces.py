@@ -1,4 +1,4 @@
-"""Reads the ranges of a plan in pieces: the unit that one thread encodes at a time."""
+"""Reads the ranges of a plan in pieces. A thread encodes one piece at a time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class PlannedPiece(NamedTuple):
         path, start, end: its source, as in PlannedRange.
         split: the split, as in PlannedRange.
         data: text or JSON lines; or the texts of records.
-        divided: whether it holds whole documents that are still to be separated; otherwise it is a piece of a text.
-        ends_document: whether a document ends with it.
+        divided: whether the piece holds complete documents that are not separated yet; otherwise it is a part of a
+            text.
+        ends_document: whether a document ends where the piece ends.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Cuts a corpus into tasks, by file and byte range, the same on one machine and on many.
+"""Divides a corpus into tasks, by file and byte range. The tasks are the same on one machine and on many.
 
 The plan depends only on the files and the settings. Each task's result has one place in the token files, whichever
 worker runs it and in whatever order. So the files are the same for any number of workers and any executor, and an
@@ -19,8 +19,8 @@ from .pieces import PIECE_BYTES, Cut, Cutting, Limited, find_cut
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 
 TASK_BYTES = 1 << 24
-_LEAST_AMOUNT = 1 << 12  # the minimum that a file counts, so that tasks of tiny files do not become long
-_MOST_PACKED = 16  # text rarely compresses better
+_LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long
+_MOST_PACKED = 16  # the ratio of compression that text rarely exceeds
 
 
 class PlannedRange(NamedTuple):
@@ -28,10 +28,10 @@ class PlannedRange(NamedTuple):
 
     Attributes:
         file: the file.
-        start, end: in bytes (of the decompressed data, if compressed) or parquet rows. An end of None means the end of
-            the file.
-        split: index of the split; None if a hash of each document decides it.
-        ends_document: whether a document ends with it; True at the end of a file, and where a split ends.
+        start, end: the range in bytes (of the decompressed data, if compressed) or parquet rows. An end of None means
+            the end of the file.
+        split: index of the split; None if a hash of each document decides the split.
+        ends_document: whether a document ends where the range ends; True at the end of a file and of a split.
     """
 
     file: InputFile
@@ -50,19 +50,19 @@ Task = Sequence[PlannedRange]
 
 
 def anchored(task: Task) -> Task:
-    """Returns a task for a worker that may run in another folder."""
+    """Returns the same task for a worker whose current folder may differ."""
     return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
 class _Extent(NamedTuple):
-    """The range that a file takes, from 0 to 1, of the whole that is cut into splits."""
+    """The range of a file, from 0 to 1, in the text that is cut into splits: the corpus or the file itself."""
 
     start: float
     end: float
 
     def place(self, at: float, size: int) -> int:
-        """Returns where a position of the whole is in a file of this size; the file's start or end if it is
-        elsewhere."""
+        """Returns the position in a file of this size for a position from 0 to 1; the start or end of the file if the
+        position is in another file."""
         share = (at - self.start) / (self.end - self.start) if self.end > self.start else 0.0
         return int(size * min(1.0, max(0.0, share)))
 
@@ -72,9 +72,9 @@ class Plan:
 
     Args:
         files: the corpus.
-        kinds: how their documents are separated.
-        split: how documents are divided into splits. A corpus of a single document is split as with "token".
-        cutting: where texts can be cut between words.
+        kinds: how documents in the files are separated.
+        split: how documents are divided among splits. A corpus of a single document is divided as with "token".
+        cutting: the positions at which texts can be cut between words.
 
     Attributes:
         hashed: whether a hash of each document decides its split.
@@ -107,8 +107,8 @@ class Plan:
             yield task
 
     def _extents(self) -> Iterator[_Extent]:
-        """Yields the range that each file takes of the whole that is cut into splits: all of it or, if documents stay
-        whole, its position in the corpus."""
+        """Yields the extent of each file: 0 to 1, so that each file is cut into splits, or, if documents must not be
+        cut, its range in the corpus."""
         if not self.between_documents:
             yield from repeat(_Extent(0.0, 1.0), len(self.files))
             return
@@ -193,14 +193,14 @@ class Plan:
             start = stop
 
     def _inner_cut(self, path: str) -> Cut | None:
-        """Returns where a split of a file can be cut into tasks."""
+        """Returns the Cut that finds where a split of a file can be cut into tasks."""
         if self._kinds.is_divided(path):
             return self._kinds.document_cut(path)
         return None if self._cutting.none else self._cutting.cut
 
     def _hashed_ranges(self, file: InputFile, stream: BinaryIO, size: int) -> Iterator[tuple[PlannedRange, int]]:
-        """Yields the ranges of a text whose documents are split by hash: several documents each, or a piece of a
-        document that is too long to hold in memory. Such a long document is hashed here.
+        """Yields the ranges of a text whose documents are assigned to splits by hash: several documents each, or a
+        piece of a document that is too long to hold in memory. This function hashes such a long document itself.
 
             start                          start + task_bytes         stop
             | documents <mark> ... <mark> | a long one          <mark> |
@@ -209,9 +209,7 @@ class Plan:
         marked = self._kinds.kind(file.path) == "special"
         start = 0
         while start < size:
-            end, stop = (
-                _mark_behind(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
-            )
+            end, stop = _first_mark(stream, self._kinds, min(start + self.task_bytes, size)) if marked else (size, size)
             file.check_progress(start, stop)
             if end - start <= 2 * self.task_bytes:
                 yield PlannedRange(file, start, stop, None, True), stop - start
@@ -233,7 +231,7 @@ class Plan:
         if kind == "file":
             return size
         if kind == "special":
-            return _mark_behind(stream, self._kinds, at)[1]
+            return _first_mark(stream, self._kinds, at)[1]
         return find_cut(stream, at, self._kinds.document_cut(file.path), self._context)
 
     def _shares(
@@ -253,7 +251,7 @@ class Plan:
             start = end
 
 
-def _mark_behind(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
+def _first_mark(stream: BinaryIO, kinds: Kinds, at: int) -> tuple[int, int]:
     """Returns where the first mark that ends at or after a position begins and ends, or the end of the file, twice."""
     offset = max(0, at - kinds.context)
     stream.seek(offset)
@@ -265,7 +263,7 @@ def _last_mark_end(stream: BinaryIO, kinds: Kinds, start: int, size: int) -> int
     stream.seek(start)
     last = start
     for begin, end in marks(Limited(stream, size), kinds, start):
-        if end > begin:  # otherwise it is the end of these bytes
+        if end > begin:  # otherwise it is the end of these bytes, not a mark
             last = end
     return last
 

@@ -1,8 +1,8 @@
 """Reads a corpus in ranges of files and in pieces, for counting.
 
-A file may be read in ranges, by machines that know nothing of each other: a range of bytes is the text from the first
-safe cut at or after its start to the first safe cut at or after its end. The few bytes around a place decide whether it
-is a safe cut, so the readers of neighboring ranges agree.
+Machines that know nothing of each other may read different ranges of a file. The text of a range begins at the first
+safe cut at or after the start of the range, and ends at the first safe cut at or after its end. The few bytes around a
+place decide whether it is a safe cut, so the readers of neighboring ranges agree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a worker counts at once: plain text; JSON lines if `records`; or the texts of records."""
+    """The data that a worker counts at once: plain text; JSON lines if `records`; or the texts of records."""
 
     data: memoryview
     path: str = ""
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class Source:
-    """Reads files in ranges and pieces. Plain text is cut as `cutting` says."""
+    """Reads files in ranges and pieces. `cutting` finds where plain text can be cut."""
 
     def __init__(self, cutting: Cutting) -> None:
         self._cutting = cutting

@@ -26,13 +26,13 @@ def has_records(path: str) -> bool:
 
 
 def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[bytes]:
-    """Yields the texts of JSON lines that begin at byte `offset` of a file. Blank lines are skipped."""
+    """Yields the texts of JSON lines that begin at byte `offset` of a file. Skips blank lines."""
     for record in records(lines, text_key, path, offset):
         yield utf8(record[text_key])
 
 
 def records(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[dict[str, Any]]:
-    """Yields the whole records, each with a string at `text_key`."""
+    """Yields the complete records, each with a string at `text_key`."""
     return (record for record, _ in record_lines(lines, text_key, path, offset))
 
 
@@ -47,7 +47,7 @@ def record_lines(lines: memoryview, text_key: str, path: str, offset: int) -> It
 def _loads(line: bytes) -> Any:
     try:
         return _fast_loads(line)
-    except ValueError:  # orjson refuses some of what Python's json accepts: NaN, lone surrogates
+    except ValueError:  # orjson refuses some values that Python's json accepts: NaN, lone surrogates
         return json.loads(line.decode("utf-8-sig"))
 
 
@@ -55,7 +55,7 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
     try:
         record = _loads(line)
     except UnicodeDecodeError as error:
-        problem = f"not UTF-8 at its byte {error.start}: if the file has another encoding, name it (--encoding)"
+        problem = f"not UTF-8 at its byte {error.start}: if the file has another encoding, pass it (--encoding)"
     except (ValueError, RecursionError) as error:
         problem = f"not JSON ({error})"
     else:
@@ -64,5 +64,5 @@ def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any
         problem = f"expected an object with a string {text_key!r}"
         if isinstance(record, dict) and text_key not in record:
             keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
-            problem += f", but its keys are {keys or 'none'}: name the key of the text with text_key (--text-key)"
+            problem += f", but its keys are {keys or 'none'}: pass the key of the text in text_key (--text-key)"
     raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)

@@ -1,4 +1,4 @@
-"""Samples: how much of a corpus is used, and which part."""
+"""Samples: the amount of a corpus that a run uses, and which part."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def flat_texts(texts: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """How much of a corpus is used, and the seed that decides which part.
+    """The amount of a corpus that a run uses, and the seed that decides which part.
 
-    Files are divided into documents: a JSON record, a range of 1 MiB of plain text, or a smaller or compressed plain
-    file. The ranges of 1 MiB, of JSON lines too, are shuffled with the seed and taken until there are max_documents, or
-    max_bytes of file content. What exceeds max_bytes is dropped, starting at the next safe cut or record. The texts of
-    an iterable are documents, taken in their own order.
+    The documents of files are JSON records, ranges of 1 MiB of plain text, and smaller or compressed plain files. A
+    sample shuffles the ranges of 1 MiB (of JSON lines too) with the seed, and takes them until it has max_documents, or
+    max_bytes of file content. It stops at the first safe cut or record after max_bytes. The texts of an iterable are
+    documents too; a sample takes them in the order of the iterable.
 
     Raises:
         ArgumentError: max_documents or max_bytes is below 1, or a value is not an integer.
@@ -46,7 +46,7 @@ class Sample:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the sample is the whole corpus."""
         return self.max_documents is None and self.max_bytes is None
 
     def texts(self, texts: Iterable[Any], cut: Cut) -> Iterator[Any]:
@@ -60,7 +60,7 @@ class Sample:
 
 
 class Rest:
-    """How much a sample may still take."""
+    """The number of documents and bytes that a sample may still take."""
 
     def __init__(self, sample: Sample) -> None:
         self.documents: float = float("inf") if sample.max_documents is None else sample.max_documents

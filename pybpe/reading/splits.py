@@ -1,4 +1,4 @@
-"""Decides which text goes into which split."""
+"""Decides to which split each text belongs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .pieces import PIECE_BYTES, Limited
 SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
 
-_FIRST_BYTES = 1 << 16  # most documents are shorter
+_FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How documents are divided into splits. The fields have the names of the public keyword arguments, which its
+    """How documents are divided among splits. The fields have the names of the public keyword arguments, which its
     errors name.
 
     Attributes:
@@ -60,7 +60,7 @@ def _checked(splits: Sequence[float]) -> list[float]:
 
 
 def hash_split(document: bytes, splits: Sequence[float]) -> int:
-    """Returns the split of a document by its content: the same in any corpus, in any order.
+    """Returns the split of a document. It depends only on the content: it is the same in any corpus, in any order.
 
     The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar texts have similar checksums, and
     the product spreads them.
@@ -89,7 +89,8 @@ def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
 
 
 def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
-    """Returns whether there are at least two non-empty documents. Reads until it knows, and holds none in memory."""
+    """Returns whether there are at least two non-empty documents. Reads only until it knows, and holds no document in
+    memory."""
     count = 0
     for file in files:
         if kinds.is_divided(file.path):
@@ -101,7 +102,7 @@ def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:
 
 
 def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
-    """Returns how many documents a file has; 2 means two or more. A non-empty file without marks is one document."""
+    """Returns the number of documents in a file; 2 means two or more. A non-empty file without marks has one."""
     with file.open() as stream:
         if kinds.kind(file.path) != "special":
             return len(stream.read(1))
@@ -115,8 +116,8 @@ def _count_up_to_two(file: InputFile, kinds: Kinds) -> int:
 
 
 def marks(stream: BinaryIO | Limited, kinds: Kinds, offset: int = 0) -> Iterator[tuple[int, int]]:
-    """Yields where each mark begins and ends, from `offset`, the stream's position; and finally the end of the stream,
-    as an empty mark. Holds one block in memory."""
+    """Yields (start, end) of each mark, and finally the end of the stream as an empty mark. `offset` is the position of
+    the stream. Holds one block in memory."""
     keep = len(kinds.mark_bytes) - 1  # this many bytes of a block may begin a mark that ends in the next
     block = bytearray(keep + min(_FIRST_BYTES, PIECE_BYTES))
     held = 0

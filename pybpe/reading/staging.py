@@ -23,9 +23,9 @@ class Staged:
     """The files to read.
 
     Attributes:
-        files: in order.
+        files: the files, in order.
         names: the names of staged files in the manifest.
-        identities: what distinguishes each from another file of the same name.
+        identities: what distinguishes each file from another file with the same name.
     """
 
     files: list[InputFile] = field(default_factory=list)
@@ -34,8 +34,8 @@ class Staged:
 
 
 def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequence[str]) -> Staged:
-    """Returns the files that inputs name. "-" (standard input) and pipes are copied into `folder` first: a split may
-    depend on their size, and resuming on their content. `read` and `outputs` are as in corpus_files.
+    """Returns the files that inputs name. First copies "-" (standard input) and pipes into `folder`, because a split
+    may depend on their size, and resuming on their content. `read` and `outputs` are as in corpus_files.
 
     Raises:
         ArgumentError, FileError, FormatError: an input is missing, cannot be read, or is not text.

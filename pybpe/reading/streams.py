@@ -1,4 +1,4 @@
-"""Files and standard input, open for reading. Their errors name the file."""
+"""Opens files and standard input for reading. The errors of these streams name the file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..errors import file_errors
 if TYPE_CHECKING:
     import numpy
 
-_READ_BYTES = 1 << 24  # the most that is read at once, whatever length a damaged file claims
+_READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
 class InputStream(io.FileIO):
-    """A file open for reading. Its errors name the file. It returns fewer bytes than requested only at its end,
-    whatever the file system does."""
+    """A file open for reading. Its errors name the file. A read returns fewer bytes than requested only at the end of
+    the file, whatever the file system does."""
 
     def readinto(self, block: Any) -> int:
         view = memoryview(block)
@@ -45,14 +45,14 @@ class InputStream(io.FileIO):
 
 
 def open_input(path: _binding.PathLike) -> BinaryIO:
-    """Opens a file for reading. Raises FileError, with one line, if that fails or a read fails."""
+    """Opens a file for reading. Raises FileError if that fails; the stream raises it if a read fails."""
     _binding.path_bytes(path)  # refuses anything that is not a path
     with file_errors(path, "cannot be opened"):
         return InputStream(path)
 
 
 class _StandardInput(InputStream):
-    """Standard input. After its end it is not read again: on a terminal each such read would wait for a Ctrl-D."""
+    """Standard input. Never reads again after its end, because on a terminal each such read would wait for Ctrl-D."""
 
     def __init__(self) -> None:
         super().__init__(0, closefd=False)

@@ -1,7 +1,7 @@
-"""Text that is not UTF-8: pybpe reads it in another encoding, or warns about it.
+"""Handles text that is not UTF-8: pybpe reads it in another encoding, or warns about it.
 
-Inputs are expected to be UTF-8. Other bytes are used unchanged, one by one, so nothing is lost; but a tokenizer learns
-nothing useful from them. So a run warns about the first such place, and guesses the encoding.
+pybpe expects UTF-8. It uses other bytes unchanged, one by one, so nothing is lost, but a tokenizer learns nothing
+useful from them. So a run warns about the first such place, and guesses the encoding.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..arguments import instance, shown
 from ..errors import ArgumentError, FormatError, warn
 
 _BLOCK = 1 << 16
-_SAMPLE = 1 << 16  # how many bytes a guess uses
+_SAMPLE = 1 << 16  # the number of bytes from which the encoding is guessed
 
 
 def check_encoding(encoding: str | None) -> str | None:
@@ -80,7 +80,7 @@ class _Decoded:
         return bytes(data)
 
     def seek(self, offset: int) -> None:
-        """Moves to an offset in the UTF-8. It decodes everything before that, again if necessary."""
+        """Moves to an offset in the UTF-8. Decodes everything before the offset, again if necessary."""
         if offset < self._given:
             self._stream.seek(0)
             self._begin()
@@ -141,11 +141,12 @@ class Doubts:
         self._told = False
 
     def look(self, data: _binding.Data, path: str, offset: int) -> str | None:
-        """Returns the warning for a piece of a file that begins at `offset`, or None. Threads may call it at once."""
+        """Returns the warning for a piece of a file that begins at `offset`, or None. Several threads may call it at
+        once."""
         return None if self._told else doubt_of(data, path, offset)
 
     def tell(self, doubt: str | None) -> None:
-        """Warns, unless it has warned before."""
+        """Issues a warning, unless this object has already issued one."""
         if doubt is not None and not self._told:
             self._told = True
             warn(doubt)
@@ -168,12 +169,12 @@ def doubt_of(data: _binding.Data, path: str, offset: int) -> str | None:
     else:
         share = len(_WRONG.findall(bytes(view).decode("utf-8", "surrogateescape"))) / len(view)
         percent = f"{100 * share:.2g}" if share >= 0.0001 else "less than 0.01"
-        line = f"{name}: not UTF-8 at byte {offset + at} ({percent} % of the {len(view)} bytes around it)"
+        line = f"{name}: not UTF-8 at byte {offset + at} ({percent}% of the {len(view)} bytes around it)"
     if guess is None:
-        return f"{line}: damaged, in an unknown encoding, or not text. It is used byte by byte, unchanged"
+        return f"{line}: damaged, in an unknown encoding, or not text. pybpe uses these bytes unchanged"
     return (
-        f"{line}: it seems to be {guess}. It is used byte by byte, unchanged. Read it with encoding={guess!r},"
-        f" or convert it with iconv -f {guess} -t utf-8"
+        f"{line}: it seems to be {guess}. pybpe uses these bytes unchanged. Read the file with encoding={guess!r}, or"
+        f" convert it with iconv -f {guess} -t utf-8"
     )
 
 
@@ -233,7 +234,7 @@ def _printable(text: str) -> bool:
 
 
 def _score(sample: bytes, encoding: str, common: Collection[str]) -> float:
-    """Returns the share of common characters among those beyond ASCII, if this is the encoding."""
+    """Returns the share of `common` characters among those beyond ASCII, if the sample has this encoding."""
     text = _decode_middle(sample, encoding)
     beyond = [char for char in text if char >= "\x80"]
     return sum(map(common.__contains__, map(str.lower, beyond))) / len(beyond) if beyond else 0.0

@@ -1,11 +1,11 @@
-"""Compressed files as streams of their content.
+"""Opens compressed files as streams of their content.
 
     gzip    .gz
     bzip2   .bz2
     xz      .xz, .lzma
     zstd    .zst    needs Python 3.14 or the package backports.zstd
 
-The first bytes of a file show how it is compressed. If they do not, as for .lzma, its name decides.
+The first bytes of a file show how it is compressed. If they do not, as for .lzma, the name of the file decides.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def packing_of_content(head: bytes) -> str | None:
 
 
 def without_ending(path: str) -> str:
-    """Returns a name without the ending for the compression."""
+    """Returns a file name without the ending that shows its compression."""
     if not path.endswith(_ALL_ENDINGS):
         return path
     return next(path.removesuffix(ending) for ending in ENDINGS if path.endswith(ending))
 
 
 def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
-    """Returns the decompressed stream of a compressed one."""
+    """Returns a stream of the decompressed content of a stream."""
     if packing is None:
         return stream
     return _Unpacked(path, stream, _OPENERS[packing](path, stream))  # type: ignore[return-value]
@@ -132,7 +132,7 @@ class _Frames(io.RawIOBase):
         return self._given
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
+        """Moves to an offset in the decompressed data. May decompress everything before it again."""
         if offset < self._given:
             self._packed.seek(0)
             self._begin()
@@ -146,7 +146,7 @@ class _Frames(io.RawIOBase):
         return len(data)
 
     def _next(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size`, which is not 0; b"" at the end."""
+        """Returns the next bytes, at most `size` (which must not be 0); b"" at the end."""
         while not self._decompressor.eof or self._follows():
             block = b""
             if self._decompressor.needs_input:
@@ -160,7 +160,7 @@ class _Frames(io.RawIOBase):
         return b""
 
     def _follows(self) -> bool:
-        """Returns whether another stream follows the one that has ended. If so, begins it."""
+        """Returns whether another stream follows the one that has ended. If so, starts to decompress it."""
         rest = self._decompressor.unused_data or self._waiting or self._packed.read(_BLOCK)
         while rest and not (found := rest.lstrip(b"\0")):
             rest = self._packed.read(_BLOCK)
@@ -171,7 +171,7 @@ class _Frames(io.RawIOBase):
 
 
 class Prefixed:
-    """A stream that returns bytes that were already read from it again."""
+    """A stream that first returns again the bytes that were already read from it."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self.name, self._head, self._stream = stream.name, head, stream
@@ -226,7 +226,7 @@ class _Unpacked:
         return bytes(self._checked(self._stream.read, size))
 
     def seek(self, offset: int) -> None:
-        """Moves to an offset in the decompressed data. It decompresses everything before that, again if necessary."""
+        """Moves to an offset in the decompressed data. May decompress everything before it again."""
         self._checked(self._stream.seek, offset)
 
     def _checked(self, function: Callable[..., Any], *args: Any) -> Any:

@@ -1,1 +1,1 @@
-"""What every other part of the package uses: checks of arguments, threads, locks, progress bars, output files."""
+"""Code that all other parts of the package use: checks of arguments, threads, locks, progress bars, output files."""

@@ -1,9 +1,9 @@
 """Allows one writer at a time. Two writers in one folder would overwrite each other's files, and both report success.
 
-A writer takes the lock before it writes anything, and holds it until everything is written. The lock is a file that
-the process locks, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the
-process, so a table tells its threads apart. The file is removed at the end. A process that opened it before that finds
-that the name refers to another file, and tries again.
+A writer takes the lock before it writes anything, and holds it until it has written everything. The lock is a file that
+the process locks, so a kill releases it, and worker processes do not inherit it. Such a lock belongs to the process, so
+a table in memory keeps its threads apart. At the end, the writer removes the file. A process that opened the file
+before that notices that the name no longer refers to it, and tries again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .output_files import make_folder
 
 FOLDER = ".pybpe-unfinished"  # inside an output folder; holds unfinished files and the lock
 STAGED = "input-"  # the prefix of files made before the journal: copied inputs, a tokenizer
-LOCK = "input-lock"  # has the prefix of the names that a new run keeps: see dataset/journal.py
+LOCK = "input-lock"  # begins with STAGED, because a new run keeps such files: see dataset/journal.py
 _TRIES = 100  # a lock file disappears between opening and locking only if another writer ends at that moment
 _held: dict[tuple[int, str], object] = {}  # (process, lock file) of the locks that this process's threads hold
 
 
 @contextmanager
 def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
-    """Holds the lock of an output folder, which is made if needed. With `temporary`, the folder is removed afterwards
-    if it is empty.
+    """Holds the lock of an output folder. Makes the folder if needed; with `temporary`, removes it afterwards if it is
+    empty.
 
     Raises:
         FileError: another process or thread is writing to this folder.
@@ -57,7 +57,7 @@ def only_holder(lock: str, target: str) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # nothing was written to it
+            with suppress(OSError):  # nothing was written to the file, so an error does not matter
                 if _is_named(handle, lock):
                     platform.remove_and_close(handle, lock)
                 else:
@@ -101,4 +101,4 @@ def _is_named(handle: int, path: str) -> bool:
 
 
 def _refusal(sys_errno: int, target: str, who: str) -> FileError:
-    return file_error(sys_errno, f"{target}: {who} is writing to it: wait until that is done, or name another output")
+    return file_error(sys_errno, f"{target}: {who} is writing to it: wait until that ends, or choose another output")

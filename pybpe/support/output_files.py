@@ -1,4 +1,4 @@
-"""Output folders, and files in them that get their names when they are complete."""
+"""Output folders, and files that get their names only when they are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
 
 
 def make_folder(path: _binding.PathLike) -> str:
-    """Makes a folder and its parents, if needed. Returns its name."""
+    """Makes a folder and its parents, if needed. Returns its path."""
     folder = _binding.path_text(path)
     with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
@@ -25,8 +25,8 @@ def make_folder(path: _binding.PathLike) -> str:
 
 
 def unfinished_folder(path: str) -> str:
-    """Returns the name of a hidden folder next to a file, for unfinished work. It holds the file's name, or a hash of
-    it if that is too long."""
+    """Returns the path of a hidden folder next to a file, for unfinished work. Its name contains the file's name, or a
+    hash of that name if it is too long."""
     folder, name = os.path.split(path)
     hidden = f".{name}.unfinished"
     if len(os.fsencode(hidden)) > _LONGEST_NAME:
@@ -35,10 +35,10 @@ def unfinished_folder(path: str) -> str:
 
 
 def output_file(path: str) -> str:
-    """Returns the file to write for a path, which is the target of a link.
+    """Returns the file to write for a path: the path itself, or the target of a link.
 
     Raises:
-        FileError: the path is not a regular file but, for example, a pipe or device, which a file would replace.
+        FileError: the path is a pipe, a device or the like, which a regular file would replace.
     """
     target = os.path.realpath(path) if os.path.islink(path) else path
     if os.path.exists(target) and not os.path.isfile(target):
@@ -47,8 +47,8 @@ def output_file(path: str) -> str:
 
 
 def give_name(temporary: str, path: str) -> None:
-    """Gives a finished file its name. The content is on disk before the name is, and the name is on disk afterwards.
-    The file keeps the mode of the file that it replaces."""
+    """Gives a finished file its name. Writes the content to disk before the name, and returns when both are on disk.
+    The file gets the mode of the file that it replaces."""
     with file_errors(path, "cannot be written"):
         platform.sync_file(temporary, like=path)
         os.replace(temporary, path)
@@ -56,7 +56,7 @@ def give_name(temporary: str, path: str) -> None:
 
 
 def write_through(temporary: str, path: str, data: bytes) -> None:
-    """Writes a file atomically, through another path on the same disk. So a kill leaves nothing next to the file."""
+    """Writes a file atomically, by way of a temporary path on the same disk. So a kill leaves nothing next to it."""
     _binding.write_file(temporary, data)
     give_name(temporary, path)
 
@@ -68,8 +68,8 @@ def remove_file(path: str) -> None:
 
 
 def remove_others(pattern: str, keep: Collection[str]) -> None:
-    """Removes the files that a glob pattern matches, except those with these names. Files that an earlier run left
-    would otherwise be taken for files of this one."""
+    """Removes the files that a glob pattern matches, except those with these names. Otherwise, readers would mistake
+    files that an earlier run left for files of this run."""
     for path in glob.glob(pattern):
         if os.path.basename(path) not in keep:
             remove_file(path)

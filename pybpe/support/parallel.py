@@ -22,7 +22,7 @@ from . import platform
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_thread = threading.local()  # .stop: in a thread of map_ordered, the event that says its results are no longer wanted
+_thread = threading.local()  # .stop: in a thread of map_ordered, an event that is set when nobody wants its results
 
 
 def worker_count(workers: int | None, name: str = "workers") -> int:
@@ -38,7 +38,7 @@ def map_ordered(
     """Yields function(item) for each item, in order, computed by `workers` threads.
 
     A function that loops in Python for more than some milliseconds must call `end_if_unwanted` in the loop. An
-    exception from `function` or `items` is raised here after the threads have stopped. A thread that does not stop
+    exception from `function` or `items` is re-raised here after the threads have stopped. A thread that does not stop
     within a second, because a regular expression backtracks, is left running: it ends after its match, or with the
     process.
 

@@ -1,5 +1,5 @@
-"""What differs between POSIX and Windows. Only this module imports and calls what one of the two lacks; everything else
-in pybpe and llmc_compat runs on both."""
+"""The differences between POSIX and Windows. Only this module imports and calls functions that one of the two lacks;
+all other modules of pybpe and llmc_compat run on both."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if sys.platform == "win32":
     import msvcrt
     import multiprocessing
 
-    # What ends a program from outside. SIGBREAK is sent when its console is closed.
+    # The signals that end a program from outside. Windows sends SIGBREAK when the user closes the program's console.
     ENDING_SIGNALS = (signal.SIGTERM, signal.SIGBREAK)
 
     def lock_file(handle: int) -> None:
-        """Locks an open file for this process, which loses the lock when it ends. Raises PermissionError (EACCES) if
-        that fails: another process holds the lock. (Wine says so with a random number of an error.)"""
+        """Locks an open file until this process ends. Raises PermissionError (EACCES) if another process holds the
+        lock, and for any other error, because Wine reports that one with a random error number."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError as error:
             raise PermissionError(errno.EACCES, error.strerror) from None
 
     def remove_and_close(handle: int, path: str) -> None:
-        """Removes a locked file, and gives up the lock. Windows removes no open file, and none that another process has
-        opened meanwhile; that one removes it later."""
+        """Releases the lock of a file, and removes the file. Windows cannot remove a file that is open; if another
+        process has opened it, that process removes it later."""
         os.close(handle)
         with suppress(OSError):
             os.unlink(path)
@@ -40,10 +40,10 @@ if sys.platform == "win32":
             os.fsync(stream.fileno())
 
     def sync_folder(folder: str) -> None:
-        """Does nothing: Windows cannot do this for a folder, and NTFS has a journal of names."""
+        """Does nothing. Windows cannot sync a folder, and NTFS keeps a journal of names."""
 
     def make_link(target: str, link: str) -> None:
-        """Makes a symbolic link; or a copy, where users may not make links. `target` is relative to the link."""
+        """Makes a symbolic link, or a copy if the user may not make links. `target` is relative to the link."""
         try:
             os.symlink(target, link)
         except OSError:
@@ -67,16 +67,16 @@ else:
     import fcntl
     import resource
 
-    # What ends a program from outside. SIGHUP is sent when its terminal is closed.
+    # The signals that end a program from outside. The system sends SIGHUP when the program's terminal closes.
     ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
     def lock_file(handle: int) -> None:
-        """Locks an open file for this process, which loses the lock when it ends. Raises OSError with EACCES or EAGAIN
-        if another process holds the lock, and with another number if the file system has no locks."""
+        """Locks an open file until this process ends. Raises OSError with EACCES or EAGAIN if another process holds the
+        lock, and with another error number if the file system has no locks."""
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove_and_close(handle: int, path: str) -> None:
-        """Removes a locked file, and gives up the lock afterwards, so that nobody locks a file without a name."""
+        """Removes a locked file, and then releases the lock, so that nobody locks a file without a name."""
         with suppress(OSError):
             os.unlink(path)
         os.close(handle)

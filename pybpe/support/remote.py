@@ -1,8 +1,8 @@
 """Runs work on the workers of an executor: processes on this machine, or a cluster.
 
-A worker must run the same pybpe, or it is refused: another version, or other Unicode tables, could give other tokens.
-Errors from a worker name the worker. While this process waits for a result, it checks every second whether the cluster
-is still there, because Dask's executor never ends a task whose scheduler has died.
+A worker must run the same pybpe, because another version, or other Unicode tables, could give other tokens; otherwise
+its task raises WorkerError. Errors from a worker name the worker. While this process waits for a result, it checks
+every second whether the cluster still exists, because Dask's executor never ends a task whose scheduler has died.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..errors import ArgumentError, Error, WorkerError, warn
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_LOOK_SECONDS = 1.0  # between checks that the cluster is there
-_PATIENCE_SECONDS = 5.0  # how long it may have no workers before a warning
+_LOOK_SECONDS = 1.0  # between checks that the cluster still exists
+_PATIENCE_SECONDS = 5.0  # the time that the cluster may have no workers before a warning
 
 
 def map_by_executor(
@@ -58,7 +58,7 @@ def map_by_executor(
 
 
 class Workers:
-    """An executor, and what is known about its state."""
+    """An executor, and the known state of its cluster."""
 
     def __init__(self, executor: Executor) -> None:
         if not hasattr(executor, "submit"):
@@ -92,7 +92,7 @@ class Workers:
         return done
 
     def outcome(self, future: Future[Arrived]) -> Any:
-        """Returns the result of a task. Raises what the task raised, or WorkerError if the executor gave it up."""
+        """Returns the result of a task. Raises the exception of the task, or WorkerError if the executor gave it up."""
         try:
             return self._wait(future).result
         except Arrived as arrived:
@@ -144,9 +144,9 @@ def _is_of_dask(thing: object) -> bool:
 
 
 class _Call:
-    """A call that unpickling makes. A Dask worker that cannot unpickle a task, because it has another pybpe or none,
-    loses its connection, and the next worker gets the task, forever. So the task is sent as bytes, which every worker
-    can unpickle; a call inside them that fails is then an ordinary error."""
+    """A call that happens when this object is unpickled. A Dask worker that cannot unpickle a task, because it has
+    another pybpe or none, loses its connection, and Dask gives the task to the next worker, forever. So pybpe sends a
+    task as bytes, which every worker can unpickle; if the call inside them fails, that is an ordinary error."""
 
     def __init__(self, call: tuple[Any, ...]) -> None:
         self._call = call
@@ -156,12 +156,12 @@ class _Call:
 
 
 class Build(NamedTuple):
-    """What results depend on besides their input, and who asks.
+    """The versions on which results depend, and the machine that runs them.
 
     Attributes:
         version: the version of pybpe.
         unicode: the versions of the C library's Unicode tables, of the package regex, and of Python's tables.
-        host: the machine that it runs on. It does not affect results.
+        host: the name of the machine. It does not affect results.
     """
 
     version: str
@@ -179,7 +179,7 @@ def build() -> Build:
 
 
 class Arrived(Exception):
-    """What a task returned, on its way from an executor's worker.
+    """The result of a task, on its way from an executor's worker.
 
     If a Dask worker dies just after its task's result has arrived, Dask's executor mistakes the result for an error to
     raise, and unpacks it (distributed/cfexecutor.py). This object then raises itself, so that the result is not lost.

@@ -1,4 +1,4 @@
-"""How a run uses the machine: the options that functions which take long have in common, as one object."""
+"""How a run uses the machine: the options that all functions for long runs share, as one object."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class RunOptions:
     arguments, which its errors name.
 
     Attributes:
-        workers: how many threads or processes; None for all CPUs.
-        executor: does the work instead, on other processes or machines.
-        memory_limit: in bytes; None for no limit. Each kind of work has its own minimum.
+        workers: number of threads or processes; None for all CPUs.
+        executor: an executor that does the work instead, on other processes or machines.
+        memory_limit: number of bytes; None for no limit. Each kind of work has a different minimum.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Raises:

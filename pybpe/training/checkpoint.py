@@ -7,11 +7,11 @@ names, sizes and times of its inputs. Blocks of merges follow, one every few sec
     8 * n          (left, right) numbers: 0-255 for bytes, then tokens as made
     4              CRC-32 of the block up to here
 
-A block that was incomplete when the process died is removed. To resume, pybpe extends a tokenizer that has these
+pybpe removes a block that was incomplete when the process died. To resume, it extends a tokenizer that has these
 merges, using these counts: it first applies the merges to the words in order. The result is the state at which the run
-stopped, as long as each merge made a new token. A merge that spells a token of the base, as (bb, b) does if the base
-has (b, bb), may put that token where an earlier merge would apply again. So the run repeats everything from such a
-merge on. A stage that has ended is saved with all its merges, since the next stage begins by applying them in order.
+stopped, as long as each merge made a new token. A merge whose result is a token of the base, as (bb, b) if the base has
+(b, bb), may put that token where an earlier merge would apply again. So from such a merge on, the run repeats
+everything. A stage that has ended is saved with all its merges, because the next stage first applies them in order.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class Checkpoint:
     """One checkpoint file.
 
     Args:
-        path: where it is, or will be.
+        path: the path of the file, which need not exist yet.
         settings: everything that the result depends on, in types that JSON can hold.
 
     Attributes:
         words: the counts, if the file exists.
-        ended: how many stages have ended.
+        ended: the number of stages that have ended.
         earlier: the merges of these stages.
         merges: the merges of the next stage.
 
     Raises:
         ArgumentError: the file belongs to a run with other settings.
-        FormatError: it is damaged, or not a checkpoint.
+        FormatError: the file is damaged, or not a checkpoint.
     """
 
     def __init__(self, path: _binding.PathLike, settings: Mapping[str, Any]) -> None:
@@ -93,8 +93,8 @@ class Checkpoint:
         for name in names:
             if found.get(name) != self._settings.get(name):
                 raise ArgumentError(
-                    f"{self._path}: this checkpoint belongs to another training run: its {name} differs. Delete it to"
-                    " start over"
+                    f"{self._path}: this checkpoint belongs to another training run: its {name} differs. Delete the"
+                    " file to start over"
                 )
 
     def start(self, words: _binding.Words) -> None:
@@ -150,7 +150,7 @@ class Checkpoint:
 
 
 def _resumable(merges: Sequence[tuple[int, int, int]], skip: int) -> list[tuple[int, int]]:
-    """Returns the merges after the first `skip`, up to the first one that makes no new token."""
+    """Returns the merges after the first `skip`, up to the first merge that does not make a new token."""
     made = {merged for _, _, merged in merges[:skip]}
     pairs = []
     for left, right, merged in merges[skip:]:

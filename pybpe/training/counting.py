@@ -28,8 +28,8 @@ from ..support.run_options import RunOptions
 from .counts import Counts, CountTable
 from .word_counter import CountSettings, WordCounter
 
-RANGE_BYTES = 1 << 26  # how much text one task of an executor counts
-_PENDING = 64  # tasks that are waiting or running at once; their results are tables
+RANGE_BYTES = 1 << 26  # the number of bytes of text that one task of an executor counts
+_PENDING = 64  # the number of tasks that wait or run at once; the result of each is a table in memory
 
 Task = TypeVar("Task")
 
@@ -57,18 +57,18 @@ def count_words(
         inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, max_documents, max_bytes,
         seed, memory_limit, progress: as in `pybpe.train`.
         workers: number of threads if there is no executor; None for all CPUs.
-        executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or
-            mpi4py's. Its workers must see the files under the same names. Each task counts a range of a file
-            (64 MiB; a compressed file is one range).
+        executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
+            workers must be able to open the files at the same paths. Each task counts a range of a file (64 MiB; a
+            compressed file is one range).
 
     Returns:
-        The Counts. They are the same for any number of workers and any executor.
+        The Counts. The result is the same for any number of workers and any executor.
 
     Raises:
         WorkerError: a process of the executor died, and the executor cannot continue.
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
-    specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so those of a mapping are ignored
+    specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so the ids of a mapping do not matter
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, ReadOptions(text_key, encoding))
     run = RunOptions(workers, executor, memory_limit, progress)
     return count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
@@ -104,12 +104,12 @@ def _files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
         raise
     for file in files:
         if file.path.endswith(".parquet"):
-            raise FormatError(f"{file.path}: only text and JSON lines can be counted; `pybpe prepare` reads parquet")
+            raise FormatError(f"{file.path}: pybpe counts only text and JSON lines; `pybpe prepare` reads parquet")
     return files
 
 
 def _check_texts(inputs: object) -> None:
-    """Raises ArgumentError for what is not an iterable of texts, or looks like one by mistake."""
+    """Raises ArgumentError for an object that is not an iterable of texts, or is probably passed by mistake."""
     instance("inputs", inputs, Iterable, "paths or an iterable of texts")
     if isinstance(inputs, Mapping):
         raise ArgumentError("inputs is a dictionary: pass word counts as counts=, or texts as iter(texts.values())")
@@ -124,11 +124,11 @@ def _check_texts(inputs: object) -> None:
 
 
 class Counted(NamedTuple):
-    """What a worker found in one task.
+    """The result of one task.
 
     Attributes:
-        counts: the words.
-        size: how many bytes of text it counted.
+        counts: the words and their counts.
+        size: the number of bytes of text.
         doubt: a warning about the encoding of the task's file, or None.
     """
 
@@ -143,10 +143,10 @@ def _count_files_by_executor(
     assert run.executor is not None
     if files is None or not sample.is_all or run.memory_limit is not None:
         raise ArgumentError(
-            "an executor counts whole files: it takes no texts, max_documents, max_bytes or memory_limit"
+            "an executor counts whole files: pass paths, and leave out max_documents, max_bytes and memory_limit"
         )
     if any(file.path == STDIN for file in files):
-        raise ArgumentError("an executor's workers open the files themselves, so they cannot read standard input")
+        raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
     ranges = Source(settings.cutting).ranges(files, RANGE_BYTES)
     tasks = (part._replace(file=part.file.anchored()) for part in ranges)
     with Progress("counting", known_total(files), "B", run.progress) as bar:
@@ -172,8 +172,8 @@ def count_by_executor(
 
     Args:
         settings: how the words are counted.
-        bar: advances by the size of each task.
-        pending_tasks: how many are submitted at once.
+        bar: a progress bar, which advances by the size of each task.
+        pending_tasks: the number of tasks that wait or run at once.
 
     Raises:
         WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.

@@ -18,9 +18,9 @@ from .word_counter import CountSettings
 
 
 class Counts:
-    """Words with their counts, and the settings they were made with. Immutable.
+    """Words with their counts, and the settings with which they were counted. Immutable.
 
-    `a + b` adds two of them. `save` and `load` write and read files (pybpe/formats/counts_file.py).
+    `a + b` adds two Counts. `save` and `load` write and read files (pybpe/formats/counts_file.py).
     """
 
     def __init__(self, words: _binding.Words, settings: CountSettings) -> None:
@@ -57,12 +57,12 @@ class Counts:
         """Returns the sum of any number of Counts.
 
         Raises:
-            ArgumentError: there are none, or they were made with different patterns, special tokens or normalizers.
+            ArgumentError: `counts` is empty, or they were made with different patterns, special tokens or normalizers.
         """
         counts = iter(counts)
         first = next(counts, None)
         if first is None:
-            raise ArgumentError("there are no counts to merge")
+            raise ArgumentError("there are no counts to merge: pass at least one Counts")
         instance("counts", first, Counts, "made by count_words")
         table = CountTable(first.settings)
         table.add(first)
@@ -79,7 +79,7 @@ class Counts:
         """Reads a .counts file.
 
         Raises:
-            FileError: it cannot be read. FormatError: it is not a .counts file, or is damaged.
+            FileError: the file cannot be read. FormatError: the file is not a .counts file, or is damaged.
         """
         with counts_file.Reader(path) as reader:
             settings = settings_of_header(reader.header, path)
@@ -115,7 +115,7 @@ def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) 
 
 
 def _comparable(settings: CountSettings) -> CountSettings:
-    """Returns settings that can be compared: how its file was read has no influence on the words of a text."""
+    """Returns settings that can be compared, without how files are read: that does not affect the words of a text."""
     return replace(settings, specials=tuple(sorted(settings.specials)), read=ReadOptions())
 
 
@@ -128,7 +128,7 @@ def _header(settings: CountSettings) -> dict[str, object]:
 
 
 def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
-    """Returns the settings that a .counts file was made with."""
+    """Returns the settings with which the words of a .counts file were counted."""
     try:
         pattern = Pattern(header["pattern"])
         return CountSettings(pattern, tuple(check_specials(header["special_tokens"])), header["normalizer"])
@@ -137,7 +137,7 @@ def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> Co
 
 
 class CountTable:
-    """A sum to which counts are added."""
+    """The sum of Counts that are added one by one."""
 
     def __init__(self, settings: CountSettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Trains a model: counts words, unless they are given, and merges pairs of tokens."""
+"""Trains a model: counts words, unless the caller passes counts, and merges pairs of tokens."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .word_counter import CountSettings
 
 Options = TypeVar("Options", TrainOptions, ReadOptions, Sample, RunOptions)
 
-_STEP_BUDGET = 1 << 20  # occurrences: some milliseconds
+_STEP_BUDGET = 1 << 20  # occurrences per step, which takes some milliseconds
 
 
 @dataclass(frozen=True)
 class TrainInput:
-    """What to learn from. The fields are arguments of `pybpe.train`, or made of them.
+    """The input of a training run. The fields are arguments of `pybpe.train`, or are made from them.
 
     Raises:
         ArgumentError: the values contradict each other.
@@ -48,7 +48,7 @@ class TrainInput:
 
     def __post_init__(self) -> None:
         if (self.inputs is None) == (self.counts is None):
-            raise ArgumentError("pass either inputs or counts")
+            raise ArgumentError("pass either inputs or counts, not both or neither")
         if self.counts is not None and not self.sample.is_all:
             raise ArgumentError("max_documents and max_bytes need inputs: they cannot sample counts")
 
@@ -58,7 +58,7 @@ class TrainInput:
         return Plan.of(options, counted, self.read)
 
     def ready_counts(self, plan: Plan) -> Counts | None:
-        """Returns the counts if they were given."""
+        """Returns the counts that the caller passed, or None."""
         if self.counts is None:
             return None
         settings = plan.count
@@ -93,7 +93,7 @@ def train_model(
 
 
 def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:
-    """Does what `pybpe.train` does with a base and these keyword arguments, whatever Tokenizer the base is of.
+    """Does what `pybpe.train` does with a base and these keyword arguments, but takes and returns plain models.
 
     Raises:
         TypeError: `pybpe.train` has no such argument.
@@ -119,7 +119,10 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
     if unknown:
         raise ArgumentError(f"the words were counted without the special tokens {unknown}: count again with them")
     if (counts.settings.pattern, counts.settings.normalizer) != (wanted.pattern, wanted.normalizer):
-        raise ArgumentError("the counts were made with a different pattern or normalizer than the base has")
+        raise ArgumentError(
+            "the counts were made with a different pattern or normalizer than the base has: count again with those of"
+            " the base"
+        )
 
 
 def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, object]:

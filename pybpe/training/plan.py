@@ -1,4 +1,4 @@
-"""What a training run makes: its options, and with a base or counts the plan that follows from them."""
+"""The options of a training run, and the plan that follows from them and from a base or counts."""
 
 from __future__ import annotations
 
@@ -140,11 +140,11 @@ class Plan:
 
     @property
     def base(self) -> Model | None:
-        """The tokenizer that is extended."""
+        """The tokenizer that the run extends, or None."""
         return self.options.base
 
     def _planned_ids(self) -> dict[str, int]:
-        """Returns the ids of the special tokens, if training makes as many tokens as it may."""
+        """Returns the ids of the special tokens if training reaches vocab_size."""
         starts = {"first": 0, "after_bytes": 256, "last": self.options.vocab_size - len(self.new_specials)}
         start = starts[self.options.special_ids] if self.base is None else len(self.base.tokens)
         ids = {} if self.base is None else dict(self.base.specials)
@@ -161,7 +161,7 @@ class Plan:
 
     @cached_property
     def numbering(self) -> BaseNumbering | None:
-        """The base as a trainer sees it."""
+        """The base in the numbering of the trainer, or None."""
         return None if self.base is None else BaseNumbering(self.base)
 
     @property
@@ -188,7 +188,7 @@ class Plan:
         return [Stage(self.words, self._merged_size(size), rules), last]
 
     def without_whole_words(self, words: _binding.Words) -> _binding.Words:
-        """Returns the words that are not single tokens of the base. There is nothing to learn from those that are."""
+        """Returns the words that are not tokens of the base. Training learns nothing from the words that are."""
         if self.base is None or not self.base.whole_words:
             return words
         whole = {self.base.tokens[i] for i in self.base.unreached()}

@@ -1,4 +1,4 @@
-"""Counts words in pieces of text: in one table per thread, and in sorted runs on disk if memory is limited."""
+"""Counts words in pieces of text, with one table per thread, and with sorted runs on disk if memory is limited."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ..support.parallel import end_if_unwanted, map_ordered, run_interruptibly, 
 from ..support.progress import Progress
 
 LEAST_MEMORY = 1 << 24
-_OPEN_RUNS = 64  # runs that are merged at once
-_LARGE_TABLE = 1 << 17  # words: 6 MB
-_GROWTH_MAX = 4.0  # how many times larger than its known size a table may be made
+_OPEN_RUNS = 64  # the number of runs that are merged at once
+_LARGE_TABLE = 1 << 17  # words, which take 6 MB
+_GROWTH_MAX = 4.0  # the most by which an estimate may multiply the size of a table
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CountSettings:
     Attributes:
         pattern: splits texts into words.
         specials: strings that separate words and are not counted. In JSON records they are plain text.
-        normalizer: None, "NFC" or "NFKC": applied before cutting.
+        normalizer: None, "NFC" or "NFKC": applied before texts are split into words.
         read: how files are read.
     """
 
@@ -52,7 +52,7 @@ class CountSettings:
 
     @property
     def cutting(self) -> Cutting:
-        """Where texts can be cut between two words."""
+        """Finds where texts can be cut between two words."""
         return Cutting.of(self.pattern, self.specials, self.normalizer)
 
 
@@ -60,13 +60,13 @@ class WordCounter:
     """Counts the words of texts with several threads, each with its own table.
 
     Args:
-        settings: determine the counts.
+        settings: the settings that determine the counts.
         workers: number of threads; None for all CPUs.
-        memory_limit: bytes that all tables together may take. When a thread's table exceeds its share, it is sorted and
-            written to a temporary folder as a run; the runs are merged at the end. None: no limit.
+        memory_limit: number of bytes that all tables together may take. When a thread's table exceeds its share, the
+            thread sorts it and writes it to a temporary folder as a run; `finish` merges the runs. None: no limit.
 
     Attributes:
-        bytes_seen: how many bytes of text were counted.
+        bytes_seen: the number of bytes of text counted so far.
     """
 
     def __init__(self, settings: CountSettings, workers: int | None = None, memory_limit: int | None = None) -> None:
@@ -83,7 +83,7 @@ class WordCounter:
         self._run_names: list[str] = []
         self._total: _binding.Counter | None = None  # threads' tables are moved here when they become large
         self._total_lock = threading.Lock()
-        self._total_room = 0  # how many words the total has room for
+        self._total_room = 0  # the number of words for which the total has room
         self.doubts = Doubts()
         self._bytes: int | None = None  # of the whole input, if known
         self.bytes_seen = 0
@@ -95,7 +95,7 @@ class WordCounter:
     def add_files(
         self, files: Sequence[InputFile], progress: bool | None = False, sample: Sample | None = None
     ) -> None:
-        """Counts files; each is a separate text."""
+        """Counts files. Each file is a separate text."""
         source = Source(self._settings.cutting)
         if sample is None or sample.is_all:
             pieces = (piece for file in files for piece in source.pieces(Range(file)))
@@ -118,7 +118,7 @@ class WordCounter:
         sample: Sample | None = None,
         total: int | None = None,
     ) -> None:
-        """Counts texts, or lists of texts; each text is separate. `total` is roughly how many bytes they have, or
+        """Counts texts, or lists of texts. Each text is separate. `total` is roughly the number of their bytes, or
         None."""
         texts = flat_texts(texts)
         if sample is not None and not sample.is_all:
@@ -171,8 +171,8 @@ class WordCounter:
         return len(piece.data) + sum(map(len, piece.texts))
 
     def _gather(self, counter: _binding.Counter) -> None:
-        """Moves a thread's table to the common one. So it fits in the CPU's cache, and little is left to do at the
-        end."""
+        """Moves the counts of a thread's table to the common table. So the thread's table stays small enough for the
+        CPU's cache, and little is left to do at the end."""
         with self._total_lock:
             if self._total is None:
                 self._total = _binding.Counter(self._pattern.pretok, None)
@@ -184,7 +184,7 @@ class WordCounter:
             self._total.absorb(counter)
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
-        """Returns the texts of a piece, normalized. As in encoding, specials are found first."""
+        """Returns the texts of a piece, normalized. As in encoding, it finds special tokens first."""
         if self._settings.normalizer is None and not piece.records:
             return piece.texts or (piece.data,)
         texts: Iterable[_binding.Data] = piece.texts or ordinary_segments(piece.data, self._specials)

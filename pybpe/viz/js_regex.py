@@ -35,7 +35,7 @@ def translate(pattern: str) -> str:
         UnsupportedError: the pattern cannot be translated, or can match the empty string.
     """
     if THEN in pattern:
-        raise UnsupportedError("it has several steps, each of which splits the pieces of the one before it")
+        raise UnsupportedError("the pattern has several steps, each of which splits the pieces of the step before it")
     tree = parse(pattern, REGEX)
     if can_be_empty(tree):
         raise UnsupportedError("the pattern can match the empty string")

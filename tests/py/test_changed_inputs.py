@@ -136,7 +136,7 @@ def test_a_worker_with_another_copy_of_a_file(tmp_path: Path) -> None:
     path.write_text(TEXT)
     file = pickle.loads(pickle.dumps(InputFile.of(str(path))))
     cut(path)
-    with pytest.raises(FileChangedError, match="now has 50000 bytes, and had 200") as error:
+    with pytest.raises(FileChangedError, match="now has 50000 bytes, but had 200") as error:
         file.open()
     again = pickle.loads(pickle.dumps(error.value))  # as it comes back from there
     assert type(again) is FileChangedError and str(again) == str(error.value)

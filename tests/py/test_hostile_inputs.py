@@ -185,7 +185,7 @@ def test_links_to_folders_are_not_followed_and_said(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert input_files(data) == names
     (data / "linked").symlink_to("../other")
-    with pytest.warns(PybpeWarning, match="linked: a link to a folder, which is not followed"):
+    with pytest.warns(PybpeWarning, match="linked: pybpe does not follow this link to a folder"):
         assert input_files(data) == names
 
 
