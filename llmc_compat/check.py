@@ -21,6 +21,7 @@ from .checks import eval_files, models, shards, states, tokenizers
 from .checks.files import Files, Found, find_files
 from .checks.finding import Finding, Run
 from .checks.manifests import Described, known_splits, manifest_faults, read_manifests
+from .checks.packing import packing_faults
 from .checks.places import folder_faults, place_faults, split_faults, working_folders
 from .checks.shards import mask_faults
 from .checks.together import end_faults, id_faults, name_faults, row_faults, vocabulary_faults
@@ -105,6 +106,7 @@ def _faults(found: Found, facts: _Facts, run: Run) -> Iterator[Finding]:
     manifests = read_manifests(found.files.manifests)
     for paths in _owners(found).values():
         yield from _group_faults(facts.of(paths), [each for each in manifests if each.path in paths])
+    yield from packing_faults(manifests, facts.shards, run)
     yield from row_faults(found, facts.shards, run)
     yield from name_faults(found)
     yield from mask_faults(found.files.masks, facts.shards)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from . import viz as viz
     from .analysis.comparison import compare
     from .analysis.comparison_result import Comparison
-    from .dataset import Manifest, binarize, encode_files, prepare
+    from .dataset import Manifest, binarize, encode_files, pack, prepare
     from .decoding import DecodeStream
     from .encodings import get_encoding
     from .errors import (
@@ -67,6 +67,7 @@ __all__ = [
     "count_words",
     "encode_files",
     "get_encoding",
+    "pack",
     "padded_vocab_size",
     "prepare",
     "train",
@@ -97,6 +98,7 @@ _HOMES = {
     "count_words": "training.counting",
     "encode_files": "dataset",
     "get_encoding": "encodings",
+    "pack": "dataset",
     "padded_vocab_size": "padding",
     "prepare": "dataset",
     "train": "trainer",

@@ -1,4 +1,4 @@
-"""The commands `pybpe verify` and `pybpe stats`."""
+"""The commands on folders of token files: `pybpe pack`, `pybpe verify` and `pybpe stats`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,68 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from .common import add_command, add_common, counted, load, report
+from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
+
+
+def add_pack(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "pack",
+        "pack documents into rows of T tokens, for llm.c",
+        "Reads the llm.c shards that `pybpe binarize` or `prepare` wrote, and writes shards of rows of exactly T\n"
+        "tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the\n"
+        "result with llm.c's -t T.",
+        "pybpe pack data -t tok.json --sequence-length 1024 -o packed\n"
+        "pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill",
+    )
+    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
+    add_tokenizer(parser)
+    parser.add_argument("--sequence-length", type=int, required=True, metavar="T", help="tokens per row")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the output folder, which must not exist")
+    parser.add_argument(
+        "--packing",
+        default="best-fit",
+        metavar="HOW",
+        help="best-fit (default) cuts only documents longer than T, and pads rows; fill also cuts documents to fill"
+        " the rows that would be short; concat cuts wherever a row is full",
+    )
+    parser.add_argument(
+        "--pad",
+        metavar="S",
+        help="the special token for padding (default: <|padding|> or <|pad|> if there is one, otherwise end of text)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for the order (default: 0)")
+    parser.add_argument(
+        "--shard-tokens", type=parse_amount, default=10**8, metavar="N", help="most tokens per shard (default: 100M)"
+    )
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_pack)
+
+
+def _run_pack(args: argparse.Namespace) -> None:
+    from ..dataset.packed_rows import pack
+
+    manifest = pack(
+        load(args.tokenizer),
+        args.folder,
+        args.output,
+        sequence_length=args.sequence_length,
+        packing=args.packing,
+        pad=args.pad,
+        seed=args.seed,
+        shard_tokens=args.shard_tokens,
+        progress=progress(args),
+    )
+    packing = manifest.packing
+    assert packing is not None
+    lines = [
+        f"{split}: {counted(facts['rows'], 'row')} of {args.sequence_length} tokens,"
+        f" {100 * facts['padding'] / (facts['rows'] * args.sequence_length):.4f} % padding,"
+        f" {counted(facts['cuts'], 'cut')} in {counted(manifest.split_documents(split), 'document')}"
+        for split, facts in packing["splits"].items()
+        if facts
+    ]
+    report(args, {"output": args.output, **packing}, "\n".join(lines))
 
 
 def add_verify(commands: Any) -> None:

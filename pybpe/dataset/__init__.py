@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .array_output import encode_files
     from .binarization import binarize
     from .manifest import Manifest, ShardRecord
+    from .packed_rows import pack
     from .packing import PackedSequences
     from .preparation import prepare
     from .torch_data import TokenDataset, create_dataloader
@@ -22,6 +23,7 @@ __all__ = [
     "create_dataloader",
     "documents",
     "encode_files",
+    "pack",
     "prepare",
 ]
 
@@ -35,6 +37,7 @@ _HOMES = {
     "binarize": "binarization",
     "create_dataloader": "torch_data",
     "encode_files": "array_output",
+    "pack": "packed_rows",
     "prepare": "preparation",
 }
 

@@ -87,6 +87,12 @@ class Manifest:
         return f"Manifest({'; '.join(splits)})"
 
     @property
+    def packing(self) -> Mapping[str, Any] | None:
+        """What `pack` says about the rows: their sequence_length, the id of the pad, and so on. None if there are no
+        packed rows."""
+        return self.settings.get("packing")  # type: ignore[return-value]
+
+    @property
     def tokens(self) -> int:
         """The number of tokens in all splits."""
         return sum(self.split_tokens(split) for split in self.shards)
@@ -145,8 +151,20 @@ def _check_types(manifest: Manifest) -> None:
             raise ValueError(f"the record of {record.file!r} is invalid")
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
+    _check_packing(manifest)
     if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
         raise ValueError("text_bytes must be numbers")
+
+
+def _check_packing(manifest: Manifest) -> None:
+    packing = manifest.settings.get("packing")
+    if packing is None:
+        return
+    if not isinstance(packing, dict):
+        raise ValueError("packing must be an object")
+    mark, size, pad = manifest.tokenizer.get("eot"), packing.get("sequence_length"), packing.get("pad")
+    if not (type(mark) is int and type(size) is int and type(pad) is int and mark >= 0 and size >= 2 and pad >= 0):
+        raise ValueError("packing needs a sequence_length, a pad, and the tokenizer's eot")
 
 
 def is_plain_name(name: object) -> bool:

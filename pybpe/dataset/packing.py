@@ -11,13 +11,14 @@ Documents follow one another with <|endoftext|> between them, and there is no pa
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import whole_number
 from ..errors import ArgumentError
 from . import documents
-from .token_files import Paths, TokenStream
+from .token_files import Paths, TokenStream, packed_length
 
 if TYPE_CHECKING:
     import numpy
@@ -49,7 +50,8 @@ class PackedSequences:
         eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards.
 
     Raises:
-        FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1.
+        FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1; windows that would not
+            be the rows of a file that `pack` made.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)
@@ -72,7 +74,20 @@ class PackedSequences:
         self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
         self._eot_id, self._eot = eot_id, eot
+        self._check_rows()
         self._count = self._windows(drop_last)
+
+    def _check_rows(self) -> None:
+        """Raises ArgumentError if rows that `pack` made would not be the windows. Each of its shards ends with a token
+        more than its rows."""
+        paths = self.stream.paths
+        for path in {os.path.dirname(path): path for path in paths}.values():
+            length = packed_length(path)
+            if length is not None and (len(paths) > 1 or {self.context_length, self.stride} != {length}):
+                raise ArgumentError(
+                    f"{path}: has packed rows of {length} tokens: open each of its shards by itself, with the context"
+                    f" length and stride {length}"
+                )
 
     def _windows(self, drop_last: bool) -> int:
         last = len(self.stream) - 1  # the last target's position

@@ -23,6 +23,7 @@ class SplitStatistics:
         tokens, documents, text_bytes, shards: the numbers of each.
         bytes_per_token: bytes of text per token; 0 if there are no tokens.
         document_tokens: percentile -> document length in tokens, without marks; empty if no marks separate documents.
+            In packed rows, the length of a part of a document.
     """
 
     tokens: int
@@ -65,10 +66,13 @@ def _document_lengths(folder: str, manifest: Manifest, split: str, mark: int) ->
     """Returns the number of documents of each length."""
     import numpy
 
+    pad = manifest.packing["pad"] if manifest.packing is not None and manifest.packing["pad"] != mark else None
     lengths: Counter[int] = Counter()
     run = 0  # tokens since the last mark
     for shard in manifest.shards[split]:
         for block in shard_blocks(folder, shard, manifest):
+            if pad is not None:
+                block = block[block != pad]
             marks = numpy.flatnonzero(block == mark)
             if not len(marks):
                 run += len(block)

@@ -72,6 +72,12 @@ class TokenStream:
     def __reduce__(self) -> tuple[object, ...]:
         return TokenStream, self._arguments
 
+    @property
+    def paths(self) -> list[str]:
+        """The files; none if the stream is an array."""
+        source = self._arguments[0]
+        return source if isinstance(source, list) else []
+
     def __len__(self) -> int:
         return self._starts[-1]
 
@@ -231,11 +237,24 @@ def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
 
 def _manifest_dtype(path: str) -> str | None:
     """Returns the dtype that a manifest.json next to a file states, if it describes that file."""
+    dtype = _manifest_settings(path).get("dtype")
+    return dtype if isinstance(dtype, str) else None
+
+
+def packed_length(path: str) -> int | None:
+    """Returns the tokens per row of a file of packed rows, as the manifest.json next to it states, or None."""
+    packing = _manifest_settings(path).get("packing")
+    length = packing.get("sequence_length") if isinstance(packing, dict) else None
+    return length if isinstance(length, int) else None
+
+
+def _manifest_settings(path: str) -> dict[str, Any]:
+    """Returns the settings in the manifest.json next to a file, if it describes that file; otherwise nothing."""
     try:
         with open(os.path.join(os.path.dirname(path), FILE_NAME), encoding="utf-8") as stream:
             manifest = json.load(stream)
         files = [shard["file"] for shards in manifest["shards"].values() for shard in shards]
-        dtype = manifest["settings"]["dtype"]
+        settings = manifest["settings"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None  # no manifest, or not one of ours
-    return dtype if os.path.basename(path) in files else None
+        return {}  # no manifest, or not one of ours
+    return settings if isinstance(settings, dict) and os.path.basename(path) in files else {}

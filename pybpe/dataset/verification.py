@@ -18,6 +18,8 @@ from .encoding import token_lengths
 from .hashing import file_sha256
 from .journal import NAME as JOURNAL_NAME
 from .manifest import FileRecord, Manifest, ShardRecord
+from .packed_rows import row_fault
+from .token_files import open_tokens
 from .writers import FORMATS
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     Checks the size and SHA-256 of every file. Token files that the manifest does not list are problems too, since
     programs that find shards by a pattern read them. With a tokenizer, it also checks that the tokenizer is the
     manifest's, that every id is in the vocabulary, that the ids of each file represent the stated number of bytes of
-    text, and that some documents encode again to the ids that they were decoded from.
+    text, and that some documents encode again to the ids that they were decoded from. In packed rows, which may cut
+    documents anywhere, it checks that each row begins with the mark instead.
 
     Args:
         folder: the folder with manifest.json.
@@ -71,7 +74,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     for record in manifest.files:
         problems += _file_problems(name, record)
     for shard in (shard for shards in manifest.shards.values() for shard in shards):
-        found = list(_file_problems(name, shard))
+        found = list(_file_problems(name, shard)) or list(_row_problems(name, shard, manifest))
         if not found and tok is not None:
             found = list(_token_problems(name, shard, manifest, tok))
         problems += found
@@ -105,6 +108,19 @@ def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Pr
         yield Problem(record.file, f"cannot be read: {error.strerror}")
 
 
+def _row_problems(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Problem]:
+    """Yields whether rows that were packed are not where they must be."""
+    if manifest.packing is None:
+        return
+    try:
+        ids = open_tokens(os.path.join(folder, shard.file))
+        fault = row_fault(ids, manifest.packing["sequence_length"], manifest.tokenizer["eot"])  # type: ignore[arg-type]
+    except Error as error:
+        fault = str(error)
+    if fault is not None:
+        yield Problem(shard.file, fault)
+
+
 def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterator[Array]:
     """Yields the ids of a shard in blocks.
 
@@ -119,6 +135,8 @@ def shard_blocks(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterato
 
 def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: Tokenizer) -> Iterator[Problem]:
     lengths = token_lengths(tok)
+    if manifest.packing is not None and manifest.packing["pad"] < tok.n_vocab:
+        lengths[manifest.packing["pad"]] = 0  # padding is not text
     rng = random.Random(shard.sha256)
     tokens = text_bytes = 0
     samples: list[Array] = []
@@ -141,7 +159,7 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
         yield Problem(shard.file, f"has {tokens} tokens, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:
         yield Problem(shard.file, f"represents {text_bytes} bytes of text, but the manifest says {shard.text_bytes}")
-    for block in samples:
+    for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
         begin = _wrong_document(block, tok, rng)
         if begin is not None:
             text = tok.decode(block[begin : begin + 12].tolist())

@@ -1,0 +1,124 @@
+"""Decides which pieces are in which row, in what order, and makes the rows of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..sampling import Permutation
+from .best_fit import best_fit
+from .pieces import Group, Pieces
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+METHODS = ("best-fit", "fill", "concat")
+_BATCH_TOKENS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Pieces, and the row of each: an array of the same length. Rows are numbered from 0, and none is empty."""
+
+    pieces: Pieces
+    rows: Array
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self.rows.max()) + 1 if len(self.rows) else 0
+
+
+def place(documents: Pieces, size: int, method: str) -> Placed:
+    """Chooses the row of each piece, by one of METHODS.
+
+    best-fit: only documents longer than a row are cut.
+    fill: the same, but the pieces of rows that would be short are concatenated.
+    concat: documents follow each other in order, cut wherever a row is full.
+    """
+    import numpy
+
+    if method == "concat":
+        return _concatenated(documents, size)
+    pieces = documents.cut(size - 1)
+    rows = best_fit(pieces.texts + 1, size)
+    if method == "best-fit" or not len(rows):
+        return Placed(pieces, rows)
+    used = numpy.bincount(rows, weights=pieces.texts + 1)
+    is_full = used == size
+    kept = is_full[rows]
+    full = Placed(pieces.take(kept), (numpy.cumsum(is_full) - 1)[rows[kept]])
+    return _joined(full, _concatenated(pieces.take(~kept), size))
+
+
+def _joined(first: Placed, second: Placed) -> Placed:
+    import numpy
+
+    one, other = vars(first.pieces), vars(second.pieces)
+    pieces = Pieces(**{name: numpy.concatenate([one[name], other[name]]) for name in one})
+    return Placed(pieces, numpy.concatenate([first.rows, second.rows + first.count]))
+
+
+def _concatenated(pieces: Pieces, size: int) -> Placed:
+    """Fills one row after another. Where only one token is left, the row ends: a mark without text is not a piece."""
+    import numpy
+
+    found: list[tuple[int, int, bool, int]] = []
+    row, room = 0, size
+    for start, text, begins in zip(pieces.starts.tolist(), pieces.texts.tolist(), pieces.begins.tolist()):
+        while text:
+            if room < 2:
+                row, room = row + 1, size
+            part = min(text, room - 1)
+            found.append((start, part, begins, row))
+            start, text, begins, room = start + part, text - part, False, room - part - 1
+    columns = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
+    return Placed(Pieces(columns[0], columns[1], columns[2].astype(bool)), columns[3])
+
+
+def shuffled(placed: Placed, seed: int, group: int) -> Placed:
+    """Returns the rows in another order, and the pieces in each row too: best fit places the longest first. The order
+    depends only on the numbers given, not on the version of any package."""
+    import numpy
+
+    if not placed.count:
+        return placed
+    of_rows = Permutation(placed.count, seed, 2 * group).take(numpy.arange(placed.count))
+    of_pieces = Permutation(len(placed.rows), seed, 2 * group + 1).take(numpy.arange(len(placed.rows)))
+    rows = of_rows[placed.rows]
+    order = numpy.lexsort((of_pieces, rows))
+    return Placed(placed.pieces.take(order), rows[order])
+
+
+def make_rows(group: Group, placed: Placed, size: int, mark: int, pad: int) -> Array:
+    """Returns the tokens of a group's rows: shape (rows, size). `placed` must be in the order of rows."""
+    import numpy
+
+    pieces, rows = placed.pieces, placed.rows
+    made = numpy.full(placed.count * size, pad, dtype=group.ids.dtype)
+    ends = numpy.cumsum(pieces.texts + 1)
+    before = ends - pieces.texts - 1  # tokens in all pieces before this one
+    row_starts = numpy.searchsorted(rows, rows)  # the first piece of the same row
+    places = rows * size + before - before[row_starts]
+    made[places] = mark
+    for batch in _batches(ends):
+        texts = pieces.texts[batch]
+        within = numpy.arange(int(texts.sum())) - numpy.repeat(numpy.cumsum(texts) - texts, texts)
+        ids = group.ids[numpy.repeat(pieces.starts[batch], texts) + within]
+        made[numpy.repeat(places[batch] + 1, texts) + within] = ids
+    return made.reshape(-1, size)
+
+
+def _batches(ends: Array) -> Iterator[slice]:
+    """Yields slices of pieces with about _BATCH_TOKENS tokens each, given where they end."""
+    import numpy
+
+    at = 0
+    while at < len(ends):
+        before = int(ends[at - 1]) if at else 0
+        end = max(at + 1, int(numpy.searchsorted(ends, before + _BATCH_TOKENS)))
+        yield slice(at, end)
+        at = end

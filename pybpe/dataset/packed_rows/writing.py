@@ -1,0 +1,158 @@
+"""pack: checks what is given and what is there, and publishes the folder when it is complete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ... import _binding
+from ...arguments import instance, one_of, shown, whole_number
+from ...errors import ArgumentError, FileError, FormatError, LimitError, file_errors
+from ...support import platform
+from ...support.locking import FOLDER, only_writer
+from ...support.output_files import unfinished_folder
+from ...support.progress import Progress
+from ...tokenizer import Tokenizer
+from ..hashing import file_sha256
+from ..journal import NAME as JOURNAL_NAME
+from ..manifest import FILE_NAME, Manifest
+from ..writers.base import id_bytes
+from ..writers.flat import LLMC
+from .layout import METHODS
+from .shards import Packing, write_packed
+
+_PADDING_NAMES = ("<|padding|>", "<|pad|>")
+_DATA = "data"  # inside the unfinished folder
+
+
+def pack(
+    tok: Tokenizer,
+    data: _binding.PathLike,
+    out: _binding.PathLike,
+    *,
+    sequence_length: int,
+    packing: str = "best-fit",
+    pad: str | None = None,
+    seed: int = 0,
+    shard_tokens: int = 10**8,
+    progress: bool | None = None,
+) -> Manifest:
+    """Packs the documents of token files into rows of exactly `sequence_length` tokens, for llm.c.
+
+    Each row begins with the end-of-text token, and so does each document or part of one in it. A shard is a whole
+    number of rows and one more end-of-text token, the target of its last token; all shards of a split have equal size.
+    The same arguments give the same bytes. A run that was killed starts again.
+
+    Args:
+        tok: the tokenizer that made `data`.
+        data: a folder that `binarize` or `prepare` wrote, with llm.c's shards and eot="prepend".
+        out: the output folder. It must not exist, or be empty; if it has the result of the same call, nothing is done.
+        sequence_length: tokens per row: llm.c's T.
+        packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
+            to fill the rows that best fit leaves short; "concat" cuts wherever a row is full.
+        pad: the special token for padding. None means <|padding|> or <|pad|> if the tokenizer has one, otherwise its
+            end of text. The documents must not contain it.
+        seed: an integer that chooses the order of the rows, and of the documents in each row.
+        shard_tokens: the most tokens per shard.
+
+    Returns:
+        The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of each split.
+
+    Raises:
+        ArgumentError: an argument is invalid; another tokenizer made the data; `out` is not empty. UnknownIdError: the
+        tokenizer does not have `pad`. FormatError: the data do not match their manifest. LimitError: a shard would be
+        too small or too large.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    one_of("packing", packing, METHODS)
+    size = whole_number("sequence_length", sequence_length, 2)
+    most = whole_number("shard_tokens", shard_tokens, size + 1)
+    source, folder = _source(data, tok), _binding.path_text(data)
+    dtype = str(source.settings["dtype"])
+    if LLMC.header_bytes + most * id_bytes(dtype) > LLMC.max_bytes:
+        raise LimitError(f"shard_tokens={most} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer")
+    identity = {
+        "sequence_length": size,
+        "method": packing,
+        "pad": _pad_id(tok, pad),
+        "seed": whole_number("seed", seed, None),
+        "source": file_sha256(os.path.join(folder, FILE_NAME)),
+    }
+    settings = {**source.settings, "shard_tokens": most, "sequence_length": size, "packing": identity}
+    target = os.path.realpath(_binding.path_text(out))
+    finished = _finished(target, settings)
+    if finished is not None:
+        return finished
+    hidden = unfinished_folder(target)
+    with only_writer(hidden, temporary=True), Progress("packing", 2 * source.tokens, "token", progress) as bar:
+        made = os.path.join(hidden, _DATA)
+        write_packed(Packing(tok, folder, source, identity, most), settings, made, bar)
+        _publish(made, target)
+    return Manifest.load(target)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is given
+
+
+def _source(data: _binding.PathLike, tok: Tokenizer) -> Manifest:
+    """Returns the manifest of the data. Raises an error if they cannot be packed."""
+    name = _binding.path_text(data)
+    manifest = Manifest.load(name)
+    settings = manifest.settings
+    if os.path.exists(os.path.join(name, FOLDER, JOURNAL_NAME)):
+        raise ArgumentError(f"{name}: the run that writes to this folder has not finished: run its command again")
+    if settings.get("packing") is not None:
+        raise ArgumentError(f"{name}: has packed rows already: pack the folder that they were made from")
+    if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
+        raise ArgumentError(f"{name}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
+    if settings.get("eot") != "prepend":
+        raise ArgumentError(f"{name}: a mark must begin each document: write the data with eot='prepend'")
+    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint() or tok.eot_token is None:
+        raise ArgumentError(f"{name}: another tokenizer made these files: its fingerprint differs")
+    return manifest
+
+
+def _pad_id(tok: Tokenizer, pad: str | None) -> int:
+    if pad is None:
+        names = [name for name in _PADDING_NAMES if name in tok.special_tokens]
+        assert tok.eot_token is not None
+        return tok.special_tokens[names[0]] if names else tok.eot_token
+    if not isinstance(pad, str) or pad not in tok.special_tokens:
+        raise ArgumentError(f"pad must be one of the tokenizer's special tokens, not {shown(pad)}")
+    return tok.special_tokens[pad]
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is there
+
+
+def _finished(target: str, settings: Mapping[str, Any]) -> Manifest | None:
+    """Returns the manifest of the output folder if the same call has written it, or None if there is nothing.
+
+    Raises:
+        ArgumentError: the folder has anything else.
+    """
+    if not os.path.lexists(target) or (os.path.isdir(target) and not os.listdir(target)):
+        return None
+    try:
+        found = Manifest.load(target)
+        theirs = {key: value for key, value in (found.packing or {}).items() if key != "splits"}
+        records = [record for split in found.shards.values() for record in split]
+        is_whole = all(os.path.getsize(os.path.join(target, record.file)) == record.bytes for record in records)
+        if is_whole and {**found.settings, "packing": theirs} == settings:
+            return found
+    except (OSError, FileError, FormatError):
+        pass
+    raise ArgumentError(f"{target}: exists, and is not the result of this call: remove it, or name another folder")
+
+
+def _publish(folder: str, target: str) -> None:
+    """Gives the finished folder its name."""
+    with file_errors(target, "cannot be written"):
+        platform.sync_folder(folder)
+        if os.path.isdir(target):
+            os.rmdir(target)
+        os.rename(folder, target)
+        platform.sync_folder(os.path.dirname(target))
