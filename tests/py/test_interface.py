@@ -51,8 +51,8 @@ def run_mypy(root: Path, folder: Path, program: str) -> str:
 
 
 def test_a_users_program_is_checked_strictly(root: Path, tmp_path: Path) -> None:
-    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.pack\npybpe.Tokenizer.load\n")
-    wrong = ["trian", "pack", "load"]
+    found = run_mypy(root, tmp_path, PROGRAM + "\n\npybpe.trian\npybpe.dataset.shards\npybpe.Tokenizer.load\n")
+    wrong = ["trian", "shards", "load"]
     lines = [line for line in found.splitlines() if line.startswith("program.py") and "error:" in line]
     assert [name for name in ["KINDS", *wrong] if any(f'"{name}"' in line for line in lines)] == ["KINDS", *wrong], (
         found

@@ -7,7 +7,17 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_PARAMETERS = 7
 # Public functions, whose keyword arguments are what users write.
 WITH_KEYWORDS = {
-    *("train", "count_words", "clean", "binarize", "prepare", "encode_files", "create_dataloader", "make_workspace"),
+    *(
+        "train",
+        "count_words",
+        "clean",
+        "binarize",
+        "pack",
+        "prepare",
+        "encode_files",
+        "create_dataloader",
+        "make_workspace",
+    ),
 }
 
 

@@ -60,8 +60,8 @@ def pack(
         The manifest. settings["packing"] has the rows, padding tokens, and cuts in documents of each split.
 
     Raises:
-        ArgumentError: an argument is invalid; another tokenizer made the data; `out` is not empty. UnknownIdError: the
-        tokenizer does not have `pad`. FormatError: the data do not match their manifest. LimitError: a shard would be
+        ArgumentError: an argument is invalid; another tokenizer made the data; the documents contain the padding token;
+        `out` is not empty. FormatError: the data do not match their manifest. LimitError: a shard would be
         too small or too large.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
