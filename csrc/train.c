@@ -42,15 +42,12 @@ static int trainer_init(pybpe_trainer *t, const pybpe_strings *words, const uint
     if (code == PYBPE_OK) {
         code = train_tokens_init(t, err);
     }
-    merge_table base = {0};
-    bool has_base = config->base_merges_count > 0;
-    if (code == PYBPE_OK && has_base) {
-        code = train_base_apply(t, config, &base, err);
+    if (code == PYBPE_OK) {
+        code = train_base_apply(t, config, err);
     }
     if (code == PYBPE_OK) {
-        code = train_words_lay_out(t, words, counts, has_base ? &base : NULL, err);
+        code = train_words_lay_out(t, words, counts, config, err);
     }
-    merge_table_free(&base, &t->mem);
     return code == PYBPE_OK ? train_scan_start(t, true, err) : code;
 }
 

@@ -4,7 +4,6 @@ The inside of a trainer, for the modules train*.c. Internal. train.c explains ho
 #ifndef PYBPE_TRAIN_H
 #define PYBPE_TRAIN_H
 
-#include "merges.h"
 #include "train_pairs.h"
 
 #define TRAIN_SEP UINT32_C(0xFFFFFFFF)  /* a slot between words */
@@ -125,12 +124,12 @@ bool order_huggingface(const void *context, const pair *x, const pair *y);
 /* The positions of the 256 bytes in Hugging Face's order. */
 void huggingface_byte_order(uint32_t order[256]);
 
-/* train_words.c: repeats the merges of a base, and makes a table of them for laying out words. */
-int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_table *base, pybpe_error *err);
+/* train_words.c: repeats the merges of the base. */
+int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err);
 
-/* Lays out the words as symbols, after the merges of `base` unless it is NULL. */
-int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
-                        pybpe_error *err);
+/* Lays out the words as symbols, after the merges of the base, which train_base_apply has repeated. */
+int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts,
+                        const pybpe_train_config *config, pybpe_error *err);
 
 /* train_compact.c: compacts the symbols to one slot per token, about `*budget` of them per call. Returns true when that
    is done. */

@@ -19,23 +19,18 @@ the id that it had when the place was added, or the id of a longer token, or HOL
 Words are laid out by descending count, so that a short table of runs (first position, count) gives the weight of a
 place. The places of a list ascend, and so do their runs.
 */
-#include "apply.h"
 #include "train.h"
 
 #include <stdlib.h>
 
 /* ---------------------------------------------------------------------------------------------------
 Continuing the training of a tokenizer: its merges are repeated as if they had been learned here, and words start as
-these merges leave them.
+these merges leave them. An encoder applies them, because words can be long and many, as for superwords.
 */
 
-int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_table *base, pybpe_error *err) {
-    uint32_t byte_ids[256];
-    for (uint32_t i = 0; i < 256; i++) {
-        byte_ids[i] = i;
-    }
+int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err) {
     size_t count = config->base_merges_count;
-    int code = merge_table_new(base, 256 + count, count, byte_ids, &t->mem, err);
+    int code = PYBPE_OK;
     for (size_t i = 0; i < count && code == PYBPE_OK; i++) {
         uint32_t left = config->base_merges[2 * i], right = config->base_merges[2 * i + 1], merged;
         if (left >= t->tokens_count || right >= t->tokens_count) {
@@ -45,11 +40,60 @@ int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, merge_t
         code = train_token_concat(t, left, right, &merged, err);
         if (code == PYBPE_OK) {
             code = train_merges_append(t, left, right, merged, err);
-            merge_table_add(base, left, right, (uint32_t)i, merged);
-            if (left < 256 && right < 256) {
-                merge_table_add_bytes(base, (uint8_t)left, (uint8_t)right, (uint32_t)i);
-            }
         }
+    }
+    return code;
+}
+
+/* The tokens and merges of a trainer as a vocabulary, and what encodes with it. */
+typedef struct base_coder {
+    pybpe_vocab *vocab;
+    pybpe_encoder *encoder;
+    pybpe_cache *cache;
+} base_coder;
+
+static void base_coder_free(base_coder *base) {
+    pybpe_cache_free(base->cache);
+    pybpe_encoder_free(base->encoder);
+    pybpe_vocab_free(base->vocab);
+}
+
+static int base_vocab_new(pybpe_vocab **out, const pybpe_trainer *t, const pybpe_train_config *config,
+                          pybpe_error *err) {
+    uint64_t *offsets = mem_alloc_array(&t->mem, (size_t)t->tokens_count + 1, sizeof *offsets);
+    if (offsets == NULL) {
+        return error_set_memory(err, "the tokens of a base", t->tokens_count * sizeof *offsets);
+    }
+    for (uint32_t i = 0; i < t->tokens_count; i++) {
+        offsets[i] = t->tokens[i].offset;
+    }
+    offsets[t->tokens_count] = t->token_bytes_count;
+    const pybpe_vocab_spec spec = {.tokens = {t->token_bytes, offsets, t->tokens_count},
+                                   .merges = config->base_merges,
+                                   .merges_count = config->base_merges_count,
+                                   .eot_id = PYBPE_NO_ID,
+                                   .pattern = PYBPE_PATTERN_GPT2}; /* unused: the words are given */
+    int code = pybpe_vocab_new(out, &spec, &t->mem, err);
+    mem_free(&t->mem, offsets);
+    return code;
+}
+
+/* Frees what it made if it fails. */
+static int base_coder_new(base_coder *base, const pybpe_trainer *t, const pybpe_train_config *config,
+                          pybpe_error *err) {
+    *base = (base_coder){NULL, NULL, NULL};
+    if (config->base_merges_count == 0) {
+        return PYBPE_OK;
+    }
+    int code = base_vocab_new(&base->vocab, t, config, err);
+    if (code == PYBPE_OK) {
+        code = pybpe_encoder_new(&base->encoder, base->vocab, &t->mem, err);
+    }
+    if (code == PYBPE_OK) {
+        code = pybpe_cache_new(&base->cache, base->encoder, &t->mem, err);
+    }
+    if (code != PYBPE_OK) {
+        base_coder_free(base);
     }
     return code;
 }
@@ -136,20 +180,20 @@ static int words_sort(const pybpe_strings *words, const uint64_t *counts, counte
 }
 
 /* Lays out one word at *to as the base merges leave it, or as bytes if there are none. Moves *to to its end. */
-static int word_lay_out(const merge_table *base, apply_scratch *scratch, apply_word *word, uint32_t **to,
-                        const pybpe_allocator *mem, pybpe_error *err) {
-    if (base == NULL) {
-        for (size_t i = 0; i < word->n; i++) {
-            *(*to)++ = word->bytes[i];
+static int word_lay_out(const base_coder *base, const uint8_t *bytes, size_t n, uint32_t **to, pybpe_error *err) {
+    size_t count = n;
+    if (base->encoder == NULL) {
+        for (size_t i = 0; i < n; i++) {
+            (*to)[i] = bytes[i];
         }
-        return PYBPE_OK;
+    } else {
+        int code = pybpe_encode_words(base->encoder, base->cache, bytes, &n, 1, *to, sizeof **to, n, &count, err);
+        if (code != PYBPE_OK) {
+            return code;
+        }
     }
-    int code = apply_merges(base, scratch, word, mem, err);
-    if (code == PYBPE_OK) {
-        memcpy(*to, word->ids, word->count * sizeof **to);
-        *to += word->count;
-    }
-    return code;
+    *to += count;
+    return PYBPE_OK;
 }
 
 /* Makes room for the runs, one for each count that occurs. */
@@ -163,8 +207,7 @@ static int runs_alloc(pybpe_trainer *t, const counted_word *sorted, size_t used,
 }
 
 static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
-                       const merge_table *base, pybpe_error *err) {
-    apply_scratch scratch = {0};
+                       const base_coder *base, pybpe_error *err) {
     uint32_t *to = t->ids;
     *to++ = TRAIN_SEP;
     int code = PYBPE_OK;
@@ -172,19 +215,17 @@ static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used
         if (i == 0 || sorted[i].count != sorted[i - 1].count) {
             t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), sorted[i].count};
         }
-        apply_word word = {.bytes = words->bytes + words->offsets[sorted[i].word],
-                           .n = (size_t)word_length(words, sorted[i].word)};
-        code = word_lay_out(base, &scratch, &word, &to, &t->mem, err);
+        code = word_lay_out(base, words->bytes + words->offsets[sorted[i].word],
+                            (size_t)word_length(words, sorted[i].word), &to, err);
         *to++ = TRAIN_SEP;
     }
     t->slots = (uint32_t)(to - t->ids);
     t->runs[t->runs_count] = (run){t->slots, 0};
-    apply_scratch_free(&scratch, &t->mem);
     return code;
 }
 
-int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts, const merge_table *base,
-                        pybpe_error *err) {
+int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts,
+                        const pybpe_train_config *config, pybpe_error *err) {
     uint64_t slots;
     size_t used;
     int code = words_measure(words, counts, &slots, &used, err);
@@ -201,8 +242,13 @@ int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint
     if (code == PYBPE_OK) {
         code = runs_alloc(t, sorted, used, err);
     }
+    base_coder base = {NULL, NULL, NULL};
     if (code == PYBPE_OK) {
-        code = layout_fill(t, sorted, used, words, base, err);
+        code = base_coder_new(&base, t, config, err);
+    }
+    if (code == PYBPE_OK) {
+        code = layout_fill(t, sorted, used, words, &base, err);
+        base_coder_free(&base);
     }
     mem_free(&t->mem, sorted);
     return code;

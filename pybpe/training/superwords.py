@@ -24,8 +24,15 @@ _CHUNKS_OF_DIGITS = _CHUNKS.replace("{1,3}", "", 1)
 
 
 def chunk_pattern(words: Pattern) -> Pattern:
-    """Returns the pattern of stage 2. Digits stay separate if `words`, the pattern of stage 1, separates them."""
-    return Pattern(_CHUNKS_OF_DIGITS if words.word_ends(b"11") == [1, 2] else _CHUNKS)
+    """Returns the pattern of stage 2. Digits stay separate if `words`, the pattern of stage 1, separates them.
+
+    Raises:
+        ArgumentError: `words` groups digits from the right; chunks group them from the left.
+    """
+    ends = words.word_ends(b"1234567")
+    if ends == [1, 4, 7]:
+        raise ArgumentError("superwords: the pattern groups digits from the right; use digits=1, or leave digits out")
+    return Pattern(_CHUNKS_OF_DIGITS if ends == [1, 2, 3, 4, 5, 6, 7] else _CHUNKS)
 
 
 def is_chunk_pattern(pattern: Pattern) -> bool:

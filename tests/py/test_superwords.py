@@ -112,6 +112,11 @@ def test_digits_stay_separate_if_asked() -> None:
     assert not any(sum(chr(byte).isdigit() for byte in token) > 1 for token in tok.vocab.values())
 
 
+def test_digits_from_the_right_are_refused() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="from the right"):
+        pybpe.train(iter(["in 1984"]), vocab_size=300, superwords=True, digits="3-from-right")
+
+
 def test_marks_are_not_punctuation() -> None:
     text = "हिन्दी में लिखा हुआ पाठ " * 20
     assert superwords.chunk_pattern(pybpe.pattern.Pattern("gpt2")).word_ends(text.rstrip().encode()) == [
