@@ -79,7 +79,7 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def try_one(name: str, operation: Callable[[], Any]) -> tuple[int, list[str]]:
-    """Makes all allocations fail in turn. Returns the number of allocations, and what went wrong."""
+    """Makes all allocations fail in turn. Returns the number of failures, and what went wrong."""
     expected = operation()
     assert operation() == expected
     wrong: list[str] = []

@@ -20,14 +20,14 @@ from pybpe import _binding, _core
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "out", "*.egg-info", "*.so", "*.pyc")
 
 
-LIBRARY = {f"llmc_compat/include/pybpe.{suffix}" for suffix in "ch"}  # made by the build
+LIBRARY = {f"llmc_compat/include/pybpe.{suffix}" for suffix in "ch"}  # the build makes it
 
 
 EPOCH = 1_700_000_000
 
 
 def declarations(root: Path) -> str:
-    """The header without comments."""
+    """Returns the header without comments."""
     return re.sub(r"/\*.*?\*/", " ", (root / "csrc/pybpe.h").read_text(encoding="utf-8"), flags=re.S)
 
 
@@ -103,7 +103,7 @@ def run_backend(call: str, cwd: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source package of a clean copy of the tree (an egg-info left behind would add its own list)."""
+    """Builds the source package of a clean copy of the tree (an old egg-info would add its own list)."""
     folder = tmp_path_factory.mktemp("sdist")
     shutil.copytree(root, folder / "tree", ignore=NOT_SOURCE)
     shutil.copy(root / ".clang-format", folder / "tree")
@@ -145,7 +145,7 @@ def test_the_sdist_is_the_same_bytes_wherever_and_whenever_it_is_built(sdist: Pa
 
 
 def check_bill(root: Path, wheel: Path) -> None:
-    """What tests/sbom.py writes next to a wheel names it by its hash, and lists what pip installs with it."""
+    """The file that tests/sbom.py writes has the wheel's hash and lists what pip installs with the wheel."""
     bill = runpy.run_path(str(root / "tests/sbom.py"))["bill"](wheel)
     about = bill["metadata"]["component"]
     assert about["hashes"][0]["content"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
@@ -224,7 +224,7 @@ FORBIDDEN = {
 
 @pytest.fixture(scope="module")
 def symbols(root: Path) -> list[list[str]]:
-    """The lines of the library's symbol table, in fields."""
+    """Returns the lines of the library's symbol table, in fields."""
     if not sys.platform.startswith("linux"):
         pytest.skip("objdump's table is read as GNU binutils print it")
     subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""The modules of csrc: which uses which is what docs/architecture.md draws, without a cycle."""
+"""The modules of csrc use one another as docs/architecture.md draws it, without a cycle."""
 
 import re
 from pathlib import Path
@@ -21,13 +21,13 @@ Graph = dict[str, set[str]]
 
 
 def page() -> str:
-    """The part of the page about the C library."""
+    """Returns the part of the page about the C library."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     return text.split("Within the C library", 1)[1].split("\n## ", 1)[0]
 
 
 def drawn() -> Graph:
-    """The arrows of the diagram: each module, and those that it uses."""
+    """Returns the arrows of the diagram: each module, and those that it uses."""
     graph: Graph = {}
     for line in page().split("```mermaid", 1)[1].split("```", 1)[0].splitlines():
         steps = [[name.strip() for name in step.split("&")] for step in line.split("-->")]
@@ -40,7 +40,7 @@ def drawn() -> Graph:
 
 
 def module_of(name: str, modules: Graph) -> str:
-    """The module of a file: the longest name that the file's name begins with."""
+    """Returns the module of a file: the longest name that the file's name begins with."""
     stem = Path(name).stem
     found = [module for module in modules if stem == module or stem.startswith(f"{module}_")]
     assert found, f"csrc/{name} belongs to no module of docs/architecture.md"
@@ -48,7 +48,7 @@ def module_of(name: str, modules: Graph) -> str:
 
 
 def includes() -> Graph:
-    """The files of csrc that each file includes."""
+    """Returns the files of csrc that each file includes."""
     return {
         name: {found for found in re.findall(r'^#include "(.*)"', text, re.M) if found != PUBLIC}
         for name, text in SOURCES.items()
@@ -56,7 +56,7 @@ def includes() -> Graph:
 
 
 def calls() -> Graph:
-    """The files that define the public functions that each file calls. The header pybpe.h declares them for all."""
+    """Returns the files that define the public functions that each file calls. pybpe.h declares them for all files."""
     code = {name: COMMENT.sub("", text) for name, text in SOURCES.items() if name != PUBLIC}
     home = {
         function: name
@@ -67,7 +67,7 @@ def calls() -> Graph:
 
 
 def used(modules: Graph) -> Graph:
-    """The modules that each module uses: by an include, or by a call of a public function."""
+    """Returns the modules that each module uses, by an include or by a call of a public function."""
     graph: Graph = {module: set() for module in modules}
     for found in (includes(), calls()):
         for name, others in found.items():
@@ -78,7 +78,7 @@ def used(modules: Graph) -> Graph:
 
 
 def reachable(graph: Graph, start: str) -> set[str]:
-    """What `start` uses, directly or not."""
+    """Returns the modules that `start` uses, directly or indirectly."""
     seen: set[str] = set()
     waiting = list(graph[start])
     while waiting:
@@ -123,7 +123,7 @@ def test_short_files_have_a_reason() -> None:
 
 
 def functions() -> dict[str, int]:
-    """The functions that csrc defines, with the number of their parameters."""
+    """Returns the functions that csrc defines, with the number of their parameters."""
     signature = re.compile(r"^(?!#)\w[\w *]*?\b(\w+)\(((?:[^(){};]|\([^()]*\))*)\)\s*\{", re.M)
     return {
         name: parameters.count(",") + 1

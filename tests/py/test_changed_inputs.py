@@ -1,4 +1,4 @@
-"""Inputs that change while they are read: an error says so; a part of the text is never a result."""
+"""Inputs that change during a run: an error says so, and no run returns a result for a part of the text."""
 
 import os
 import pickle
@@ -138,7 +138,7 @@ def test_a_worker_with_another_copy_of_a_file(tmp_path: Path) -> None:
     cut(path)
     with pytest.raises(FileChangedError, match="now has 50000 bytes, but had 200") as error:
         file.open()
-    again = pickle.loads(pickle.dumps(error.value))  # as it comes back from there
+    again = pickle.loads(pickle.dumps(error.value))  # as a worker sends it back
     assert type(again) is FileChangedError and str(again) == str(error.value)
 
 
@@ -157,7 +157,7 @@ print((peak() - before) // 1024)
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell the memory of a process")
 def test_small_files_take_little_memory(tmp_path: Path) -> None:
-    """A file of 96 bytes does not take the room of a whole piece of text."""
+    """A file of 96 bytes does not take the memory of a whole piece of text."""
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(3000):

@@ -331,7 +331,7 @@ def test_too_little_memory_is_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def too_much(*_: object) -> None:
-        raise MemoryError  # Python's own, as of a list that does not fit
+        raise MemoryError  # Python's own error, as for a list that does not fit in memory
 
     monkeypatch.setattr("pybpe.tokenizer.Tokenizer.encode", too_much)
     assert main(["encode", "-t", str(folder / "tok.json"), str(folder / "novel.txt"), "-o", str(folder / "x.txt")]) == 2

@@ -28,7 +28,7 @@ NFKC = ("ﬁ", "①", "e\u0301", "\ufb2a", "ｱ", "㍿")  # what normalizers cha
 
 @pytest.fixture(scope="module")
 def tokenizers() -> dict[str, pybpe.Tokenizer]:
-    """Different in everything that decides how a text is encoded."""
+    """Returns tokenizers that differ in everything that determines how a text is encoded."""
     text = [english()[:40_000], chinese()[:8000], mixed()[:20_000]]
     gpt2 = pybpe.train(iter(text), vocab_size=900, special_tokens=[EOT])
     return {
@@ -181,7 +181,7 @@ def test_any_number_of_workers_gives_the_same(tokenizers: dict[str, pybpe.Tokeni
 def test_memory_does_not_grow_with_the_text(
     tokenizers: dict[str, pybpe.Tokenizer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pieces stay small although each tokenizer has other safe cuts."""
+    """Pieces stay small although each tokenizer has different safe cuts."""
     block = 1 << 17
     monkeypatch.setattr(ranges, "stream_pieces", partial(pieces.stream_pieces, piece_bytes=block))
     longest = 0

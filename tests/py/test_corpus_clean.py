@@ -1,5 +1,5 @@
-"""clean: keeps the right documents in order, the same for any workers, any executor, and after a kill; its report and
-page."""
+"""clean: keeps the correct documents in order, with the same result for any number of workers, any executor, and after
+a kill; its report and page."""
 
 import gzip
 import importlib.util
@@ -142,7 +142,7 @@ def test_paragraphs_of_dropped_documents_do_not_count(tmp_path: Path, small_task
 def test_normalized() -> None:
     assert normalized("Ｈello, WÖRLD! \n") == normalized("hello wörld") != normalized("hello world")
     assert normalized("...") == "..." and normalized("中文，") == "中文"
-    # NFKC has the C library's tables, the same under every Python; newer ones turn this digit into a 0.
+    # NFKC uses the C library's tables under every Python; newer tables turn this digit into a 0.
     assert normalized("\U0001fbf0") != normalized("0")
 
 
@@ -235,7 +235,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_run_killed_at_any_time_goes_on(tmp_path: Path) -> None:
-    """Again and again, some tasks later each time; also while the output is written."""
+    """The run is killed repeatedly, some tasks later each time, and also while it writes the output."""
     path = str(write(tmp_path / "in.jsonl", [*documents(60), *documents(60)[40:]]))
     (tmp_path / "script.py").write_text(_KILLED, encoding="utf-8")
     steps = 0
@@ -309,7 +309,7 @@ def test_the_report_escapes_what_it_shows(tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script" not in page and "&lt;script&gt;alert(&#x27;x&#x27;)" in page and "a@b.example" in page
     assert "http" not in page and page.startswith("<!doctype html>")
-    assert 'name="viewport"' in page  # else phones show it as wide as a desk's screen
+    assert 'name="viewport"' in page  # otherwise phones show the page as wide as a desktop screen
 
     scorers = [("<script>", len, 100)]  # so the score is called in a title, a row and the samples
     page = clean(str(tmp_path / "in.jsonl"), tmp_path / "o.jsonl", scorers=scorers).to_html()

@@ -1,4 +1,4 @@
-"""Filters: against measures by their definitions; the published limits on good and bad texts, Chinese among them."""
+"""Filters: comparison with measures by their definitions; the published limits on good and bad texts, also Chinese."""
 
 import inspect
 

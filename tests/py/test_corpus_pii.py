@@ -16,7 +16,7 @@ _MARK = re.compile(r"\[\[(\w+):(.*?)\]\]")
 
 
 def unmarked(sample: str) -> tuple[str, set[tuple[str, int, int]]]:
-    """The text and the labels in it: (kind, start, end)."""
+    """Returns the text and its labels: (kind, start, end)."""
     text = ""
     labels = set()
     at = 0
@@ -30,7 +30,7 @@ def unmarked(sample: str) -> tuple[str, set[tuple[str, int, int]]]:
 
 
 def scores() -> tuple[float, float, list[str]]:
-    """Precision, recall, and what went wrong."""
+    """Returns precision, recall, and the errors."""
     right = found_count = label_count = 0
     wrong = []
     for sample in LABELLED:
@@ -74,7 +74,7 @@ def test_findings_are_disjoint_and_scrubbing_leaves_the_rest(text: str) -> None:
 
 
 def everywhere(text: str) -> list[tuple[str, int, int]]:
-    """What the patterns find when no part of the text is skipped."""
+    """Returns what the patterns find if no part of the text is skipped."""
     found = []
     taken: set[int] = set()
     for pattern in _PATTERNS:
@@ -127,6 +127,6 @@ _ADVERSARIAL = [
 
 @pytest.mark.parametrize("piece", _ADVERSARIAL)
 def test_time_is_linear(piece: str) -> None:
-    """No clock is read: a pattern that is not linear would never finish."""
+    """The test does not measure time: a pattern that is not linear would never finish."""
     for text in (piece * (400_000 // len(piece)), piece + "1" * 200_000, piece + "a" * 200_000):
         assert find_pii(text + " ann@example.com")[-1].kind == "EMAIL"

@@ -1,4 +1,4 @@
-"""Counting words against collections.Counter over what `regex` finds."""
+"""Counting words, compared with collections.Counter over the matches of `regex`."""
 
 from collections import Counter
 from pathlib import Path
@@ -24,8 +24,8 @@ TEXTS = {
 
 
 def expected(data: bytes, pattern: Pattern) -> Counter[bytes]:
-    """By the definition: cut at specials, then with the pattern. Invalid bytes are lone surrogates, which
-    every pattern takes for other characters."""
+    """Counts by the definition: cuts at specials, then with the pattern. Invalid bytes become lone surrogates, which
+    every pattern treats as other characters."""
     counts: Counter[bytes] = Counter()
     for segment in regex.split("|".join(map(regex.escape, SPECIALS)), data.decode("utf-8", "surrogateescape")):
         counts.update(w.encode("utf-8", "surrogateescape") for w in regex.findall(pattern.regex, segment))
@@ -61,7 +61,7 @@ def test_counters_merge() -> None:
 @pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("pattern", ["gpt2", r"\w+|\W"])
 def test_large_tables_are_gathered(workers: int, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that move their tables to the common one all the time count what a single table counts."""
+    """Threads that constantly move their tables to the common one count the same as a single table."""
     text = english()[:100_000] + chinese() + mixed()
     path = tmp_path / "text.txt"
     path.write_text(text * 4, encoding="utf-8")  # several pieces

@@ -1,4 +1,4 @@
-"""The formats that binarize writes, read by readers that are written out here."""
+"""The formats that binarize writes, read by simple readers in this file."""
 
 import pickle
 import struct
@@ -28,7 +28,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_megatron(base: Path) -> tuple[numpy.ndarray, list[numpy.ndarray], list[int]]:
-    """All ids, the sequences and the document borders, by the layout that Megatron-LM's reader expects."""
+    """Returns all ids, the sequences and the document borders, from the layout that Megatron-LM's reader expects."""
     index = base.with_suffix(".idx").read_bytes()
     assert index[:9] == b"MMIDIDX\x00\x00"
     version, code, sequences, borders = struct.unpack_from("<QBQQ", index, 9)

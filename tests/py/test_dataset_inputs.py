@@ -1,4 +1,4 @@
-"""What binarize reads: records, folders, compressed files, standard input, documents of all kinds."""
+"""Inputs of binarize: records, folders, compressed files, standard input, documents of all kinds."""
 
 import gzip
 import io
@@ -154,7 +154,7 @@ def test_no_document_straddles_two_splits(
 
 @pytest.mark.parametrize("kind", ["special", "file", "line"])
 def test_documents_of_many_files_stay_whole_and_in_order(tok: pybpe.Tokenizer, tmp_path: Path, kind: str) -> None:
-    """Files of one document each, and larger ones: the first are train, the last test."""
+    """Tests files of one document each, and larger ones: the first files go to train, the last to test."""
     texts = [text.replace("\n", " ") for text in documents(300)]
     counts = [1] * 100 + [60] + [1] * 100 + [40]
     separator = EOT if kind == "special" else "\n"
@@ -349,7 +349,7 @@ def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: P
 def test_documents_end_with_the_tokenizers_end_of_text_however_they_are_split(
     tmp_path: Path, specials: list[str], named: str | None, mark: str, splits: tuple[int, ...], split_by: str
 ) -> None:
-    """Other marks are plain text, or special tokens that end nothing."""
+    """Other marks are plain text, or special tokens that do not end documents."""
     tok = pybpe.train(iter(documents(20)), vocab_size=400, special_tokens=specials, end_of_text=named)
     assert tok.special_tokens[mark] == tok.eot_token
     texts = [f"{text} {EOT if mark != EOT else '</s>'} more" for text in documents(40)]
@@ -389,10 +389,10 @@ def test_a_mark_that_is_none_for_this_tokenizer_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [f"{EOT}{EOT}", f"x{EOT}", f"{EOT}>", "<<", ">>"])
 def test_special_tokens_that_overlap_the_mark(tmp_path: Path, other: str) -> None:
-    """Of "<<|endoftext|>" the tokenizer reads "<<", one who looks for the mark alone the mark."""
+    """In "<<|endoftext|>", the tokenizer finds "<<", but a search for the mark alone finds the mark."""
     tok = pybpe.train(iter(documents(20)), vocab_size=400, special_tokens=[EOT, other])
     (tmp_path / "a.txt").write_text(EOT.join(documents(40)), encoding="utf-8")
-    if other == ">>":  # begins where a mark ends: the mark begins earlier, for both
+    if other == ">>":  # begins inside a mark: the mark begins earlier, for both
         pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,))
         return
     with pytest.raises(pybpe.ArgumentError, match="overlaps the end of text"):

@@ -1,4 +1,4 @@
-"""A run of binarize that dies anywhere resumes, writes identical bytes, and keeps its finished work."""
+"""A run of binarize that is killed at any point resumes, writes identical bytes, and keeps its finished work."""
 
 import errno
 import gzip
@@ -32,7 +32,7 @@ def tok() -> pybpe.Tokenizer:
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Files of several kinds, cut into many tasks, with a checkpoint after each."""
+    """Makes files of several kinds, which are divided into many tasks with a checkpoint after each."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     folder = tmp_path / "corpus"
@@ -103,7 +103,7 @@ def test_shards_of_a_killed_run_with_other_options_do_not_stay(
     out = tmp_path / "out"
     for points in ([60], [60, 3], [90, 2, 30], [90, 0, 1, 2, 3]):
         deaths = [run_and_die(points[0], (tok, corpus, out), small)]
-        for point in points[1:]:  # the next one dies at its beginning, in the middle of removing them
+        for point in points[1:]:  # the next run is killed at its beginning, while it removes them
             deaths.append(run_and_die(point, (tok, corpus, out), {**small, "eot": "append"}))
         (out / "a_train_000077.bin.mine").write_bytes(b"not ours")
         pybpe.binarize(tok, corpus, out, **large)
@@ -199,7 +199,7 @@ def test_a_full_disk_says_how_much_is_missing(
 
 
 class Shuffled(Executor):
-    """Does what is submitted in another order."""
+    """Runs tasks in a different order from that in which they were submitted."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -226,7 +226,7 @@ def test_any_executor_gives_the_same_bytes(
     tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, split_by: str
 ) -> None:
     keywords = {"shard_tokens": 7000, "split_by": split_by}
-    corpus = corpus[::-1]  # so that not one long document is all that is left for val and test
+    corpus = corpus[::-1]  # so that val and test do not get only one long document
     pybpe.binarize(tok, corpus, tmp_path / "local", **keywords)
     expected = content(tmp_path / "local")
     with ThreadPoolExecutor(3) as threads:
@@ -240,7 +240,7 @@ def test_any_executor_gives_the_same_bytes(
 
 
 class LostInTime(Executor):
-    """As Dask's, if workers die just after their results have come: each result is unpacked as an error."""
+    """Behaves like Dask's executor if workers die just after sending results: each result unpickles as an error."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **_: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -88,7 +88,7 @@ def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: P
     ids = tokens_of(tmp_path / "out", "val")
     changed = list(ids)
     place = 0
-    while place + 1 < len(ids):  # the same bytes by two other ids
+    while place + 1 < len(ids):  # two other ids with the same bytes
         both = b"".join(map(tok.token_bytes, ids[place : place + 2]))
         found = [(tok.token_to_id(both[:i]), tok.token_to_id(both[i:])) for i in range(1, len(both))]
         other = [pair for pair in found if None not in pair and list(pair) != ids[place : place + 2]]
@@ -109,7 +109,7 @@ def test_manifests_cannot_lead_out_of_their_folder(
     edit_manifest(tmp_path / "out", {"file": name})
     with pytest.raises(pybpe.FormatError, match="manifest.json"):
         verify(tmp_path / "out")
-    pybpe.binarize(tok, corpus, tmp_path / "out")  # nor does it remove what such a manifest names
+    pybpe.binarize(tok, corpus, tmp_path / "out")  # binarize does not remove files that such a manifest names
     assert corpus.exists()
 
 
@@ -187,6 +187,6 @@ def test_commands(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
 
 
 def test_fingerprints_never_change() -> None:
-    """Those in manifests that exist would no longer be their tokenizer's, and `verify` would refuse sound folders."""
+    """If fingerprints changed, those in existing manifests would not match, and `verify` would reject valid folders."""
     tok = pybpe.train(iter(["aa bb aa"]), vocab_size=259, special_tokens=["<|endoftext|>"], normalizer="NFC")
     assert tok.model.fingerprint() == "2582b53f044b55c6bfcd8d075e6b39f713c52cda349b57119de241c82231b77b"

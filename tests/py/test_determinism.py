@@ -29,7 +29,7 @@ def digest(*paths: Path) -> str:
 
 @pytest.fixture(scope="module")
 def of_python(corpus: Path) -> str:
-    """The hash of tokenizer.bin and shard that Python makes."""
+    """Returns the hashes of tokenizer.bin and of the shard that Python makes."""
     tok = pybpe.train(corpus, vocab_size=VOCAB_SIZE, special_tokens=[SPECIAL], special_ids="last")
     tok.save_bin(corpus.with_name("python.bin"))
     pybpe.binarize(tok, corpus, corpus.parent / "python", splits=(1,), eot="none", name="python")

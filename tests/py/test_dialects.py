@@ -1,4 +1,4 @@
-r"""Regular expressions in three dialects: what is translated has the same matches in the other engine, character by
+r"""Regular expressions in three dialects: a translated expression has the same matches in the other engine, character by
 character and word by word. pybpe refuses constructs that are not known to mean the same, and names them.
 
 The oracles are the engines themselves: Python's regex package, tiktoken, and Hugging Face tokenizers.
@@ -221,7 +221,7 @@ def test_what_only_oniguruma_reads_so_is_refused(pattern: str) -> None:
 
 
 def test_no_pattern_breaks_the_parser() -> None:
-    """Any text is read or refused, in every dialect; groups may be deep."""
+    """Every dialect accepts or refuses any text; groups may be deeply nested."""
     rng = random.Random(3)
     signs = "()[]{}|*+?^$.\\-&~:=!<>,iaPpLdwsxuU1{}é \n"
     patterns = ["".join(rng.choices(signs, k=rng.randint(0, 12))) for _ in range(4000)] + ["(" * 10_000, "[" * 10_000]

@@ -1,4 +1,4 @@
-"""The documentation is true: the README and every page of docs/ run, and the README names every page."""
+"""The code in the README and on every page of docs/ runs, and the README links to every page."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ NAMES = [page.name for page in PAGES]
 
 @pytest.fixture(scope="module")
 def downloads() -> Path:
-    """A folder with the packages that a page tells its reader to download."""
+    """Returns a folder with the packages that a page tells its reader to download."""
     subprocess.run(["make", "--silent", ".venv/texts/stamp"], cwd=ROOT, check=True)
     return ROOT / ".venv" / "texts"
 

@@ -1,4 +1,4 @@
-"""The examples in docstrings are true."""
+"""The examples in docstrings give the results that they show."""
 
 import doctest
 import importlib

@@ -18,7 +18,7 @@ ALPHABETS = ["ab", "ab c", "abcdefg h", "aé ö", "中文字，", "я а", "a中
 
 
 def random_text(rng: random.Random, alphabet: str, length: int) -> str:
-    """Words of a small lexicon in random order, so that there is something to merge."""
+    """Returns words of a small lexicon in random order, so that there are pairs to merge."""
     lexicon = ["".join(rng.choices(alphabet, k=rng.randint(1, 6))) for _ in range(12)]
     text = ""
     while len(text) < length:
@@ -27,7 +27,7 @@ def random_text(rng: random.Random, alphabet: str, length: int) -> str:
 
 
 def hostile(rng: random.Random, text: bytes) -> bytes:
-    """The text with random bytes changed, inserted and removed: no longer valid UTF-8."""
+    """Returns the text with random bytes changed, inserted and removed, so that it is not valid UTF-8."""
     data = bytearray(text)
     for _ in range(1 + len(data) // 20):
         at = rng.randrange(len(data) + 1)
@@ -46,7 +46,7 @@ def test_trained_on_random_text(alphabet: str, seed: int) -> None:
     rng = random.Random(f"{alphabet}{seed}")
     text = random_text(rng, alphabet, 300)
     gpt2 = ffi.string(lib.pybpe_pattern_regex(lib.PYBPE_PATTERN_GPT2)).decode()
-    # Trained on words, or on text without words, whose tokens cross everything.
+    # Trained on words, or on text without words, whose tokens cross all boundaries.
     train_on = pretok.words(gpt2, text.encode()) if seed % 2 else [text.encode()]
     merges = reference.train(train_on, rng.randint(1, 60))
     vocab = Vocab.from_merges(merges)
@@ -121,7 +121,7 @@ def test_gpt2_as_tiktoken(gpt2: Encoder, text: str) -> None:
 
 
 def test_gpt2_pieces_of_text(gpt2: Encoder) -> None:
-    """Short calls: every length, and every place where the fast loads must not read on."""
+    """Short calls: every length, and every place where wide loads must not read past the end."""
     text = mixed()
     tiktoken = gpt2_tiktoken()
     rng = random.Random(5)

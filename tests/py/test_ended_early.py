@@ -13,7 +13,7 @@ from corpora import EOT, documents, small_tokenizer
 import pybpe
 from pybpe.support.locking import FOLDER
 
-# Where coverage is measured: an interrupt within coverage's own lock would leave it locked for ever.
+# While coverage is measured, an interrupt inside coverage's own lock would leave it locked forever.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
@@ -31,7 +31,7 @@ def wait_for(process: "subprocess.Popen[str]", folder: Path, pattern: str) -> No
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """A pipe whose reader waits for more."""
+    """Makes a pipe whose reader waits for more."""
     path = tmp_path / "corpus.txt"
     os.mkfifo(path)
     return path

@@ -1,4 +1,4 @@
-"""llm.c's shards are of equal size, so that llm.c can resume in any of them."""
+"""llm.c's shards have equal sizes, so that llm.c can resume in any of them."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def tok() -> pybpe.Tokenizer:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Some 50,000 tokens."""
+    """Writes a corpus of about 50,000 tokens."""
     path = tmp_path / "corpus.txt"
     path.write_text(EOT.join(documents(300)), encoding="utf-8")
     return path
@@ -103,7 +103,7 @@ def test_no_token_is_lost(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, sh
 def test_the_manifest_is_that_of_shards_that_were_filled_one_by_one(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path
 ) -> None:
-    """The oracle: the shards of another format, which are written at their size from the start."""
+    """The oracle is another format, whose shards have their final size from the start."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     for i, part in enumerate(corpus.read_text().split("Document 2", 7)):
@@ -184,7 +184,7 @@ def test_shards_beyond_what_llmc_can_seek_are_refused(tok: pybpe.Tokenizer, corp
 
 @pytest.fixture(scope="module")
 def programs(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """tests/c/llmc_resume.c over the drop-in headers; and over llm.c's own, if LLMC is the folder of its source."""
+    """Runs tests/c/llmc_resume.c with the drop-in headers, and with llm.c's own if LLMC is the folder of its source."""
     subprocess.run(["make", "build/libpybpe.a"], cwd=root, check=True, capture_output=True)
     folder = tmp_path_factory.mktemp("programs")
     found = []

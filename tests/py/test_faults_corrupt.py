@@ -1,4 +1,4 @@
-"""Damaged files of every format are refused, or valid, in little memory: the quick part of `make soak`."""
+"""Damaged files of every format are refused, or still valid, and take little memory: the quick part of `make soak`."""
 
 import sys
 from pathlib import Path

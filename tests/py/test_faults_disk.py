@@ -19,7 +19,7 @@ import pybpe
 
 @contextmanager
 def file_limit(size: int) -> Iterator[None]:
-    """No file of this process can become longer."""
+    """Lets no file of this process grow beyond a limit."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -41,7 +41,7 @@ def test_a_file_that_may_not_grow_leaves_the_old_one(name: str, room: int, tmp_p
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 KiB."""
+    """Mounts a file system of 256 KiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)]

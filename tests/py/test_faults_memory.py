@@ -1,4 +1,4 @@
-"""Allocations of the C library that fail, seen from Python: the quick part of tests/faults/memory.py."""
+"""Failing allocations of the C library, as Python sees them: the quick part of tests/faults/memory.py."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What writes files survives every failing system call: the quick part of `make faults` (tests/faults/inject.py)."""
+"""Operations that write files survive every failing system call: the quick part of `make faults`
+(tests/faults/inject.py)."""
 
 import sys
 from pathlib import Path

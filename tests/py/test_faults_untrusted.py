@@ -33,7 +33,7 @@ def test_a_manifest_names_files_of_its_own_folder_only(name: object, tmp_path: P
     (out / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(pybpe.FormatError, match=r"manifest\.json"):
         Manifest.load(out)
-    # A run into this folder removes what the manifest names and the new one does not.
+    # A run into this folder removes files that this manifest names and the new one does not.
     pybpe.binarize(small_tokenizer(), tmp_path / "text.txt", out, splits=(1,), **keywords)
     assert (tmp_path / "x").read_bytes() == b"precious" and (tmp_path / "text.txt").exists()
 
@@ -83,7 +83,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-# Where a pickle is read: the encoder that an executor's own worker gets from the process that started it.
+# The only pickle that is read: the encoder that an executor's worker gets from the process that started the worker.
 OWN_PICKLES = {("workers.py", "loads"), ("work.py", "loads")}  # of dataset and corpus
 DANGEROUS = {"pickle": {"load", "loads", "Unpickler"}, "marshal": {"load", "loads"}, "torch": {"load"}}
 DANGEROUS |= {"yaml": {"load"}, "shelve": {"open"}, "os": {"system", "popen"}}

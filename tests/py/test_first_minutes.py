@@ -14,7 +14,7 @@ from texts import english
 import pybpe
 from pybpe.cli.messages import in_flags
 
-# Modules that make a start slow, or that a command that only prints its help does not need.
+# Modules that slow down startup, or that a command does not need for printing its help.
 NOT_FOR_HELP = {"asyncio", "cffi", "_cffi_backend", "numpy", "regex", "tqdm", "concurrent", "logging"}
 
 
@@ -52,7 +52,7 @@ def clone(root: Path, tmp_path: Path) -> Path:
 )
 def test_a_clone_that_is_not_compiled_says_what_to_do(clone: Path, command: tuple[str, ...]) -> None:
     (clone / "novel.txt").write_text("once upon a time")
-    # -S: no installed package is in the way, as where Python finds this folder first.
+    # -S: no installed package hides this folder.
     result = subprocess.run([sys.executable, "-S", *command], cwd=clone, capture_output=True, text=True)
     last = result.stderr.splitlines()[-1]
     assert result.returncode != 0 and f"{clone}/pybpe is source code that is not compiled" in last
@@ -153,7 +153,7 @@ def test_words_and_ids_as_arguments(folder: Path) -> None:
     for given in (words, [" ".join(words)], [",".join(words)], [str(ids)], str(ids).split()):
         assert run("decode", "-t", "tok.json", *given, cwd=folder) == "Hello, world"
     (folder / str(ids[0])).write_text("10 20")
-    assert run("decode", "-t", "tok.json", ids[0], cwd=folder) == tok.decode([10, 20])  # a file of this name
+    assert run("decode", "-t", "tok.json", ids[0], cwd=folder) == tok.decode([10, 20])  # there is a file with this name
     assert run("decode", "-t", "tok.json", *ids, cwd=folder) == "Hello, world"
 
 
@@ -204,7 +204,7 @@ def test_errors_name_flags_as_they_were_typed(folder: Path, args: list[str], mes
         ("eot must be one", "--eot must be one"),
         ("say with documents='line' (--documents line) how", "say with --documents line how"),
         ("or pass vocab_size (--vocab-size)", "or pass --vocab-size"),
-        # What only looks like an argument: other words, files, methods.
+        # Text that only looks like an argument: other words, files, methods.
         ("the pattern of eot, and must be", "the pattern of eot, and must be"),
         ("/data/vocab_size/eot=1.txt: cannot", "/data/vocab_size/eot=1.txt: cannot"),
         ("call vocab_size() or my_vocab_size", "call vocab_size() or my_vocab_size"),
@@ -234,7 +234,7 @@ def at_a_terminal(folder: Path, typed: list[bytes], *args: str) -> str:
         while b"on a new line\r\n" not in shown and process.poll() is None:
             shown += os.read(main, 1 << 16)
     assert process.wait(60) == 0
-    with contextlib.suppress(OSError):  # nothing is left to read
+    with contextlib.suppress(OSError):  # the input is at its end
         while more := os.read(main, 1 << 16):
             shown += more
     os.close(main)

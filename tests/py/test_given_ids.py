@@ -1,4 +1,4 @@
-"""Special tokens that come with ids keep them, or are refused; and vocabularies whose ids have gaps."""
+"""Special tokens with given ids keep them, or pybpe refuses them; and vocabularies whose ids have gaps."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_a_mapping_of_special_tokens_gives_the_ids() -> None:
 
 
 def test_a_tokenizer_is_remade_of_its_own_parts() -> None:
-    """Also with a special that is spelled as a merged token is."""
+    """The same holds for a special token with the text of a merged token."""
     for tok in (
         pybpe.Tokenizer(BYTES | {256: b"ab"}, [(b"a", b"b")], {"ab": 300, "<s>": 280}),
         pybpe.train(iter(["abab abab"]), vocab_size=262, special_tokens=["<s>", "</s>"]),

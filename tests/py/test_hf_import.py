@@ -1,4 +1,4 @@
-"""tokenizer.json files as the families of GPT-2, Llama 3 and Qwen have them, and objects of tokenizers."""
+"""tokenizer.json files like those of GPT-2, Llama 3 and Qwen, and objects of the tokenizers library."""
 
 import json
 import random
@@ -15,7 +15,7 @@ import pybpe
 from pybpe.formats import tokenizer_json
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-# As these families' files spell them.
+# The spellings in these families' files.
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
@@ -37,7 +37,7 @@ def added(i: int, text: str, special: bool = True, normalized: bool = False) -> 
 
 
 def base(pattern: str) -> dict[str, Any]:
-    """A trained vocabulary as JSON, its specials left out."""
+    """Returns a trained vocabulary as JSON, without its special tokens."""
     tok = pybpe.train(
         iter([english()[:60_000], chinese()[:10_000], mixed()[:20_000]]), vocab_size=1500, pattern=pattern
     )
@@ -57,7 +57,8 @@ def gpt2_family() -> dict[str, Any]:
 
 
 def llama3_family() -> dict[str, Any]:
-    """Merges by all splits in the order of what they make, some tokens that no merge reaches, a template with bos."""
+    """Returns a file with merges for all splits, in the order of their results, some tokens that no merge makes, and a
+    template with bos."""
     data = base("llama3")
     vocab = data["model"]["vocab"]
     for token in ("Ġunreachable", "xyzzyx", "ä¸Ńæĸĩä¸Ń"):
@@ -100,7 +101,7 @@ FAMILIES = {"gpt2": gpt2_family, "llama3": llama3_family, "qwen2": qwen_family}
 
 
 def hostile(specials: list[str], seed: int, count: int = 300) -> list[str]:
-    """Short texts of everything that has broken a tokenizer, and of specials whole, cut and with combining marks."""
+    """Returns short texts of everything that has broken a tokenizer, with special tokens whole, cut and with marks."""
     rng = random.Random(seed)
     pieces = [
         *specials, *(text[:-1] for text in specials), *(text + "\u0338" for text in specials), "\u0338", "\u0301",
@@ -216,7 +217,7 @@ def test_what_would_give_other_ids_is_refused_by_name(tmp_path: Path, text: str,
 
 
 def test_truncation_and_padding_are_ignored_with_a_warning(tmp_path: Path) -> None:
-    """In tokenizers they belong to the object, in transformers to each call."""
+    """In tokenizers, truncation and padding belong to the object; in transformers, to each call."""
     theirs = tokenizers.Tokenizer.from_str(changed())
     text = "a text of more than five tokens"
     whole = theirs.encode(text).ids
@@ -279,7 +280,7 @@ def test_matches_only_is_as_isolated_for_a_pattern_that_matches_all(tmp_path: Pa
 
 
 def test_training_and_encoding_find_specials_before_they_normalise(tmp_path: Path) -> None:
-    """A mark after a special token is its own word; fullwidth letters do not make a special."""
+    """A combining mark after a special token is a separate word; fullwidth letters do not form a special token."""
     text = "<s>\u0338ab <s>\u0338ab ＜s＞ab e\u0301"
     path = tmp_path / "t.txt"
     path.write_text(text, encoding="utf-8")
@@ -309,7 +310,7 @@ def test_no_text_grows_more_than_there_is_room_for() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------
-# Merges that Hugging Face takes for the first line of a merges.txt
+# Merges that Hugging Face mistakes for the first line of a merges.txt
 
 
 def version_tokenizer() -> pybpe.Tokenizer:

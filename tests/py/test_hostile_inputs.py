@@ -1,4 +1,4 @@
-"""Inputs that once gave a result without a part of the text, or with another text, and no error."""
+"""Inputs that once gave, without an error, a result that lacked a part of the text or had a different text."""
 
 import bz2
 import errno
@@ -34,7 +34,7 @@ def alone(data: bytes) -> bytes:
 
 @pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
 def test_damage_after_the_first_compressed_stream(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
-    """bz2 and lzma of the standard library end quietly there."""
+    """The standard library's bz2 and lzma stop there without an error."""
     path = tmp_path / f"x.txt{ending}"
     first, second = pack(TEXT), pack(TEXT[:3000])
     for between in (b"", bytes(512)):
@@ -116,7 +116,7 @@ def test_utf8_that_is_read_in_another_encoding(tmp_path: Path, text: bytes, enco
 
 
 def test_json_lines_in_a_file_that_is_called_json(tmp_path: Path) -> None:
-    """As in C4, whose files are .json.gz: keys and braces would be learned as text."""
+    """C4's files are .json.gz, for example: a tokenizer would learn keys and braces as text."""
     lines = "".join(json.dumps({"text": text, "url": "u"}) + "\n" for text in ("one " * 300, "two words", "three"))
     path = tmp_path / "c4.json.gz"
     path.write_bytes(gzip.compress(lines.encode()))
@@ -159,7 +159,7 @@ def test_a_tokenizer_under_any_name_is_no_text(tmp_path: Path) -> None:
 
 
 def test_files_that_say_that_they_are_empty(tmp_path: Path) -> None:
-    """As those of /proc do."""
+    """Files in /proc do this, for example."""
     path = Path("/proc/version")
     if not path.exists() or path.stat().st_size:
         pytest.skip("no such file here")
@@ -206,7 +206,7 @@ def test_globs_give_what_a_shell_would(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """os.walk leaves it out without a word. The superuser may read all, so the error is made here."""
+    """os.walk skips such a folder silently. The superuser may read everything, so the test simulates the error."""
     for name in ("open", "shut", "lost+found"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.txt").write_text("text")
@@ -254,7 +254,7 @@ def test_outputs_go_where_a_link_leads_and_never_replace_a_pipe(tmp_path: Path, 
 
 
 def test_files_of_ids_whose_type_is_not_said(tmp_path: Path) -> None:
-    """uint32 read as uint16 gives each id and a 0; a text gives an id for two letters."""
+    """uint32 read as uint16 gives each id and a 0; text gives one id per two letters."""
     ids = numpy.random.default_rng(1).integers(0, 200_000, 3000)
     ids.astype("<u4").tofile(tmp_path / "wide.bin")
     with pytest.raises(pybpe.FormatError, match="wide.bin: its ids seem to be uint32: pass dtype='uint32'"):
@@ -324,7 +324,7 @@ def test_fields_of_conversations_that_are_left_out_are_said(tmp_path: Path) -> N
 
 
 def test_a_cache_of_another_kind(tmp_path: Path) -> None:
-    """An id that is no number, and a pipe, which would be waited for."""
+    """Tests an id that is not a number, and a pipe, whose reader would wait."""
     known = encodings._ENCODINGS["gpt2"]
     (tmp_path / "bad").write_text('{"a": 1e400}')
     os.mkfifo(tmp_path / "pipe")

@@ -1,5 +1,5 @@
-"""Inputs that are not UTF-8 text are decompressed, decoded, refused by name, or reported; and outputs never become
-inputs."""
+"""Inputs that are not UTF-8 text are decompressed, decoded, refused with their type, or reported; and outputs never
+become inputs."""
 
 import bz2
 import gzip
@@ -67,7 +67,7 @@ def array_bytes() -> bytes:
 
 
 def binaries(tmp_path: Path) -> dict[str, tuple[bytes, str]]:
-    """Name -> content, and what it is called."""
+    """Returns name -> content, and the type that the error names."""
     tok = small_tokenizer()
     tok.save_bin(tmp_path / "t.bin")
     tok.save(tmp_path / "t.json")
@@ -492,7 +492,7 @@ def test_parquet_with_two_columns_of_one_name(tmp_path: Path) -> None:
 
 
 def random_json(rng: random.Random, depth: int) -> str:
-    """A JSON value, spelled in ways that a parser loses."""
+    """Returns a JSON value, spelled in ways that a parser does not preserve."""
     kinds = ["18446744073709551616", "-" + "9" * 40, "1e400", "0.10", "1E5", "1.00000000000000000000001", "-0", "true"]
     kinds += ["null", '"\\u00e9\\ud83d\\ude00\\/"', '"\\ud800"', '"],}{[\\"\\\\"', '""', '"a,b : c"', "NaN", "3.14"]
     choice = rng.randrange(len(kinds) + (6 if depth else 0))

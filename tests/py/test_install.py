@@ -1,4 +1,4 @@
-"""The C library as other programs get it: `make install`, pkg-config, CMake, and two files in the Python package."""
+"""The ways to get the C library: `make install`, pkg-config, CMake, and two files in the Python package."""
 
 import os
 import shlex
@@ -40,7 +40,7 @@ def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> st
 
 @pytest.fixture(scope="module")
 def prefix(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the library is, after the folder that it was installed in was moved."""
+    """Returns where the library is, after its installation folder was moved."""
     folder = tmp_path_factory.mktemp("install")
     run("make", "install", "PREFIX=/opt/pybpe", f"DESTDIR={folder}/stage", cwd=root)
     (folder / "stage/opt/pybpe").rename(folder / "moved here")

@@ -1,4 +1,4 @@
-"""What users of the package see first: names, the repr of objects, and types."""
+"""The parts that users of the package see first: names, the repr of objects, and types."""
 
 import abc
 import copy
@@ -119,7 +119,7 @@ def test_names_of_other_libraries_are_answered_with_ours() -> None:
 
 
 def test_every_hint_names_what_is_there() -> None:
-    """Names that other libraries have are not names here, and each hint begins with something that is."""
+    """The names from other libraries do not exist here, and each hint begins with a name that does."""
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     known = {**vars(pybpe.Tokenizer), **dict.fromkeys(dir(pybpe)), **dict.fromkeys(dir(tok))}
     for owner, names in ((pybpe, other_libraries._OF_PACKAGE), (tok, other_libraries._OF_TOKENIZER)):

@@ -1,4 +1,4 @@
-"""Work in Python that nobody waits for stops midway. Otherwise each of these programs would run forever."""
+"""Work in Python whose result is no longer needed stops midway. Otherwise each of these programs would run forever."""
 
 import os
 import pty
@@ -63,7 +63,7 @@ except KeyboardInterrupt:
     print("interrupted", 1 + len(multiprocessing.active_children()))
 """
 
-# A process that is stopped does not hear SIGTERM.
+# A stopped process does not receive SIGTERM.
 STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0].pid, signal.SIGSTOP)")
 
 
@@ -73,7 +73,7 @@ STOPPED = PROCESSES.replace("STOP", "os.kill(multiprocessing.active_children()[0
     ids=["threads", "processes", "stopped", "forking"],
 )
 def test_workers_end_with_the_call(program: str) -> None:
-    """They end at once, and none is left."""
+    """The workers end at once, and none remains."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (result.stdout, result.returncode) == ("interrupted 1\n", 0), result.stderr
@@ -111,19 +111,19 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("operation", ["train", "encode"])
 def test_a_pattern_that_backtracks_for_ever_is_interrupted(operation: str) -> None:
-    """No thread of Python can be stopped within a match: so neither the call nor Python's exit waits for it."""
+    """A Python thread cannot be stopped during a match, so neither the call nor Python's exit waits for the thread."""
     command = [sys.executable, "-c", BACKTRACKING, operation]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
 
 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
-    """It goes to the processes that work for the command too: none of them complains, and no file is left."""
+    """The command's worker processes receive Ctrl-C too: none of them prints an error, and no file remains."""
     lines = (" ".join(f"{i * k % 9973:x}" for k in range(1, 31)) for i in range(100_000))
     (tmp_path / "in.txt").write_text("\n".join(lines))
     command = [sys.executable, "-m", "pybpe", "corpus", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
     command += ["--documents", "line", "--dedup", "--scrub-pii", "--workers", "2"]
-    # Where coverage is measured: an interrupt within coverage's own lock would leave it locked for ever.
+    # While coverage is measured, an interrupt inside coverage's own lock would leave it locked forever.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     child, terminal = pty.fork()
     if child == 0:
@@ -131,7 +131,7 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     while not (tmp_path / ".out.jsonl.unfinished").exists():
         assert os.waitpid(child, os.WNOHANG) == (0, 0)
         time.sleep(0.01)
-    time.sleep(0.2)  # the processes are being started, or work
+    time.sleep(0.2)  # the processes are starting or working
     os.write(terminal, b"\x03")
     printed = b""
     with suppress(OSError):  # so Linux says that the terminal is closed

@@ -1,4 +1,4 @@
-"""Failures that other tokenizers are known for, one test each. A hang would fail by the time limit of its process."""
+"""Known failures of other tokenizers, one test each. If a process hangs, its time limit fails the test."""
 
 import base64
 import json
@@ -34,11 +34,11 @@ def tokenizer_bin(vocab_size: int, body: bytes, eot: int = 0) -> bytes:
 
 def test_sentencepiece_cve_2026_1260_a_huge_piece(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
     """A piece longer than a buffer of fixed size overflowed it. Here a token may have any length, in each format that
-    can hold one, and a length that passes the file's end is refused."""
+    can represent it, and a length that extends past the end of the file is refused."""
     huge = b"x" * 1_000_000
     ranks = [base64.b64encode(bytes([i])) + b" %d\n" % i for i in range(256)] + [base64.b64encode(huge) + b" 256\n"]
     (tmp_path / "huge.tiktoken").write_bytes(b"".join(ranks))
-    with pytest.raises(pybpe.LimitError, match=r"token 256 has 1000000 bytes"):  # not made by tokens of lower rank
+    with pytest.raises(pybpe.LimitError, match=r"token 256 has 1000000 bytes"):  # tokens of lower rank do not make it
         pybpe.Tokenizer.from_file(tmp_path / "huge.tiktoken", pattern="gpt2")
     tok.save(tmp_path / "tok.json")
     data = json.loads((tmp_path / "tok.json").read_bytes())
@@ -70,7 +70,7 @@ def test_llama_cpp_cve_2025_49847_a_vocabulary_size_or_token_length_that_turns_n
     with pytest.raises(pybpe.FormatError, match=r"x\.bin"):
         pybpe.Tokenizer.from_file(path)
     path.write_bytes(tokenizer_bin(256, body, eot=vocab_size))
-    if vocab_size == 2**32 - 1:  # which says that there is no end of text
+    if vocab_size == 2**32 - 1:  # this value means that there is no end of text
         assert pybpe.Tokenizer.from_file(path).eot_token is None
     else:
         with pytest.raises(pybpe.FormatError, match=r"x\.bin"):
@@ -97,7 +97,7 @@ def test_llama_cpp_cve_2025_53630_sizes_whose_sum_wraps(tmp_path: Path) -> None:
 
 
 def test_llm_c_heap_overflow_of_the_eval_loader(tmp_path: Path) -> None:
-    """llm.c's buffer is as long as the header says the longest example is; it does not look how long they are."""
+    """llm.c allocates the size that the header gives for the longest example, and does not check the examples."""
     path = tmp_path / "e.bin"
     evals.write_eval(path, [evals.Example([1, 2, 3], [[4], [5], [6, 7], [8]], 0)])
     data = bytearray(path.read_bytes())

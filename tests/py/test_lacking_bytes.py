@@ -19,7 +19,7 @@ CORPUS = ["hello world, hello hell: low é 中文 中", "the lower the hello", "
 
 
 def trained(corpus: list[str] = CORPUS, unk: str | None = None) -> Any:
-    """A tokenizer as most tutorials train one."""
+    """Trains a tokenizer as most tutorials do."""
     tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=unk))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -120,7 +120,7 @@ def test_what_can_be_done_with_them(tmp_path: Path) -> None:
     ours.export(tmp_path / "files", "files")
     files = tmp_path / "files/vocab.json", tmp_path / "files/merges.txt"
     assert pybpe.Tokenizer.from_files(*files, ours.special_tokens).encode("hello<s>") == ours.encode("hello<s>")
-    for text in ("hello xyz", "zz<s>"):  # what Hugging Face does with other bytes is the same as with its own file
+    for text in ("hello xyz", "zz<s>"):  # Hugging Face treats other bytes as it does with its own file
         assert ours.to_hf().encode(text).ids == theirs.encode(text).ids
     small = ours.prune([ours.encode("hello")[0]])
     assert small.n_vocab < ours.n_vocab and len(small.encode("hello")) == 1

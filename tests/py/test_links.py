@@ -1,4 +1,4 @@
-"""Every relative link of the documentation leads to a file that exists, and to a heading of it."""
+"""Every relative link of the documentation leads to an existing file, and to an existing heading in it."""
 
 import re
 import runpy
@@ -20,12 +20,12 @@ LINK = re.compile(
 
 
 def links(text: str) -> list[str]:
-    """The targets of the links of a page, without those in code."""
+    """Returns the targets of the links of a page, without those in code."""
     return [next(filter(None, found)) for found in LINK.findall(CODE.sub("`code`", text))]
 
 
 def anchors(text: str) -> set[str]:
-    """The names that GitHub gives the headings of a page, and those that the page gives itself."""
+    """Returns the names that GitHub gives the headings of a page, and those that the page itself defines."""
     found: dict[str, int] = {}
     names = set(re.findall(r'<a (?:name|id)="([^"]+)"', text))
     fences = re.compile(r"^( *)(```+|~~~+).*?^\1\2[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -38,7 +38,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken(page: Path) -> list[str]:
-    """The links of a page that lead nowhere."""
+    """Returns the broken links of a page."""
     return [target for target in links(page.read_text(encoding="utf-8")) if not leads_somewhere(target, page)]
 
 

@@ -1,4 +1,4 @@
-"""Chat data: the tokens of conversations, their loss masks, and the template that gives the same as text."""
+"""Chat data: the tokens of conversations, their loss masks, and the template that gives the same tokens from text."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def tok() -> pybpe.Tokenizer:
 
 
 def written_out(tok: pybpe.Tokenizer) -> tuple[list[int], list[int]]:
-    """The tokens of MESSAGES and their mask, by hand."""
+    """Returns the tokens of MESSAGES and their mask, written by hand."""
     o = tok.encode_ordinary
     parts = [
         ([EOT], 0),
@@ -127,7 +127,7 @@ def test_a_saved_tokenizer_carries_the_template(tok: pybpe.Tokenizer) -> None:
 
 
 def mask_by_rule(ids: list[int]) -> list[int]:
-    """The rule of the module, token by token."""
+    """Computes the mask by the module's rule, token by token."""
     mask, learning = [], False
     for i in ids:
         mask.append(int(learning))

@@ -1,4 +1,4 @@
-"""check: every fault of llmc_faults.py is made in a sound workspace and found, with what llm.c does and how to fix it.
+"""check: finds every fault of llmc_faults.py in a valid workspace, and says what llm.c does and how to fix the fault.
 tests/llmc_verdicts.py runs llm.c to see what it does.
 """
 
@@ -64,7 +64,7 @@ def test_a_sound_folder_has_no_fault(work: Path) -> None:
     files, findings = check([work])
     assert findings == []
     assert [len(paths) for paths in vars(files).values()] == [2, 4, 1, 1, 1, 0, 1]
-    assert check([work / TRAIN])[1] == []  # alone, it is compared with nothing
+    assert check([work / TRAIN])[1] == []  # check compares a single file with nothing
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -93,7 +93,7 @@ def test_each_fault_is_found(work: Path, name: str) -> None:
 
 
 def test_what_is_there_is_not_called_missing(work: Path) -> None:
-    """The test split is not llm.c's, a damaged model is there, GPT-2's vocabulary needs no checkpoint."""
+    """llm.c does not read the test split, a damaged model is present, and GPT-2's vocabulary needs no checkpoint."""
     (work / "data/corpus_test_000000.bin").unlink()
     assert check([work])[1] == []
     os.truncate(work / MODEL, 0)
@@ -136,7 +136,7 @@ def test_the_batch_decides(work: Path) -> None:
     ]
     assert [f.fault for f in faults(T=2)][-1] == "its longest example needs T 4, but T is 2"
     assert [f for f in faults(processes=3) if f.is_error] == []
-    assert faults(B=4, processes=4) == []  # the last has none of the 6
+    assert faults(B=4, processes=4) == []  # the last process gets none of the 6 examples
     assert ["reads past the end" in f.effect for f in faults(processes=5)] == [True]
     assert [f.remedy for f in check([work / VAL], Batch(4, 64, 10_000))[1]] == [
         "no B and T fit: add more text or use fewer processes"
@@ -162,7 +162,7 @@ def test_a_tokenizer_as_llm_cs_scripts_write_it_is_fine(work: Path) -> None:
     assert [f.file for f in check([work])[1]] == [str(work / TOKENIZER)]
     (work / "data/tokenizer.json").unlink()
     (work / "data/tokenizer.bin").unlink()
-    assert check([work])[1] == []  # nothing says which of the two tokens is which
+    assert check([work])[1] == []  # nothing distinguishes the two tokens
 
 
 def test_tiny_stories_will_do(work: Path) -> None:
@@ -171,7 +171,7 @@ def test_tiny_stories_will_do(work: Path) -> None:
 
 
 def test_what_only_cuda_refuses(work: Path) -> None:
-    """A float32 model may be one for the CPU, unless B and T are given."""
+    """A float32 model may be for the CPU, unless B and T are given."""
 
     def found(batch: Batch | None = None, name: str = MODEL) -> list[tuple[str, str]]:
         return [(f.severity, f.fault) for f in check([work / name], batch)[1]]
@@ -217,7 +217,8 @@ def test_parts_of_zero(work: Path) -> None:
 
 
 def test_shards_need_the_same_number_of_samples(work: Path) -> None:
-    """To resume. c and c + 1 tokens give the same number for every sample of an even number of tokens, if c is odd."""
+    """Unequal shards prevent resuming. If c is odd, c and c + 1 tokens give the same number of samples for every even
+    sample size."""
 
     def found(*counts: int, batch: Batch | None = None) -> list[str]:
         shutil.rmtree(work / "more", ignore_errors=True)
@@ -327,7 +328,7 @@ def test_exit_codes_and_output(work: Path) -> None:
 
 
 def test_the_page_names_faults_that_are_tried() -> None:
-    """docs/llmc-check.md says of each condition which test makes it."""
+    """docs/llmc-check.md names the test of each condition."""
     page = (Path(__file__).parents[2] / "docs" / "llmc-check.md").read_text("utf-8")
     rows = [row.replace(r"\|", "") for row in page.splitlines() if re.match(r"\| (?!---|line|place|condition)", row)]
     named = [re.findall(r'"([^"]+)"|\b(test_\w+)', row.split("|")[-2]) for row in rows]

@@ -1,4 +1,4 @@
-"""llm.c checkpoints: the bytes of the file, bfloat16, the random start, and every way a file can be wrong."""
+"""llm.c checkpoints: the bytes of the file, bfloat16, the random start, and every way in which a file can be wrong."""
 
 import math
 import struct
@@ -27,7 +27,7 @@ def random_tensors(config: GPT2Config, seed: int = 0) -> dict[str, numpy.ndarray
 
 
 def bfloat16_by_definition(bits: int) -> int:
-    """The bfloat16 nearest to a float32, by comparing both neighbours exactly; ties go to the even one."""
+    """Returns the bfloat16 nearest to a float32, by comparing both neighbors exactly; ties go to the even one."""
     value = struct.unpack("<f", struct.pack("<I", bits))[0]
     if math.isnan(value):
         return 0x7FC0
@@ -176,7 +176,7 @@ def test_a_wrong_file_is_named_with_the_place(
 
 
 def test_a_huge_header_allocates_nothing(tmp_path: Path) -> None:
-    """Sizes whose product passes 2^64 are compared with the file's size before any memory is asked for."""
+    """The reader compares sizes whose product exceeds 2^64 with the file's size before it allocates memory."""
     big = (1 << 31) - 1
     path = tmp_path / "m.bin"
     path.write_bytes(header(maxT=big, V=big, L=big, NH=big, C=big, Vp=big))

@@ -43,7 +43,7 @@ def jsonl(tmp_path: Path) -> Callable[..., Path]:
 
 
 def written_out(examples: list[tuple[list[int], list[list[int]], int]]) -> bytes:
-    """The file as the comment of llm.c's write_evalfile describes it, byte by byte."""
+    """Returns the file that the comment of llm.c's write_evalfile describes, byte by byte."""
     records = []
     for index, (context, completions, label) in enumerate(examples):
         stream = [65535, 0, index, label, len(completions), len(context)] + context
@@ -235,7 +235,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 
 
 def rows_of(example: Example) -> list[str]:
-    """What the program prints for an example: all of a row is input, and what its completion adds is target."""
+    """Returns what the program prints for an example: the whole row is input; the completion's tokens are targets."""
     lines = []
     for completion in example.completions:
         row = [*example.context, *completion]
@@ -265,7 +265,7 @@ def test_the_drop_in_loader_serves_them(
 
 
 def test_the_least_T_of_many_short_completions(c_program: Callable[[str], Path], tmp_path: Path) -> None:
-    """Then it is not the longest row that decides, but the bytes of the whole example."""
+    """In this case, the size of the whole example determines T, not the longest row."""
     program, path = c_program("eval_rows"), tmp_path / "e.bin"
     for length in range(1, 12):
         facts = evals.write_eval(path, [Example([5], [[6] * length] * 4, 0)])

@@ -1,4 +1,4 @@
-"""The guide's commands that change llm.c's own scripts, on these scripts: if LLMC is the folder of llm.c's source."""
+"""Runs the guide's commands that change llm.c's own scripts, if LLMC is the folder of llm.c's source."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(params=["docs/llm.c.md", "docs/llm.c.zh.md"])
 def commands(root: Path, request: pytest.FixtureRequest) -> str:
-    """The `sed` commands of the guide, with the path of llm.c replacing the guide's."""
+    """Returns the `sed` commands of the guide, with the path of llm.c instead of the guide's."""
     source = os.environ.get("LLMC")
     if source is None:
         pytest.skip("LLMC is not set to the folder of llm.c's source")

@@ -14,7 +14,7 @@ import pybpe
 from llmc_compat.chat import ChatFormat
 from pybpe.model import CONTROL_TOKENS
 
-# Everything twice, and one file that is C++: what is not static inline would be defined twice.
+# Includes everything twice, and one file is C++: functions that are not static inline would be defined twice.
 FIRST = """
 #include "llmc/dataloader.h"
 #include "llmc/rand.h"
@@ -60,14 +60,14 @@ def test_two_files_of_one_program(root: Path, tmp_path: Path, language: str) -> 
 
 
 def prompt_ids(program: Path, tokenizer: Path, prompts: list[str]) -> tuple[list[list[int] | None], str]:
-    """Of each prompt the ids with special tokens recognized, then those of ordinary text; and what is on stderr."""
+    """Returns each prompt's ids with special tokens recognized, then its ids as ordinary text; and standard error."""
     result = subprocess.run([program, tokenizer, *prompts], capture_output=True, text=True, check=True)
     lines = result.stdout.split("\n")[:-1]
     return [None if line == "refused" else [int(x) for x in line.split()] for line in lines], result.stderr
 
 
 def both(tok: pybpe.Tokenizer, prompts: list[str]) -> list[list[int]]:
-    """The same from Python."""
+    """Returns the same from Python."""
     return [ids for prompt in prompts for ids in (tok.encode(prompt), tok.encode_ordinary(prompt))]
 
 
@@ -117,7 +117,7 @@ def build_page(root: Path, page: str, folder: Path) -> Path:
 
 
 def test_the_program_of_the_readme(root: Path, c_program: Callable[[str], Path], tmp_path: Path) -> None:
-    c_program("prompt_ids")  # so that the library is there
+    c_program("prompt_ids")  # so that the library exists
     tok = pybpe.train(iter([english()[:5000]]), vocab_size=400)
     tok.save_bin(tmp_path / "gpt2_tokenizer.bin")
     program = build_page(root, "README.md", tmp_path)

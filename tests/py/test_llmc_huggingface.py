@@ -1,5 +1,5 @@
-"""Hugging Face folders: their bytes, the way back, and what is refused. What transformers makes of them is tested
-in extras/test_huggingface_model.py."""
+"""Hugging Face folders: their bytes, the conversion back, and refused files. extras/test_huggingface_model.py tests
+that transformers reads them."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def tok() -> pybpe.Tokenizer:
 
 @pytest.fixture
 def tensors(tmp_path: Path) -> dict[str, numpy.ndarray]:
-    """The weights of tmp_path/m.bin, zero in the padding as they must be."""
+    """Returns the weights of tmp_path/m.bin, with zeros in the padding as required."""
     rng = numpy.random.default_rng(4)
     tensors = {name: rng.standard_normal(shape, dtype="f4") for name, shape in CONFIG.tensor_shapes().items()}
     tensors["wte"][V:] = 0
@@ -38,7 +38,7 @@ def tensors(tmp_path: Path) -> dict[str, numpy.ndarray]:
 
 
 def parse(path: Path) -> dict[str, tuple[str, list[int], bytes]]:
-    """A safetensors file by its definition: type, shape and data of each tensor."""
+    """Reads a safetensors file by its definition. Returns the type, shape and data of each tensor."""
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
@@ -207,7 +207,7 @@ WPE = "transformer.wpe.weight"
     [
         lambda h: h[WPE].update(shape=[72]),
         lambda h: h[WPE].update(dtype="I32"),
-        lambda h: h[WPE].update(dtype="F16"),  # its bytes would be twice too many
+        lambda h: h[WPE].update(dtype="F16"),  # there would be twice as many bytes
         lambda h: h[WPE].update(dtype=None),
         lambda h: h[WPE].update(shape=[12, -6]),
         lambda h: h[WPE].update(shape=[1 << 40, 1 << 40]),

@@ -1,4 +1,4 @@
-"""`make install-llmc` in a stand-in for a checkout of llm.c: it builds by the same command, and nothing is lost."""
+"""`make install-llmc` in a stand-in for a checkout of llm.c, which builds by the same command and loses no file."""
 
 import json
 import shutil
@@ -80,7 +80,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: Path) -> None:
     before = contents(checkout)
     assert make(checkout).returncode != 0
-    for _ in range(2):  # the second time changes nothing
+    for _ in range(2):  # the second run changes nothing
         result = make(root, "install-llmc", f"LLMC={checkout}")
         assert result.returncode == 0, result.stderr
         assert all((checkout / "llmc" / f"{name}.orig").read_bytes() == before[f"llmc/{name}"] for name in HEADERS)

@@ -1,4 +1,4 @@
-"""Moving a checkpoint to another tokenizer, against a reference that makes each row by its definition."""
+"""Moving a checkpoint to another tokenizer, compared with a reference that computes each row by its definition."""
 
 import math
 import os
@@ -40,7 +40,7 @@ def model(tmp_path: Path, tok: pybpe.Tokenizer, dtype: str) -> dict[str, numpy.n
 
 
 def reference_row(i: int, new: pybpe.Tokenizer, old: pybpe.Tokenizer, wte: numpy.ndarray) -> list[float]:
-    """Row i of the new wte, by looking through all old tokens; the mean summed exactly."""
+    """Returns row i of the new wte, by a search through all old tokens; the mean is summed exactly."""
     by_id = {j: text for text, j in old.special_tokens.items()}
     names = {j: text for text, j in new.special_tokens.items()}
     for j in range(old.n_vocab):
@@ -73,7 +73,7 @@ def test_rows_follow_their_tokens(
     mean = (expected[:700] == expected[new.special_tokens["<|pad|>"]]).all(axis=1)
     assert (resized.copied, resized.averaged) == (700 - mean.sum(), mean.sum())
     assert resized.copied > 350 and resized.averaged > 100  # the case is not trivial
-    assert mean[new.special_tokens[" the"]]  # a special is not the ordinary token of the same text
+    assert mean[new.special_tokens[" the"]]  # a special token is not the ordinary token with the same text
 
 
 def test_an_ordinary_token_is_not_the_special_of_the_same_text(
@@ -99,7 +99,7 @@ def test_the_same_tokenizer_changes_only_the_padding(tmp_path: Path, old: pybpe.
 def test_there_and_back_keeps_shared_rows(tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer) -> None:
     before = model(tmp_path, old, "bf16")
     resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "x.bin")
-    resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "x.bin")  # over itself
+    resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "x.bin")  # the output replaces the input
     _, after = read_checkpoint(tmp_path / "x.bin")
     ordinary = set(new.vocab.values()) - {b" the"}  # which is a special there
     shared = [i for i in range(256 + 20) if old.token_bytes(i) in ordinary]
@@ -108,7 +108,7 @@ def test_there_and_back_keeps_shared_rows(tmp_path: Path, old: pybpe.Tokenizer, 
 
 
 def test_gpt2s_tokens_move_with_llmcs_own_tokenizer_file(tmp_path: Path) -> None:
-    """A tokenizer.bin as llm.c writes it holds tokens and nothing else; that is enough."""
+    """A tokenizer.bin from llm.c contains only tokens, which is enough."""
     tokens, merges = gpt2_tokens_and_merges()
     body = b"".join(bytes([len(token)]) + token for token in tokens)
     head = numpy.zeros(256, dtype="<i4")

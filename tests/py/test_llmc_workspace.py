@@ -1,4 +1,4 @@
-"""workspace: a corpus becomes a folder in which llm.c starts, and a README whose numbers are right."""
+"""workspace: a corpus becomes a folder in which llm.c starts, with a README whose numbers are correct."""
 
 import json
 import math
@@ -194,7 +194,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
 
 
 # ------------------------------------------------------------------------------------------------------
-# What is refused
+# Refused arguments
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def fnv1a(h: int, numbers: list[int]) -> int:
 
 
 def serve(loader: Any, case: dict[str, Any]) -> tuple[list[int], str]:
-    """What the case records: the first inputs, and the hash of all."""
+    """Returns what a case records: the first inputs, and the hash of all inputs."""
     h, first = 14695981039346656037, []
     for n in range(case["batches"]):
         if n == case["reset_after"]:
@@ -126,7 +126,7 @@ def test_seek_is_as_many_batches(golden: str, setting: tuple[int, int, int, int]
     expected = [walker.next() for _ in range(5 * epoch)]
     places = sorted({*range(0, 2 * epoch + 3, 3), epoch - 1, epoch, epoch + 1, 3 * epoch, 4 * epoch})
     random.Random(5).shuffle(places)
-    for place in places:  # in any order: seeking forgets where the loader was
+    for place in places:  # in any order: a seek does not depend on the loader's position
         seeker.seek(place)
         assert [seeker.next() for _ in range(4)] == expected[place : place + 4]
 

@@ -27,13 +27,13 @@ GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
 
 @pytest.fixture(scope="module")
 def custom() -> pybpe.Tokenizer:
-    """One whose pattern Python runs."""
+    """Returns a tokenizer whose pattern Python runs."""
     return pybpe.train(iter([english()[:50_000]]), vocab_size=400, pattern=r"\w+|\W+", special_tokens=SPECIALS)
 
 
 @pytest.fixture(scope="module")
 def long_text() -> str:
-    """More than two pieces, with specials, of all scripts."""
+    """Returns a text of more than two pieces, with specials, in all scripts."""
     parts = [english(), "<|endoftext|>", chinese(), mixed()]
     random.Random(1).shuffle(parts)
     text = "".join(parts)
@@ -171,7 +171,7 @@ def test_a_disallowed_special_far_inside(long_text: str) -> None:
 
 
 def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -> None:
-    """So that Ctrl-C is answered soon; what has no cut is left to another thread."""
+    """Long texts are divided so that Ctrl-C works soon; texts without a cut run in another thread."""
     direct: list[int] = []
     elsewhere: list[int] = []
 
@@ -281,7 +281,7 @@ def test_arrays_that_hold_no_ids(bad: object) -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=30).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_a_stream_gives_what_decode_gives(data: bytes) -> None:
-    """Of valid text and any other bytes, in tokens of one byte and in longer ones."""
+    """Tests valid text and arbitrary bytes, in tokens of one byte and in longer ones."""
     for ids in (GPT2.encode_ordinary(data), [GPT2.token_to_id(data[i : i + 1]) for i in range(len(data))]):
         for errors in ("replace", "surrogateescape", "ignore"):
             stream = GPT2.decode_stream(errors)

@@ -1,5 +1,5 @@
-"""Tokenizers whose merges join tokens that only later merges make, or none: Llama 3's and gpt-oss's, where tokens were
-added by hand. What cannot be done with them is refused with the reason."""
+"""Tokenizers whose merges join tokens that only later merges make, or no merge: Llama 3's and gpt-oss's, where tokens
+were added by hand. pybpe refuses what it cannot do with them, and says why."""
 
 import json
 from dataclasses import replace
@@ -14,13 +14,13 @@ BYTES = {i: bytes([i]) for i in range(256)}
 
 
 def late() -> pybpe.Tokenizer:
-    """abcd is made of ab and cd, but cd is made only later."""
+    """The merge of ab and cd makes abcd, but only a later merge makes cd."""
     vocab = BYTES | {256: b"ab", 257: b"abcd", 258: b"cd"}
     return pybpe.Tokenizer(vocab, [(b"a", b"b"), (b"ab", b"cd"), (b"c", b"d")])
 
 
 def never() -> pybpe.Tokenizer:
-    """xy is in no merge's result."""
+    """No merge makes xy."""
     return pybpe.Tokenizer(BYTES | {256: b"xy", 257: b"xyz"}, [(b"xy", b"z")])
 
 
@@ -49,7 +49,7 @@ def test_their_first_tokens() -> None:
         late().with_vocab_size(258)
     assert late().with_vocab_size(257).merges == [(b"a", b"b")]
     assert late().prune([257]).encode("abcd") == [257]
-    assert never().with_vocab_size(257).vocab[256] == b"xy"  # no merge makes it, so it is there from the start
+    assert never().with_vocab_size(257).vocab[256] == b"xy"  # no merge makes it, so it is present from the start
 
 
 def test_what_is_taken_whole_teaches_nothing() -> None:

@@ -59,7 +59,7 @@ def changed(pre_tokenizer: dict[str, Any] | None, **parts: Any) -> str:
 
 @cache
 def trained(pipeline: str) -> str:
-    """A tokenizer.json that `tokenizers` has trained."""
+    """Returns a tokenizer.json that `tokenizers` has trained."""
     pre_tokenizer, normalizer = EXACT[pipeline]
     theirs = tokenizers.Tokenizer.from_str(changed(pre_tokenizer, normalizer=normalizer and {"type": normalizer}))
     trainer = trainers.BpeTrainer(

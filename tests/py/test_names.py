@@ -1,4 +1,4 @@
-"""What the documentation and the comments in C refer to exists: source files, functions, and command-line options."""
+"""The documentation and the C comments refer only to source files, functions and options that exist."""
 
 import argparse
 import re
@@ -38,17 +38,17 @@ COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def files_named(text: str) -> set[str]:
-    """The names of source files in a text: paths, names alone, and patterns such as train*.[ch]."""
+    """Returns the names of source files in a text: paths, bare names, and patterns such as train*.[ch]."""
     return {name for name in NAME.findall(text) if name.rpartition("/")[2] not in FOREIGN and name != "work/README.md"}
 
 
 def exists(name: str) -> bool:
-    """Whether a file of the project has this path, or a path that ends with it."""
+    """Returns whether a file of the project has this path, or a path that ends with it."""
     return any(fnmatchcase(f"/{file}", f"*/{name}") for file in FILES)
 
 
 def comments(source: str) -> str:
-    """The comments of a C file."""
+    """Returns the comments of a C file."""
     return "\n".join(part for part in COMMENT.findall(source) if part[0] == "/")
 
 
@@ -84,7 +84,7 @@ def test_the_functions_that_comments_of_c_name_exist() -> None:
 
 
 def functions_named(text: str) -> set[str]:
-    """The names with underscores in a text that are not parts of file names or of other projects."""
+    """Returns the names with underscores in a text, except parts of file names and names of other projects."""
     return set(re.findall(r"(?<![\w.*/])[a-z]\w*_\w+(?![\w*/]|\.[ch]|\.py)", text)) - FOREIGN_FUNCTIONS
 
 
@@ -96,7 +96,7 @@ Options = dict[tuple[str, ...], set[str]]
 
 
 def options_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ()) -> Options:
-    """The options of each command: ("llmc", "check") -> {"--json", "-b", ...}."""
+    """Returns the options of each command: ("llmc", "check") -> {"--json", "-b", ...}."""
     found: Options = {command: set(parser._option_string_actions)}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -111,13 +111,13 @@ def options() -> Options:
 
 
 def calls(text: str) -> Iterator[list[str]]:
-    """The words after `pybpe` of each call in a text, up to the end of the command; `...\\` continues a line."""
+    """Returns the words after `pybpe` of each call in a text, to the end of the command; `...\\` continues a line."""
     for rest in re.findall(r"(?<![\w./-])pybpe ((?:\\\n|[^\n`|&;#>()])*)", text):
         yield rest.replace("\\\n", " ").split()
 
 
 def unknown(words: list[str], options: Options) -> list[str]:
-    """The options in a call that its command does not have."""
+    """Returns the options in a call that its command does not have."""
     command: tuple[str, ...] = ()
     while (*command, *words[len(command) : len(command) + 1]) in options and len(command) < len(words):
         command = (*command, words[len(command)])

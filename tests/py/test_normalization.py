@@ -1,4 +1,4 @@
-"""A tokenizer's normalizer goes with it: training, encoding and files cannot disagree about it."""
+"""A normalizer belongs to its tokenizer: training, encoding and files always use the same one."""
 
 import inspect
 import random
@@ -95,7 +95,7 @@ def test_the_c_library_says_what_it_needs() -> None:
 
 
 def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> None:
-    """The words of the two sides of each cut, each side normalized by itself, are those of the normalized text."""
+    """If each side of a cut is normalized separately, their words are those of the normalized text."""
 
     def words(part: bytes) -> list[str]:
         return regex.findall(pattern.regex, normalized(part, form).decode())
@@ -113,7 +113,7 @@ def check_cuts(text: str, form: str, pattern: Pattern, at_least: int = 0) -> Non
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
 def test_normalising_does_not_notice_cuts(form: str, name: str) -> None:
-    """Random texts of what composes, decomposes and is reordered, and of all that becomes another kind of character."""
+    """Tests random texts of characters that compose, decompose, are reordered, or become characters of another kind."""
     rng = random.Random(f"{form} {name}")
     pattern = Pattern(name)
     changed = [c for c in map(chr, range(0x80, sys.maxunicode + 1)) if unicodedata.normalize("NFKC", c) != c]
@@ -131,7 +131,7 @@ def test_chinese_can_be_cut_although_it_is_normalised() -> None:
 
 
 def test_cutting_a_corpus_changes_no_id(tmp_path: Path) -> None:
-    """NFKC makes one word of a letter and a symbol such as \u2120, between which texts would otherwise be cut."""
+    """NFKC joins a letter and a symbol such as \u2120 into one word; otherwise text could be cut between them."""
     path = tmp_path / "marks.txt"
     path.write_text("".join(random.Random(4).choices(["a\u2120", "b\u2120", " "], [9, 9, 1], k=700_000)))
     tok = pybpe.train(path, vocab_size=290, special_tokens=SPECIALS, normalizer="NFKC")

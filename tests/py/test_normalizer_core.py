@@ -40,7 +40,7 @@ def tables(generator: ModuleType) -> object:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_code_point(form: str) -> None:
-    """Alone, after a letter, after a mark and before two marks."""
+    """Tests each character alone, after a letter, after a mark, and before two marks."""
     for shape in ("{}\n", "a{}\n", "e\u0327{}\n", "{}\u0301\u0323\n"):
         check("".join(shape.format(c) for c in CODE_POINTS), form)
 
@@ -66,7 +66,7 @@ def test_every_two_classes_of_marks(form: str, tables: object) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_texts(form: str, tables: object) -> None:
-    """Everything that decomposes, composes, joins or changes places, in any order; and bytes that are not UTF-8."""
+    """Tests characters that decompose, compose, join or change places, in any order; and bytes that are not UTF-8."""
     rng = random.Random(form)
     marks, joining = sorted(tables.classes), sorted(tables.joining)  # type: ignore[attr-defined]
     changed = [c for c in CODE_POINTS if unicodedata.normalize("NFKC", c) != c]
@@ -79,7 +79,7 @@ def test_hostile_texts(form: str, tables: object) -> None:
         text = "".join(rng.choices(alphabet, k=rng.choice([2, 5, 12, 40]))).encode()
         if round_ % 4 == 0:
             bad = rng.choice([b"\xff", b"\xe4", b"\x80", b"\xf0\x9f", b"\xed\xa0\x80"])
-            at = rng.randrange(len(text) + 1)  # inside a character too
+            at = rng.randrange(len(text) + 1)  # also inside a character
             text = text[:at] + bad + text[at:]
         check(text, form)
     check(random_bytes(20_000, 1), form)
@@ -100,7 +100,7 @@ def test_runs_of_marks(form: str, size: int) -> None:
 
 
 def test_a_long_run_of_marks() -> None:
-    """8 MB of marks, each after one of a higher class: exchanging neighbors would never end."""
+    """Tests 8 MB of marks, each after one of a higher class: sorting by exchanging neighbors would never end."""
     many = 1_000_000
     found = normalize.normalize(("a" + "\u0345\u0301\u0323\u0334" * many).encode(), "NFC")
     assert bytes(found).decode() == (

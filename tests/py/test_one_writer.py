@@ -1,4 +1,4 @@
-"""A second writer into a folder, or of a checkpoint, is refused before it has changed anything."""
+"""A second writer to a folder or checkpoint is refused before it has changed anything."""
 
 import subprocess
 import sys
@@ -115,7 +115,7 @@ def test_a_refused_training_leaves_the_checkpoint(corpus: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("write", ["binarize", "corpus"])
 def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_path: Path, write: str) -> None:
-    """Both are the real commands. The first one reads slowly: it waits for the rest of its input."""
+    """Runs two real commands. The first one waits for the rest of its input."""
     small_tokenizer().save(tmp_path / "tok.json")
     out = tmp_path / ("out" if write == "binarize" else "out.jsonl")
     arguments = ["-t", tmp_path / "tok.json", "--splits", "1"] if write == "binarize" else []
@@ -142,7 +142,7 @@ def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_pat
 
 
 def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: Path) -> None:
-    """A lock of the operating system belongs to the process: it would let them all in."""
+    """A lock of the operating system belongs to the process, so it would not exclude other threads."""
     refused: list[str] = []
 
     def write() -> None:
@@ -167,7 +167,7 @@ def test_a_lock_file_that_was_removed_in_between_protects_nobody(tmp_path: Path)
     with only_holder(str(lock), "x"):
         lock.unlink()
         lock.write_bytes(b"of another writer")
-    assert lock.read_bytes() == b"of another writer"  # not removed by one whose own file was another
+    assert lock.read_bytes() == b"of another writer"  # a writer with a different file has not removed it
     with another_process_holds(lock, "x"), pytest.raises(pybpe.FileError, match="another process"):
         with only_holder(str(lock), "x"):
             pass

@@ -1,4 +1,4 @@
-"""The options of the functions that write token files: one default and one rule for each, and what identifies a run."""
+"""The options of the functions that write token files: one default and one rule for each, and the identity of a run."""
 
 import inspect
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_the_command_line_has_the_defaults_of_the_options(command: list[str]) ->
     needed -= {"prepare": {"dtype"}, "llmc": {"format", "eot", "min_shard_tokens", "sequence_length", "name"}}.get(
         command[0], set()
     )
-    assert needed <= same  # the command passes on what it has: a missing option would be lost
+    assert needed <= same  # the command passes on the options that it has: a missing one would be lost
 
 
 def test_a_run_that_an_earlier_version_began_is_recognized() -> None:

@@ -1,5 +1,5 @@
-"""Token files as one stream, windows of it, and documents in them: against hand-made tables, and against slices of a
-list."""
+"""Token files as one stream, its windows, and documents in them: compared with tables made by hand, and with slices of
+a list."""
 
 import json
 import os
@@ -222,14 +222,14 @@ def test_pickles_hold_paths_not_tokens(tmp_path: Path) -> None:
 
 
 def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
-    """The manifest tells uint32 from uint16 where a file has no header."""
+    """If a file has no header, the manifest says whether it is uint32 or uint16."""
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     (tmp_path / "a.txt").write_text("Hello!<|endoftext|>How are you?")
     pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", format="raw", splits=(1,), dtype="uint32")
     packed = PackedSequences(tmp_path / "out" / "train.bin", 8, eot_id=tok.eot_token)
     assert tok.decode(packed[0].inputs) == "Hello!<|endoftext|>H"
     assert packed.position_ids(0).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]
-    # A file that the manifest does not mention, and an invalid manifest, tell nothing.
+    # A manifest that does not mention the file, and an invalid manifest, have no effect.
     os.rename(tmp_path / "out" / "train.bin", tmp_path / "out" / "other.bin")
     assert open_tokens(tmp_path / "out" / "other.bin").dtype == numpy.uint16
     (tmp_path / "out" / "manifest.json").write_text(json.dumps([1]))
@@ -268,7 +268,7 @@ def test_damaged_files_name_the_fault(tmp_path: Path) -> None:
 
 
 def test_any_damage_to_a_header_of_npy_is_survived(tmp_path: Path) -> None:
-    """Either numpy still understands it, or it is a FormatError."""
+    """Either numpy still understands the file, or reading raises FormatError."""
     good = write_tokens(tmp_path, "a.npy", numpy.arange(10)).read_bytes()
     rng = numpy.random.default_rng(1)
     refused = 0
@@ -309,8 +309,8 @@ def test_types_are_not_mixed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.bin", "a.npy"])
 def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> None:
-    """Reading mapped pages that are gone would kill the process with SIGBUS: this test truncates the file by whole
-    pages and reads all of the rest."""
+    """Reading mapped pages that no longer exist would kill the process with SIGBUS. This test truncates the file by
+    whole pages and reads all of the rest."""
     first = write_tokens(tmp_path, "0.bin", numpy.arange(10, dtype=numpy.uint16))
     path = write_tokens(tmp_path, name, numpy.arange(20_000, dtype=numpy.uint16))
     size = path.stat().st_size
@@ -318,7 +318,7 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> No
     assert packed[-1].targets.sum() > 0
     os.truncate(path, 5000)
     message = rf"{name}: was truncated from {size} to 5000 bytes while it was open"
-    for index in (0, 1, len(packed) - 1):  # across the border, and inside
+    for index in (0, 1, len(packed) - 1):  # across the border of two files, and inside one
         with pytest.raises(pybpe.FormatError, match=message) as caught:
             packed[index]
         assert caught.value.offset == 5000

@@ -25,12 +25,12 @@ TEXT = "Hello中文 world's  क्षेत्र می‌خواهم. a²\n\nab\
 
 
 def trained(pattern: str) -> pybpe.Tokenizer:
-    """A tokenizer with merges in which a wrong cut shows."""
+    """Returns a tokenizer whose merges reveal a wrong cut."""
     return pybpe.train(iter([TEXT]), vocab_size=420, special_tokens=["<s>"], special_ids="last", pattern=pattern)
 
 
 def ranks() -> dict[bytes, int]:
-    """Bytes, and merges of letters and signs side by side."""
+    """Returns the ranks of bytes, and of merges that join letters and signs."""
     tok = pybpe.train(iter([TEXT]), vocab_size=450, pattern=r"[\s\S]+")
     return {token: i for i, token in tok.vocab.items()}
 
@@ -116,7 +116,7 @@ def test_hugging_face_gives_the_ids_of_custom_patterns(pattern: str, tmp_path: P
 
 @pytest.mark.parametrize("pattern", [r"\X", r"(?:cat){e<=1}|[\s\S]", r"(?V1)[a--b]|[\s\S]", "(?i:é)|[^é]"])
 def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) -> None:
-    """Only pybpe reads its file: Hugging Face refuses it, and saving warns."""
+    """Only pybpe reads the file: Hugging Face refuses it, and `save` warns."""
     tok = trained(pattern)
     with pytest.warns(PybpeWarning, match="only pybpe can load this tokenizer.json"):
         tok.save(tmp_path / "t.json")
@@ -135,7 +135,7 @@ def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) ->
 
 
 def changed(pattern: str, tmp_path: Path, own: bool, **step: object) -> Path:
-    """A tokenizer.json whose pattern is written as it is."""
+    """Writes a tokenizer.json with this pattern, unchanged."""
     data = tokenizer_json.to_object(trained(r"\w+|\W+").model)
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     data["pre_tokenizer"]["pretokenizers"][0] = split | step
@@ -166,7 +166,7 @@ def test_text_that_hugging_face_drops(tmp_path: Path) -> None:
 
 
 def test_files_of_older_versions_keep_their_words(tmp_path: Path) -> None:
-    """They have the pattern as Python's regex package reads it."""
+    """Our own files have the pattern in the dialect of Python's regex package."""
     ours = pybpe.Tokenizer.from_file(changed(r"\S+$|\S|\s+", tmp_path, own=True))
     assert ours.pattern.regex == r"\S+$|\S|\s+"
 

@@ -1,5 +1,5 @@
-"""Windows, as far as another system can show it: one module imports what only POSIX has, and with that module's side
-for Windows the package imports and works."""
+"""Windows, as far as another system can simulate it: only one module imports what only POSIX has, and with that
+module's code for Windows the package imports and works."""
 
 import ast
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLATFORM = ROOT / "pybpe" / "support" / "platform.py"
 MODULES = {*("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog", "crypt", "spwd")}
 WINDOWS_MODULES = {"msvcrt", "winreg", "_winapi", "nt", "winsound"}
-# What the documentation of Python calls available on Unix, or not on Windows.
+# Names that Python's documentation calls available on Unix, or not available on Windows.
 FUNCTIONS = {
     "os": {
         *("fork", "forkpty", "mkfifo", "mknod", "fchmod", "fchown", "chown", "lchown", "chroot", "statvfs", "fstatvfs"),
@@ -59,7 +59,7 @@ FUNCTIONS = {
 
 
 def foreign(tree: ast.AST) -> Iterator[str]:
-    """The names in a module that one of the systems lacks."""
+    """Returns the names in a module that one of the systems lacks."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from {alias.name for alias in node.names} & (MODULES | WINDOWS_MODULES)
@@ -76,7 +76,7 @@ def test_only_one_module_uses_what_one_system_lacks() -> None:
     assert len(sources) > 100
     found = {path: set(foreign(ast.parse(path.read_text(encoding="utf-8")))) for path in sources}
     assert {str(path.relative_to(ROOT)): names for path, names in found.items() if names and path != PLATFORM} == {}
-    assert found[PLATFORM] >= {"fcntl", "resource", "msvcrt", "SIGHUP", "fchmod"}  # so such names are found
+    assert found[PLATFORM] >= {"fcntl", "resource", "msvcrt", "SIGHUP", "fchmod"}  # the test finds such names
 
 
 # An imitation of Windows: Python's own modules are imported first; then POSIX's are out of reach, and msvcrt is ours.

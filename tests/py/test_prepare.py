@@ -1,4 +1,4 @@
-"""prepare: it trains on the train split and nothing else, as `train` would; and what it refuses before it trains."""
+"""prepare: it trains on the train split only, as `train` would, and refuses bad arguments before it trains."""
 
 import json
 import multiprocessing
@@ -32,7 +32,7 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 @pytest.mark.parametrize("kind", ["special", "line", "jsonl", "both"])
 def test_the_tokenizer_is_that_of_the_train_split(tmp_path: Path, kind: str, normalizer: str | None) -> None:
-    """Also where texts spell control tokens: a plain text is cut there, in the text of a record they are text."""
+    """Texts may spell control tokens: pybpe cuts a plain text there, but in a record they are ordinary text."""
     texts = [f"<|user|>{english()[i : i + 90]}<|im_end|>".replace("\n", " ") for i in range(0, 45_000, 90)]
     train_texts = [text for text in texts if hash_split(text.encode(), (2, 1)) == 0]
     assert 200 < len(train_texts) < 400
@@ -94,7 +94,7 @@ def test_a_run_that_died_while_it_encoded_does_not_train_again(
     monkeypatch.setattr(preparation, "count_train_split", count)
     pybpe.prepare(corpus, tmp_path / "out", **settings)
     assert bool(counted) == trains
-    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")  # the hidden folder is gone
+    assert content(tmp_path / "out") == content(tmp_path / "undisturbed")  # the hidden folder is removed
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def books(folder: Path, count: int) -> Path:
 
 
 def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) -> None:
-    """Three books whose hashes put one into each split."""
+    """Uses three books whose hashes put one into each split."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "hash_split", lambda document, splits: document[0] % 3)
         (tmp_path / "in").mkdir()
@@ -194,7 +194,7 @@ def test_a_split_without_a_document_is_refused_before_anything_is_encoded(
 
 
 def test_many_documents_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not further than to the first few hundred."""
+    """The check stops after the first few hundred documents."""
     monkeypatch.setattr(planning, "TASK_BYTES", 5000)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": f"{i} " * 20}) + "\n" for i in range(5000)))
     seen: list[object] = []

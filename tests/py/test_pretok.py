@@ -31,9 +31,9 @@ def number(name: str) -> int:
 PATTERNS = [number(name) + digits for name in NAMES for digits in (0, DIGITS1, DIGITS3)]
 REGEX = {pattern: ffi.string(lib.pybpe_pattern_regex(pattern)).decode() for pattern in PATTERNS}
 
-# Tables of another Unicode version than the installed regex are right too, but cannot be compared.
+# Tables of a Unicode version other than the installed regex's may be correct, but cannot be compared.
 same_unicode = pytest.mark.skipif(
-    reference.load_generator().unicode_version() != UNICODE, reason=f"`regex` is not of Unicode {UNICODE}"
+    reference.load_generator().unicode_version() != UNICODE, reason=f"`regex` does not have Unicode {UNICODE}"
 )
 
 
@@ -59,7 +59,7 @@ class Splitter:
         return found
 
     def count(self, data: bytes) -> tuple[int, int]:
-        """How many words there are, and the length of the last one."""
+        """Returns the number of words, and the length of the last one."""
         ends = ffi.new("size_t[]", 1024)
         total, pos, last = 0, 0, 0
         while count := lib.pybpe_pretok_split(self.c, data, len(data), pos, ends, 1024):
@@ -72,7 +72,7 @@ class Splitter:
         return int(lib.pybpe_text_cut(self.c, specials, data, len(data), start))
 
     def cuts(self, data: bytes, specials: object = ffi.NULL) -> list[int]:
-        """Every cut but 0."""
+        """Returns every cut except 0."""
         cuts = []
         start = 1
         while start < len(data) and (found := self.cut(data, start, specials)) < len(data):
@@ -84,7 +84,7 @@ class Splitter:
 
 @pytest.fixture(scope="module")
 def splitters() -> list[tuple[int, Splitter]]:
-    """Each pattern with each kind of instructions that this machine has."""
+    """Returns each pattern with each instruction set that this machine has."""
     with pytest.MonkeyPatch.context() as patch:
         made = []
         for pattern in PATTERNS:
@@ -232,7 +232,7 @@ def test_every_code_point_between_letters(splitters: list[tuple[int, Splitter]])
     ],
 )
 def test_many_code_points_in_context(splitters: list[tuple[int, Splitter]], context: str) -> None:
-    """The context of one is the neighbour of the next, so nothing separates and hides."""
+    """The context of one character is the neighbor of the next, so that no separator hides an error."""
     check(splitters, "".join(context.format(c) for c in some_points()).encode())
 
 
@@ -254,7 +254,7 @@ PIECES: list[bytes] = [piece if isinstance(piece, bytes) else piece.encode() for
 
 
 def hostile_texts(seed: int, count: int) -> Iterator[bytes]:
-    """Half of them are of few kinds of pieces, so that these meet themselves often."""
+    """Half of the texts have few kinds of pieces, so that equal pieces often meet."""
     rng = random.Random(seed)
     for i in range(count):
         pieces = rng.sample(PIECES, rng.randint(1, len(PIECES))) if i % 2 else PIECES
@@ -287,7 +287,7 @@ def test_english(splitters: list[tuple[int, Splitter]]) -> None:
 
 @pytest.mark.parametrize("pos", range(60, 70))
 def test_contraction_across_blocks(splitters: list[tuple[int, Splitter]], pos: int) -> None:
-    """A block of csrc/pretok_block.h is 64 bytes: all that can straddle its end, does."""
+    """A block of csrc/pretok_block.h has 64 bytes. Everything that can straddle its end does so here."""
     for piece in ("'s", "'ll", "'lx", "'", "'sa", "'ll'll", "中", "\u3000", "\u3000\u3000", "😀", "é", " ", "  ", "'é"):
         for behind in ("", "a", " ", "  ", "1", "!", "中"):
             for filler in ("a", "!", " ", "a a"):
@@ -381,7 +381,7 @@ def new_specials(strings: list[bytes]) -> object:
 
 
 def words_around(splitter: Splitter, specials: object, data: bytes) -> list[bytes]:
-    """The words of a text with specials, which are words here too."""
+    """Returns the words of a text with specials, which are also words here."""
     start, end, found = ffi.new("size_t *"), ffi.new("size_t *"), ffi.new("uint32_t *")
     words = []
     pos = 0

@@ -1,4 +1,4 @@
-"""Folders of transformers with other files that decide ids or the chat template: read as there, or refused."""
+"""Folders of transformers with other files that affect ids or the chat template: read as there, or refused."""
 
 import json
 import warnings

@@ -22,7 +22,7 @@ WITH_KEYWORDS = {
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many arguments a caller passes: all except self and cls."""
+    """Returns how many arguments a caller passes: all except self and cls."""
     given = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
     return len(given) - (given[:1] in (["self"], ["cls"]))
 

@@ -132,7 +132,7 @@ def checked(data: bytes) -> bytes:
     ],
 )
 def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int, message: str, tmp_path: Path) -> None:
-    """As a program with a fault would write them; damage shows in the checksums."""
+    """Writes counts as a faulty program would; checksums would reveal mere damage."""
     start = counts_file.MAGIC + struct.pack("<II", counts_file.VERSION, len(header)) + header
     (tmp_path / "x.counts").write_bytes(checked(start) + checked(struct.pack("<IQ", 0, words)))
     with pytest.raises(pybpe.FormatError, match=rf"x\.counts.*{message}"):
@@ -144,7 +144,7 @@ def test_counts_with_right_checksums_and_wrong_content(header: bytes, words: int
 
 
 def test_verify_finds_ids_and_sums_that_are_not_the_tokenizers(tmp_path: Path) -> None:
-    """A manifest whose hashes are right, of files that are not."""
+    """Writes a manifest with correct hashes of faulty files."""
     text = tmp_path / "t.txt"
     text.write_text(" ".join(documents(40)))
     pybpe.binarize(small_tokenizer(), text, tmp_path / "out", splits=(1,), progress=False)

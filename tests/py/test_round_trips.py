@@ -1,4 +1,4 @@
-"""Every format to every other: the same ids on hostile text; what a target cannot hold is refused with the reason."""
+"""Every format to every other: the same ids on hostile text, or an error that says what the target cannot represent."""
 
 from collections.abc import Callable
 from functools import cache

@@ -19,7 +19,7 @@ def permutation(n: int, seed: int = 0, epoch: int = 0) -> list[int]:
 
 
 def permuted(value: int, n: int, seed: int, epoch: int) -> int:
-    """The definition, one number at a time."""
+    """Computes the permutation by its definition, one number at a time."""
     half = next(k for k in itertools.count(1) if 4**k >= n)
     digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=64).digest()
     while True:
@@ -47,7 +47,7 @@ def test_permutations_are_permutations(n: int) -> None:
 
 
 def test_the_order_never_changes() -> None:
-    """Golden values: a run that is resumed with a later version must see the same order."""
+    """Golden values: a run that resumes with a later version must see the same order."""
     assert permutation(10) == [3, 7, 4, 6, 5, 2, 1, 0, 9, 8]
     assert permutation(10, epoch=1) == [0, 6, 4, 3, 1, 2, 5, 8, 9, 7]
     assert permutation(10, seed=1) == [1, 5, 2, 9, 8, 7, 4, 0, 6, 3]

@@ -116,7 +116,7 @@ def test_help_teaches_with_examples() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------
-# Ctrl-C. A step that never ends simulates a huge one: the answer must not wait for it.
+# Ctrl-C. A step that never ends simulates a huge one: the command must not wait for it.
 
 STUCK = """
 import sys, threading

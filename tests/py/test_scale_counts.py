@@ -256,12 +256,12 @@ def test_a_killed_training_goes_on_to_the_identical_result(
         process.communicate()
         sizes.append(path.stat().st_size)
     with open(path, "ab") as stream:
-        stream.write(b"\x05\0\0\0torn")  # a block that the kill has cut
+        stream.write(b"\x05\0\0\0torn")  # a block that the kill cut off
     with pytest.raises(pybpe.ArgumentError, match="vocab_size"):
         pybpe.train(corpus, vocab_size=4001, special_tokens=SPECIALS, checkpoint=path)
     with pytest.raises(pybpe.ArgumentError, match="inputs"):
         pybpe.train(corpus / "a.txt", vocab_size=4000, special_tokens=SPECIALS, checkpoint=path)
-    monkeypatch.setattr("pybpe.training.merging.count_inputs", None)  # nothing is counted again
+    monkeypatch.setattr("pybpe.training.merging.count_inputs", None)  # the run does not count again
     assert pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS, checkpoint=path).model == expected.model
     assert not path.exists()
 

@@ -52,7 +52,7 @@ def test_folders_and_globs_are_sorted_and_recursive(tmp_path: Path) -> None:
     assert input_files(tmp_path) == [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
     assert input_files([str(tmp_path / "*.txt")]) == [str(tmp_path / "b.txt")]
     assert input_files(str(tmp_path / "**/*.txt")) == [str(tmp_path / "a/z.txt"), str(tmp_path / "b.txt")]
-    os.mkfifo(tmp_path / "a" / "pipe")  # nobody writes into it: reading it would wait forever
+    os.mkfifo(tmp_path / "a" / "pipe")  # no process writes to it, so reading would wait forever
     assert pybpe.count_words(tmp_path).to_dict() == {b"bb": 1, b"zz": 1}
     (tmp_path / "a" / "link").symlink_to("missing")
     with pytest.raises(FileNotFoundError, match="a/link"):

@@ -1,4 +1,4 @@
-"""Patterns in several steps: each step splits the pieces of the step before it, as texts of their own."""
+"""Patterns in several steps: each step splits the pieces of the step before it, as separate texts."""
 
 import pickle
 import random
@@ -82,7 +82,7 @@ def steps_of(pattern: str) -> list[str]:
 
 
 def oracle(pattern: str, data: bytes) -> list[bytes]:
-    """The words, found by one `regex` split after the other."""
+    """Returns the words, from one `regex` split after another."""
     pieces = [data]
     for step, expression in zip(pattern.split(THEN), steps_of(pattern), strict=True):
         encoding = "latin-1" if step.startswith("(?bytes)") else "utf-8"
@@ -156,7 +156,7 @@ def test_a_single_step_of_bytes() -> None:
 @pytest.mark.parametrize("pattern", SEQUENCES)
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 def test_training_and_ids_do_not_depend_on_pieces(pattern: str, normalizer: str | None) -> None:
-    """Counting and encoding by the splitter, and by words that `regex` finds."""
+    """Compares counting and encoding with the splitter, and with the words that `regex` finds."""
     text = english()[:40_000] + mixed()[:20_000]
     tok = pybpe.train(iter([text]), vocab_size=900, pattern=pattern, normalizer=normalizer, special_tokens=["<|x|>"])
     rng = random.Random(5)
@@ -205,7 +205,7 @@ def test_a_step_that_does_not_compile() -> None:
 
 
 def test_a_long_text_takes_linear_time() -> None:
-    """Each word of the first step is long, or has one byte; the second step looks far ahead in vain."""
+    """Each word of the first step is long or has one byte; the second step looks far ahead and finds no match."""
     for text in (b"a" * 200_000, b"a1" * 500_000, b"1" * 1_000_000, b" " * 1_000_000, b"aaaa1" * 200_000):
         ends = Pattern(r"\p{N}(?then)a*b|a|[^a](?then)gpt2").word_ends(text)
         assert ends[-1] == len(text)

@@ -1,4 +1,4 @@
-"""Token shards in C: every damaged byte of a small shard, and what the writer may and may not produce."""
+"""Token shards in C: every damaged byte of a small shard, and the limits of the writer."""
 
 import os
 import struct
@@ -111,7 +111,7 @@ def test_every_truncation_and_extension_is_refused(tmp_path: Path, id_bytes: int
         with pytest.raises(CoreError) as caught:
             open_memory(data)
         assert caught.value.code == lib.PYBPE_ERR_FORMAT
-        assert caught.value.offset == min(n, len(whole))  # where the file is too short, or too long
+        assert caught.value.offset == min(n, len(whole))  # the file is too short or too long
         if n % 97 == 0 or n > 1000:
             (tmp_path / "s.bin").write_bytes(data)
             with pytest.raises(CoreError, match=r"s\.bin: ") as caught:
@@ -131,7 +131,7 @@ def test_every_flipped_bit_of_the_header_is_refused_or_meaningless(id_bytes: int
             assert caught.value.code == lib.PYBPE_ERR_FORMAT
             if bit < 64:
                 assert caught.value.offset == bit // 32 * 4
-        else:  # llm.c reads nothing else
+        else:  # llm.c reads no other field
             shard, borrowed = open_memory(bytes(data))
             assert read(shard, 0, 3) == [5, 6, 7]
             del borrowed

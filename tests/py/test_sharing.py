@@ -22,7 +22,7 @@ GPT2 = pybpe.Tokenizer.from_files(*gpt2_files())
 
 
 def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
-    """What all methods give for a text."""
+    """Returns the results of all methods for a text."""
     ids = tok.encode(text)
     array = tok.encode_to_numpy(text.encode())
     ordinary = tok.encode(text, allowed_special=set())
@@ -30,7 +30,7 @@ def everything(tok: pybpe.Tokenizer, text: str) -> tuple[object, ...]:
 
 
 def test_eight_threads_get_the_same_ids() -> None:
-    """Starting at once, with a tokenizer that nobody has used before."""
+    """All threads start at once, with a tokenizer that was never used before."""
     expected = [everything(GPT2, text) for text in TEXTS]
     tok = pybpe.Tokenizer.from_model(GPT2.model)
     barrier = threading.Barrier(8)
@@ -67,14 +67,14 @@ assert loader.next_batch()[0].tolist() == expected
 
 
 def test_threads_take_turns_with_a_data_loader(tmp_path: Path) -> None:
-    """One may rewind it while others read."""
+    """One thread may rewind the loader while others read."""
     for i in range(3):
         write_shard(tmp_path / f"{i}.bin", numpy.arange(5000, dtype="u2"))
     subprocess.run([sys.executable, "-c", _TURNS, str(tmp_path / "*.bin")], check=True)
 
 
 def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limited memory, or Python at exit. Work that needs no threads runs without them."""
+    """Threads cannot start if memory is limited or Python is exiting. Work that needs no threads runs without them."""
     text = "x" * 20_000_000  # a word that takes long, and another thread, so that Ctrl-C is answered
     expected = GPT2.count(text)
 
@@ -94,7 +94,7 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_processes_get_the_same_ids(method: str) -> None:
-    """The tokenizer goes there as a pickle, or as it is."""
+    """The tokenizer reaches the processes as a pickle, or unchanged by a fork."""
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map(GPT2.encode, TEXTS) == [GPT2.encode(text) for text in TEXTS]
 
@@ -138,7 +138,7 @@ def with_pattern(pattern: str, digits: int | None) -> pybpe.Tokenizer:
 def test_forced_vector_instructions_give_the_same_ids(
     monkeypatch: pytest.MonkeyPatch, pattern: str, digits: int | None
 ) -> None:
-    """One that this machine lacks leaves the choice as it was."""
+    """The name of an instruction set that this machine lacks has no effect."""
     monkeypatch.delenv("PYBPE_SIMD", raising=False)
     texts = [english()[:50_000], chinese()[:20_000], mixed()[:20_000]]
     expected = [everything(with_pattern(pattern, digits), text) for text in texts]
@@ -178,7 +178,7 @@ print("usable")
 
 @pytest.mark.parametrize("text", [b"Some words, again. ", b"a"], ids=["words", "one word"])
 def test_ctrl_c(text: bytes) -> None:
-    """KeyboardInterrupt comes out of each call, and the tokenizer works as before."""
+    """Each call raises KeyboardInterrupt, and the tokenizer still works."""
     script = textwrap.dedent(INTERRUPTED).format(text=text)
     command = [sys.executable, "-c", script, os.path.dirname(__file__)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

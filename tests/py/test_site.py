@@ -13,7 +13,7 @@ MADE = {"readme.md", "contributing.md", "changelog.md", "results.md", "reference
 
 
 def described(page: Path) -> list[str]:
-    """The names whose docstrings a page of the reference shows."""
+    """Returns the names whose docstrings a page of the reference shows."""
     return re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The teaching tokenizers, against the tutorial's own lines."""
+"""The teaching tokenizers, compared with the tutorial's own code."""
 
 import os
 import re
@@ -22,7 +22,7 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join)
 
 
 def tutorial(text: str, vocabulary: dict[str, int]) -> list[int]:
-    """SimpleTokenizerV2 of the tutorial, as it is defined."""
+    """SimpleTokenizerV2 from the tutorial."""
     items = [item.strip() for item in re.split(r'([,.:;?_!"()\']|--|\s)', text)]
     return [vocabulary[item] if item in vocabulary else vocabulary["<|unk|>"] for item in items if item]
 

@@ -1,4 +1,4 @@
-"""tiktoken's encodings and rank files: what is read gives tiktoken's ids."""
+"""tiktoken's encodings and rank files: the tokenizers give tiktoken's ids."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ both = pytest.mark.parametrize("name", ENCODINGS)
 
 
 def with_specials(text: str, specials: list[str], seed: int) -> str:
-    """The text with specials, and parts of specials, at random places."""
+    """Returns the text with specials, and parts of specials, at random places."""
     rng = random.Random(seed)
     parts = []
     at = 0
@@ -77,7 +77,7 @@ def test_ids_of_any_text(text: str) -> None:
 
 
 def test_every_token_of_cl100k_is_one_id_as_a_word() -> None:
-    """Unless the pattern cuts it."""
+    """This holds except for tokens that the pattern cuts."""
     tokenizer = TOKENIZERS["cl100k"]
     for i, token in tokenizer.vocab.items():
         if i <= 100_255 and len(tokenizer.pattern.word_ends(token)) == 1:
@@ -97,7 +97,7 @@ def test_a_rank_file(tmp_path: Path) -> None:
 
 
 def test_the_same_from_json_and_bin(tmp_path: Path) -> None:
-    """Ids that no token has (between the ranks and the last special) survive a JSON file; a .bin has no room."""
+    """A JSON file preserves ids without a token (between the ranks and the last special); a .bin cannot have them."""
     tokenizer = TOKENIZERS["cl100k"]
     tokenizer.save(tmp_path / "t.json")
     again = pybpe.Tokenizer.from_file(tmp_path / "t.json")
@@ -180,7 +180,7 @@ def test_a_long_token_that_no_merge_makes_is_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_ranks_of_no_trainer(seed: int) -> None:
-    """Tokens in any order, with ranks that no trainer would give: tiktoken's ids all the same."""
+    """Tokens in any order, with ranks that no trainer would give, still give tiktoken's ids."""
     rng = random.Random(seed)
     tokens = {"".join(rng.choices("ab", k=rng.randint(2, 7))).encode() for _ in range(25)}
     order = rng.sample(sorted(tokens), len(tokens))
@@ -197,7 +197,7 @@ def test_random_ranks_of_no_trainer(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_ranks_of_a_trainer(seed: int) -> None:
-    """Merges recovered from ranks give the ids of the merges that made the ranks, and of tiktoken."""
+    """Merges recovered from ranks give the same ids as the original merges, and as tiktoken."""
     rng = random.Random(seed)
     words = ["".join(rng.choices("abc", k=rng.randint(1, 5))) for _ in range(20)]
     trained = pybpe.train(iter([" ".join(rng.choices(words, k=200))]), vocab_size=290)
@@ -222,7 +222,7 @@ def test_an_encoding_takes_no_arguments() -> None:
 
 @pytest.mark.parametrize("regex", _SPELLINGS)
 def test_other_spellings_of_patterns(regex: str) -> None:
-    """Each gives the words of the pattern that it is read as."""
+    """Each spelling gives the words of the pattern that pybpe recognizes in it."""
     from reference import pretok
     from test_pretok import hostile_texts
 
@@ -233,7 +233,7 @@ def test_other_spellings_of_patterns(regex: str) -> None:
 
 
 def long_words() -> dict[str, bytes]:
-    """Words long enough for the merging of long words to use all that it has (csrc/apply_blocks.c)."""
+    """Returns words long enough to exercise all of the code for long words (csrc/apply_blocks.c)."""
     rng = random.Random(6)
     units = {name: name.encode() * (300_000 // len(name)) for name in ("a", "ab", "-", " ", "\n", "!?")}
     alphabets = {"digits": b"0123456789", "letters": b"etaoinshrdlu", "continuations": b"\xe4\xb8\xad\x80\x96"}
@@ -250,7 +250,7 @@ def test_long_words(name: str) -> None:
 
 @pytest.mark.parametrize("texts", [["<a>", "<a>b"], ["<a>b", "x", "<a>", "<b>"], ["<", "<<"]])
 def test_specials_that_begin_with_another_one_are_refused(texts: list[str], tmp_path: Path) -> None:
-    """tiktoken finds the first one in the order of a hash table, not the longest."""
+    """tiktoken finds the special token that comes first in a hash table, not the longest one."""
     specials = {text: 256 + i for i, text in enumerate(texts)}
     encoding = tiktoken.Encoding("x", pat_str=Pattern("gpt2").regex, mergeable_ranks=BYTES, special_tokens=specials)
     path = tmp_path / "x.tiktoken"
@@ -319,7 +319,7 @@ def test_specials_that_share_an_id() -> None:
 
 
 def test_specials_that_share_an_id_in_files(tmp_path: Path) -> None:
-    """A tokenizer.json of ours has them, and Hugging Face, which has no such tokens, refuses it."""
+    """pybpe's tokenizer.json preserves them. Hugging Face has no such tokens, so it refuses the file."""
     _, ours = shared()
     with pytest.warns(UserWarning, match="only pybpe can load"):
         ours.save(tmp_path / "t.json")

@@ -234,7 +234,7 @@ def test_offsets_cover_the_text(small: pybpe.Tokenizer) -> None:
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 16])
 def test_offsets_equal_their_definition(small: pybpe.Tokenizer, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """In texts of every kind, and in bytes that are not UTF-8: each lead or single byte counts as a character."""
+    """Tests texts of every kind, and bytes that are not UTF-8: each lead byte or single byte counts as a character."""
     monkeypatch.setattr(offsets, "_STEP", step)
     texts = [mixed().encode()[3000:4000], chinese().encode()[:500], b"plain " * 9 + "é".encode() + b" plain" * 9]
     for data in [*texts, b"", b"\x80\x80a\xff", random_bytes(500, 1), *(t[1:-1] for t in texts)]:
@@ -263,7 +263,7 @@ def test_batches_to_numpy(small: pybpe.Tokenizer) -> None:
 
 
 class Liar(str):
-    """A str that lies about its length, which must not decide what memory is read."""
+    """A str that reports a wrong length, which must not determine what memory is read."""
 
     def __len__(self) -> int:
         return 100
@@ -328,7 +328,7 @@ def test_encode_iterable_joins_the_halves_of_a_character(small: pybpe.Tokenizer)
     for _ in range(300):
         texts = ["".join(rng.choices([high, low, "a", "😀", ""], k=rng.randrange(4))) for _ in range(6)]
         assert list(small.encode_iterable(texts)) == small.encode("".join(texts)), texts
-    mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between, they are not a pair
+    mixed_kinds = [high, b"", low, high, b"x", low]  # with bytes between them, they are not a pair
     assert small.decode(list(small.encode_iterable(mixed_kinds))) == "😀\ufffdx\ufffd"
 
 

@@ -1,5 +1,4 @@
-"""tokenizer.json: C reads the same as the reader in Python; if C does not take a file, the Python reader explains
-why."""
+"""tokenizer.json: C reads the same as the Python reader. If C does not accept a file, that reader explains why."""
 
 import json
 import random
@@ -43,7 +42,7 @@ FILES = dict(files())
 
 
 def slowly(text: bytes, monkeypatch: pytest.MonkeyPatch) -> Model | None:
-    """What the reader in Python finds; None if it refuses."""
+    """Returns what the Python reader finds, or None if it refuses the file."""
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_json, "_loads_quickly", lambda *_: None)
         try:
@@ -55,7 +54,7 @@ def slowly(text: bytes, monkeypatch: pytest.MonkeyPatch) -> Model | None:
 
 
 def quickly(text: bytes) -> Model | None:
-    """What C finds; None if it does not take the file."""
+    """Returns what C finds, or None if C does not accept the file."""
     return tokenizer_json._loads_quickly(text, "x", None)
 
 
@@ -90,7 +89,7 @@ PIECES = [
 
 
 def mutated(text: bytes, rng: random.Random) -> bytes:
-    """One small change, or two."""
+    """Returns the file with one or two small changes."""
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.randrange(len(text))
         end = at + rng.choice((0, 1, 1, 2, 7))
@@ -116,7 +115,7 @@ def test_changed_files_are_read_alike_or_not_at_all(name: str, monkeypatch: pyte
 
 
 def entries(data: dict[str, Any], rng: random.Random) -> None:
-    """Changes an entry to something that a sound file could hold, or nearly."""
+    """Changes an entry to a value that a valid file could have, or to a similar one."""
     vocab, merges, specials = data["model"]["vocab"], data["model"]["merges"], data["added_tokens"]
     a, b = rng.sample(list(vocab), 2)
     what = rng.randrange(8)

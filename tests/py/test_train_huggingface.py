@@ -15,7 +15,7 @@ SPECIALS = ["<|endoftext|>", "<|pad|>"]
 
 
 def code() -> str:
-    """A megabyte of Python."""
+    """Returns a megabyte of Python code."""
     files = sorted(Path(json.__file__).parents[1].glob("*.py"))
     return "".join(path.read_text(encoding="utf-8", errors="ignore") for path in files)[:1_000_000]
 
@@ -29,7 +29,7 @@ TEXTS = {
 
 
 def theirs(text: str, vocab_size: int, min_frequency: int, specials: list[str]) -> dict:
-    """The model of a tokenizer.json that Hugging Face trained on one whole document."""
+    """Returns the model of a tokenizer.json that Hugging Face trained on one whole document."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(

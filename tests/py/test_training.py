@@ -15,7 +15,7 @@ GPT2 = regex.compile(r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}
 
 
 def naive_train(text: str, merges: int, specials: list[str]) -> list[tuple[bytes, bytes]]:
-    """The definition: recount everything, take the most frequent pair, the greatest of equals."""
+    """Trains by the definition: recounts everything, and takes the most frequent pair, or the greatest of equals."""
     segments = regex.split("|".join(map(regex.escape, specials)), text) if specials else [text]
     words: dict[tuple[bytes, ...], int] = {}
     for segment in segments:

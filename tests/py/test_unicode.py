@@ -1,4 +1,4 @@
-"""The generated Unicode tables are those of the installed `regex`."""
+"""The generated Unicode tables equal those of the installed `regex`."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""pybpe viz: the page is complete, safe and deterministic, and its encoder gives the ids of Python."""
+"""pybpe viz: the page is complete, safe and deterministic, and its encoder gives the same ids as Python."""
 
 import base64
 import html.parser
@@ -42,7 +42,7 @@ def tokenizer(pattern: str = "gpt2", digits: Digits = None, normalizer: str | No
 
 
 class Reader(html.parser.HTMLParser):
-    """What a page holds: its elements, the content of its scripts, and its title."""
+    """Collects the elements of a page, the content of its scripts, and its title."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -223,7 +223,7 @@ def test_contrasts_reach_wcag_aa(scheme: str) -> None:
 
 
 def class_boundaries() -> str:
-    """The first and the last code point of every run of a class, each within a word and alone."""
+    """Tests the first and last code points of every run of a class, in a word and alone."""
     classes = _binding.unicode_classes()
     points = [i for i in range(1, len(classes)) if classes[i] != classes[i - 1]]
     points = sorted({p for i in points for p in (i - 1, i) if not 0xD800 <= p < 0xE000} | {0x10FFFF, 0})
@@ -400,7 +400,7 @@ def test_characters_without_a_shape_do_not_look_like_bytes() -> None:
 
 
 def test_the_live_box_begins_with_the_text() -> None:
-    """Whole characters, at most 300; what is not UTF-8 as U+FFFD."""
+    """The beginning has at most 300 whole characters; bytes that are not UTF-8 become U+FFFD."""
     main_js = _asset("main.js")
     found = re.search(r"^function beginning.*?^}$", main_js, re.DOTALL | re.MULTILINE)
     assert found is not None

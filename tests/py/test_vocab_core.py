@@ -21,7 +21,7 @@ from pybpe.pattern import Pattern
 
 
 def llmc_file(tokens: list[bytes], version: int, eot: int) -> bytes:
-    """tokenizer.bin as llm.c's train_gpt2.py writes it."""
+    """Returns a tokenizer.bin like those of llm.c's train_gpt2.py."""
     header = struct.pack("<256i", 20240328, version, len(tokens), eot, *[0] * 252)
     return header + b"".join(bytes([len(token)]) + token for token in tokens)
 
@@ -73,8 +73,8 @@ def test_gpt2_there_and_back(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=64), st.integers(0, 600), st.integers(0, 1500), st.booleans())
 def test_any_bytes_give_a_vocabulary_or_an_error(junk: bytes, at: int, cut: int, foreign: bool) -> None:
-    """Junk written over a good file, which is then truncated: never a crash, always a typed error with an offset
-    inside."""
+    """The test overwrites a valid file with junk and truncates it. The reader never crashes; every error has an offset
+    inside the file."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc", b"<|e|>"]
     data = bytearray(llmc_file(tokens, 2, 258))
     if not foreign:

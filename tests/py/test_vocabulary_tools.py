@@ -208,7 +208,7 @@ def test_diff(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest
 
 
 def test_what_is_shown_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Chinese tokens as text, only halves of characters as bytes; a pattern by the name that it was given."""
+    """inspect shows Chinese tokens as text, and only parts of characters as bytes, and a pattern by its given name."""
     tokens = [*(bytes([i]) for i in range(256)), b"\xe4\xb8", "中".encode()]
     model = Model(tokens, [(0xE4, 0xB8), (256, 0xAD)], {}, Pattern("qwen2"))
     pybpe.Tokenizer.from_model(model).save(tmp_path / "q.json")

@@ -1,5 +1,5 @@
-"""Files of other libraries with a JSON value of a wrong type at every place: refused by a typed error, or read as
-Hugging Face reads them."""
+"""Files of other libraries, with a JSON value of a wrong type at every place in turn: pybpe raises a typed error, or
+reads the file as Hugging Face does."""
 
 import copy
 import json
@@ -81,7 +81,7 @@ def whole() -> dict[str, Any]:
 
 
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each value; of the vocabulary only to some."""
+    """Yields the path to each value; in the vocabulary, only to some values."""
     yield path
     inside = list(node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ())
     for key, value in inside if len(inside) < 50 else [*inside[:1], *inside[-2:]]:

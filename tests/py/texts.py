@@ -1,4 +1,4 @@
-"""Texts for tests: from every Python, generated here, and everything that breaks tokenizers."""
+"""Texts for tests: from Python's own documentation, generated texts, and everything that breaks tokenizers."""
 
 import random
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def english() -> str:
-    """The topics of pydoc: about 700 kB of English with some code."""
+    """Returns the topics of pydoc: about 700 kB of English with some code."""
     from pydoc_data import topics
 
     return "\n\n".join(topics.topics[name] for name in sorted(topics.topics))
@@ -14,7 +14,7 @@ def english() -> str:
 
 @cache
 def chinese(clauses: int = 4000, seed: int = 1) -> str:
-    """Made-up Chinese: words of a small lexicon, drawn Zipf-like, in clauses with punctuation."""
+    """Returns made-up Chinese: words of a small lexicon, with Zipf-like frequencies, in clauses with punctuation."""
     rng = random.Random(seed)
     characters = [chr(c) for c in range(0x4E00, 0x4E00 + 600)]
     lexicon = ["".join(rng.choices(characters, k=rng.choice([1, 2, 2, 2, 3, 4]))) for _ in range(900)]
@@ -28,7 +28,7 @@ def chinese(clauses: int = 4000, seed: int = 1) -> str:
 
 @cache
 def mixed(size: int = 60_000, seed: int = 2) -> str:
-    """Many scripts, numbers, white space of all kinds, emoji, contractions, in random order."""
+    """Returns many scripts, numbers, white space of all kinds, emoji and contractions, in random order."""
     rng = random.Random(seed)
     pieces = [
         *("Hello", "world", "don't", "I'LL", "we've", "café", "naïve", "Ünïcödé", "Привет", "мир", "שלום"),
@@ -46,7 +46,7 @@ def mixed(size: int = 60_000, seed: int = 2) -> str:
 
 
 def random_bytes(size: int, seed: int) -> bytes:
-    """Bytes of which hardly any are valid UTF-8."""
+    """Returns bytes that are mostly not valid UTF-8."""
     return random.Random(seed).randbytes(size)
 
 
