@@ -111,7 +111,7 @@ class Tables:
             raise SystemExit("the tables do not fit their types")
 
     def record(self, char: str) -> Record:
-        """What is known of one character."""
+        """Returns the record of one character."""
         canonical, compatible = nfd(char), nfkd(char)
         flags = (nfc(char) != char) * NFC_CHANGES + (nfkc(char) != char) * NFKC_CHANGES + (char in self.joining) * JOINS
         for changed, parts in ((NFC_CHANGES, canonical), (NFKC_CHANGES, compatible)):

@@ -26,7 +26,7 @@ LEAST_BRANCHES = 0.95
 
 @dataclass
 class Source:
-    """One file: how often each line ran, and each way of its branches."""
+    """One file: how often each line and each side of its branches ran."""
 
     lines: dict[int, int] = field(default_factory=dict)
     branches: dict[tuple[str, ...], int] = field(default_factory=dict)

@@ -37,7 +37,7 @@ def _effect(name: str, place: str, there: str) -> str:
 
 
 def _is_spare(name: str) -> bool:
-    """Whether this is a TinyStories name next to tiny Shakespeare's, which llm.c prefers."""
+    """Returns whether this is a TinyStories name next to tiny Shakespeare's, which llm.c prefers."""
     pairs = ((STORIES_DATA.format(split), CPU_DATA.format(split)) for split in TRAINED_ON)
     return any(name.endswith(spare) and os.path.exists(name.removesuffix(spare) + first) for spare, first in pairs)
 

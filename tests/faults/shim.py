@@ -69,7 +69,7 @@ def environment() -> dict[str, str]:
 
 
 def command(script: str, *arguments: str) -> list[str]:
-    """Of a script of this folder."""
+    """Returns the command that runs a script of this folder."""
     return [sys.executable, str(Path(__file__).with_name(script)), *arguments]
 
 

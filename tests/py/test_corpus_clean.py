@@ -456,7 +456,7 @@ def test_one_run_at_a_time_writes_an_output(tmp_path: Path) -> None:
 
 
 def test_workers_find_numpy_imported() -> None:
-    """In the forked child of a process with threads, the first import of numpy hung now and then."""
+    """In the forked child of a process with threads, the first import of numpy sometimes hung."""
     code = """
 import sys
 from pybpe.corpus import processes

@@ -1,4 +1,4 @@
-"""The same bytes from every compiler, optimization level, instruction set and number of workers, in C and in Python."""
+"""Every compiler, optimization level, instruction set and number of workers gives the same bytes, in C and Python."""
 
 import hashlib
 import os

@@ -1,5 +1,5 @@
-r"""Regular expressions in three dialects: a translated expression has the same matches in the other engine, character by
-character and word by word. pybpe refuses constructs that are not known to mean the same, and names them.
+r"""Regular expressions in three dialects: a translated expression has the same matches in the other engine, character
+by character and word by word. pybpe refuses constructs that are not known to mean the same, and names them.
 
 The oracles are the engines themselves: Python's regex package, tiktoken, and Hugging Face tokenizers.
 """

@@ -22,8 +22,8 @@ def downloads() -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, downloads: Path) -> Path:
-    """What pages may use: novel.txt (Chinese), corpus.txt (English), out/corpus.txt as `make demo` leaves it, and what
-    `pip download` brings."""
+    """Writes the files that pages may use: novel.txt (Chinese), corpus.txt (English), out/corpus.txt as `make demo`
+    does, and the packages that `pip download` gets."""
     (tmp_path / "out").mkdir()
     for package in downloads.glob("*.whl"):
         shutil.copy(package, tmp_path)

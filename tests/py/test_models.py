@@ -92,7 +92,7 @@ def test_ids_are_those_of_hugging_face(pipeline: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pipeline", EXACT)
 def test_what_is_saved_is_the_same_tokenizer(pipeline: str, tmp_path: Path) -> None:
-    """In pybpe's formats, and for Hugging Face."""
+    """The test saves in pybpe's formats, and for Hugging Face."""
     ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(trained(pipeline)))
     ours.save(tmp_path / "ours.json")
     ours.export(tmp_path / "ours.bin")

@@ -1,6 +1,6 @@
-r"""A custom pattern on its way to and from tiktoken and Hugging Face: the same ids there, or a refusal by name.
+r"""Custom patterns from and for tiktoken and Hugging Face: the same ids there, or an error that names the problem.
 
-test_dialects.py compares the engines word by word. Here are the methods that read and write patterns.
+test_dialects.py compares the engines word by word. This file tests the methods that read and write patterns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One tokenizer shared by threads and processes, interrupted, and with each kind of vector instructions."""
+"""One tokenizer shared by threads and processes, interrupted, and with each instruction set."""
 
 import multiprocessing
 import os
