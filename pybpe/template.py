@@ -118,7 +118,12 @@ class Template:
         return Template(*(tuple(p for p in pieces if p.is_sequence) for pieces in (self.single, self.pair)))
 
     def apply(self, specials: Mapping[str, int], first: list[int], second: list[int] | None = None) -> list[int]:
-        """Returns the ids of the texts and the special tokens around them. `specials` is text -> id."""
+        """Returns the ids of the texts and the special tokens around them.
+
+        Args:
+            specials: text -> id.
+            first, second: the ids of the first text, and of the second one if there are two.
+        """
         texts = {"A": first, "B": second or []}
         ids: list[int] = []
         for piece in self.single if second is None else self.pair:

@@ -80,10 +80,11 @@ def train(
         base: a tokenizer to extend. The result keeps its ids, merges, special tokens, pattern and normalizer. New
             special tokens, then new tokens, get the ids after those of the base; vocab_size counts all of them.
         superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
-            makes tokens such as " of the", of at most four words. The tokenizer's pattern becomes that of stage 2, for
-            a base too. With a base, stage 1 extends the base, unless it has enough tokens already.
+            makes tokens such as " of the", of at most four words. The tokenizer gets the pattern of stage 2, even if a
+            base has another pattern. With a base, stage 1 extends the base, unless it already has enough tokens.
         transition: the share of vocab_size at which stage 2 begins; None is 0.8.
-        whole_characters: True makes no token that holds parts of two characters, or a part of one next to whole ones.
+        whole_characters: True forbids tokens that contain parts of two characters, or a part of a character next to a
+            whole character.
             The tokens of a base are kept.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.

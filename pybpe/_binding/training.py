@@ -88,7 +88,7 @@ class Counter:
         call(lib.pybpe_counter_add_words, self.c, words.strings, words.counts)
 
     def add_texts(self, texts: Words) -> None:
-        """Counts the words in texts, each text as often as it was counted."""
+        """Counts the words in texts. Adds the count of a text to the count of each of its words."""
         call(lib.pybpe_counter_add_texts, self.c, texts.strings, texts.counts)
 
     def add_word_list(self, words: Sequence[bytes]) -> None:

@@ -190,7 +190,7 @@ class _StrReader(io.RawIOBase):
             begin = end
 
     def readinto(self, block: memoryview) -> int:  # type: ignore[override]
-        """Fills the start of a block. Returns how many bytes it wrote, 0 at the end."""
+        """Fills the start of a block. Returns the number of bytes written, which is 0 at the end."""
         if not self._rest:
             self._rest = memoryview(next(self._parts, b""))
         size = min(len(block), len(self._rest))

@@ -197,7 +197,7 @@ class Prefixed:
         return data
 
     def tell(self) -> int:
-        """Returns how many bytes have been read."""
+        """Returns the number of bytes that have been read."""
         return self._given
 
     def close(self) -> None:
@@ -249,5 +249,5 @@ class _Unpacked:
 
 
 def _is_bz2_error(error: Exception) -> bool:
-    """Returns whether an error is what bz2 raises for damaged data: an OSError without an errno."""
+    """Returns whether bz2 raised an error because data is damaged: it is an OSError without an errno."""
     return isinstance(error, OSError) and error.errno is None

@@ -54,7 +54,7 @@ if sys.platform == "win32":
         return None
 
     def cpu_count() -> int:
-        """Returns how many CPUs this process may use."""
+        """Returns the number of CPUs that this process may use."""
         return os.cpu_count() or 1
 
     def wait_for_the_end_of(parent: int) -> None:

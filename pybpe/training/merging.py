@@ -173,7 +173,7 @@ def _run_stage(
     earlier: list[tuple[int, int]],
     reporting: tuple[Checkpoint | None, bool | None],
 ) -> _binding.Trainer:
-    """Runs one stage after the merges `earlier`, and returns its trainer."""
+    """Runs one stage, which continues after the merges `earlier`. Returns its trainer."""
     saved, progress = reporting
     trainer = run_interruptibly(
         partial(

@@ -79,9 +79,10 @@ class Stage(NamedTuple):
     """One of the stages of a training run. Each continues with the merges of the one before it.
 
     Attributes:
-        words: the pattern that cuts the counted texts into the words to learn from; None to learn from them whole.
+        words: the pattern that splits the counted texts into the words to learn from; None if the counted texts are
+            these words.
         size: the trainer's vocab_size: bytes and merged tokens.
-        rules: which merges are forbidden, as for `_binding.Trainer`.
+        rules: the rules that forbid merges, as for `_binding.Trainer`.
     """
 
     words: Pattern | None
@@ -97,7 +98,7 @@ class Plan:
         options: what to train.
         count: how words are counted; its special tokens are those of the base and the new ones.
         new_specials: the special tokens that the base lacks.
-        words: the pattern of stage 1 if there are two stages, for superwords. `count` then has that of stage 2.
+        words: the pattern of stage 1 if there are two stages, for superwords. `count` then has the pattern of stage 2.
     """
 
     options: TrainOptions
@@ -169,7 +170,7 @@ class Plan:
         return [] if self.numbering is None else self.numbering.merges
 
     def _merged_size(self, vocab_size: int) -> int:
-        """Returns how many bytes and merged tokens a trainer has when the vocabulary has this size."""
+        """Returns the number of bytes and merged tokens of a trainer when the vocabulary has this size."""
         size = vocab_size - len(self.new_specials)
         if self.base is None or self.numbering is None:
             return max(size, 256)
@@ -177,7 +178,7 @@ class Plan:
 
     @property
     def stages(self) -> list[Stage]:
-        """The stages, in order."""
+        """The stages of the run, in order."""
         options = self.options
         rules = _binding.RULE_WHOLE_CHARACTERS if options.whole_characters else 0
         chunks = _binding.RULE_SUPERWORDS if superwords.is_chunk_pattern(self.count.pattern) else 0
@@ -195,7 +196,7 @@ class Plan:
         return _binding.Words.from_dict({word: n for word, n in words.to_dict().items() if word not in whole})
 
     def _set_options(self) -> dict[str, object]:
-        """Returns the options that are recorded only if they are set, so that other files do not change."""
+        """Returns the options that files record only if they are set, so that files without them do not change."""
         values = {name: getattr(self.options, name) for name in _RECORDED_IF_SET}
         return {name: value for name, value in values.items() if value}
 

@@ -1,11 +1,12 @@
 """Superwords: tokens that cross spaces, after Liu et al. 2025, "SuperBPE: Space Travel for Language Models".
 
-Training has two stages. Stage 1 is ordinary BPE: texts are cut into words, and no merge crosses the end of a word.
-Stage 2 continues with the same merges on *chunks*: long pieces that end only at numbers, at runs of punctuation and
-before trailing spaces. The tokenizer keeps the pattern of the chunks, and encodes with it.
+Training has two stages. Stage 1 is ordinary BPE: a pattern splits texts into words, and no merge crosses the end of a
+word. Stage 2 starts from the merges of stage 1 and continues on *chunks*: long parts of a text that end only at
+numbers, at runs of punctuation and before trailing spaces. The tokenizer keeps the pattern of the chunks and encodes
+with it.
 
-Texts are counted once, as chunks. Stage 1 learns from the words of these chunks. So a token of stage 1 never crosses
-the end of a chunk, where encoding could not make it.
+The counter counts chunks, and stage 1 learns from the words in these chunks. So a token of stage 1 never crosses the
+end of a chunk, where encoding could not produce it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def chunk_pattern(words: Pattern) -> Pattern:
 
 
 def is_chunk_pattern(pattern: Pattern) -> bool:
-    """Whether a tokenizer with this pattern has superwords."""
+    """Returns whether a tokenizer with this pattern has superwords."""
     return pattern.regex in (_CHUNKS, _CHUNKS_OF_DIGITS)
 
 
 def words_of(chunks: _binding.Words, pattern: Pattern) -> _binding.Words:
-    """Returns the words of chunks, with their counts."""
+    """Returns the words in chunks, with their counts."""
     counter = _binding.Counter(pattern.pretok, None)
     if pattern.pretok is not None:
         counter.add_texts(chunks)
@@ -55,10 +56,10 @@ def words_of(chunks: _binding.Words, pattern: Pattern) -> _binding.Words:
 
 
 def transition_size(transition: float | None, vocab_size: int) -> int:
-    """Returns how many tokens a vocabulary has after stage 1.
+    """Returns the number of tokens that a vocabulary has after stage 1.
 
     Raises:
-        ArgumentError: the share is not a number from 0 to less than 1.
+        ArgumentError: `transition` is not a number that is at least 0 and less than 1.
     """
     share = TRANSITION if transition is None else transition
     instance("transition", share, (int, float), "a share of the vocabulary, such as 0.8")
