@@ -138,6 +138,6 @@ def _owners(found: Found) -> dict[str, list[str]]:
 
 
 def _eval_batch(facts: evals.EvalFacts, known: dict[str, models.ModelFacts]) -> Batch:
-    """Returns the largest T that the models can serve."""
+    """Returns the largest T that the models allow."""
     longest = max((model.maxT for model in known.values() if model.maxT > 0), default=facts.min_T)
     return Batch(evals.COMPLETIONS, longest)

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, full, or a pipe that nobody reads any longer."""
+"""The standard streams, which may be closed, full, or a pipe whose reader has exited."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def add_training_options(
     parser.add_argument(
         "--superwords",
         action="store_true",
-        help="learn tokens across spaces too, such as ' of the', in a second stage (SuperBPE)",
+        help="also learn tokens across spaces, such as ' of the', in a second stage (SuperBPE)",
     )
     parser.add_argument(
         "--transition",
@@ -139,7 +139,7 @@ def add_training_options(
     parser.add_argument(
         "--whole-characters",
         action="store_true",
-        help="make no token that holds a part of a character next to other characters",
+        help="do not make tokens that combine part of a character with other characters",
     )
 
 
