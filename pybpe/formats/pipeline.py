@@ -98,7 +98,7 @@ def read_post_processor(processor: Any, specials: Mapping[str, int], name: str) 
     if not others:
         return None
     kinds = [type_of(step) for step in others]
-    if len(kinds) == 1 and kinds[0] in _FIXED_TEMPLATES:
+    if len(kinds) == 1 and kinds[0] in list(_FIXED_TEMPLATES):  # in a damaged file, a type may be unhashable
         return _fixed_template(kinds[0], others[0], specials, f"{name}: post_processor")
     if kinds != ["TemplateProcessing"]:
         raise FormatError(

@@ -48,6 +48,8 @@ from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
 from pybpe.reading.streams import open_input
 
+TESTS = sorted(Path(__file__).parent.glob("test_*.py"))
+
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -334,4 +336,5 @@ def test_the_page_names_faults_that_are_tried() -> None:
     named = [re.findall(r'"([^"]+)"|\b(test_\w+)', row.split("|")[-2]) for row in rows]
     assert len(rows) > 60 and all(named)
     assert {name for found in named for name, _ in found if name} <= set(FAULTS)
-    assert {test for found in named for _, test in found if test} <= set(globals())
+    tests = set(re.findall(r"^def (test_\w+)", "".join(path.read_text("utf-8") for path in TESTS), re.MULTILINE))
+    assert {test for found in named for _, test in found if test} <= tests
