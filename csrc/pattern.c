@@ -40,35 +40,26 @@ int pybpe_pattern_find(const char *name) {
 }
 
 const char *pybpe_pattern_regex(int pattern) {
-    switch (pattern) {
-    case PYBPE_PATTERN_GPT2:
-        return GPT2(" ?\\p{N}+");
-    case PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS1:
-        return GPT2("\\p{N}");
-    case PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS3:
-        return GPT2(FROM_RIGHT);
-    case PYBPE_PATTERN_CL100K:
-        return CL100K("\\p{N}{1,3}");
-    case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS1:
-        return CL100K("\\p{N}");
-    case PYBPE_PATTERN_CL100K + PYBPE_PATTERN_DIGITS3:
-        return CL100K(FROM_RIGHT);
-    case PYBPE_PATTERN_O200K:
-        return O200K("\\p{N}{1,3}");
-    case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS1:
-        return O200K("\\p{N}");
-    case PYBPE_PATTERN_O200K + PYBPE_PATTERN_DIGITS3:
-        return O200K(FROM_RIGHT);
-    case PYBPE_PATTERN_LLAMA3:
-        return LLAMA3("\\p{N}{1,3}");
-    case PYBPE_PATTERN_LLAMA3 + PYBPE_PATTERN_DIGITS1: /* the same as qwen2 */
-    case PYBPE_PATTERN_QWEN2:
-    case PYBPE_PATTERN_QWEN2 + PYBPE_PATTERN_DIGITS1:
-        return LLAMA3("\\p{N}");
-    case PYBPE_PATTERN_LLAMA3 + PYBPE_PATTERN_DIGITS3:
-    case PYBPE_PATTERN_QWEN2 + PYBPE_PATTERN_DIGITS3:
-        return LLAMA3(FROM_RIGHT);
-    default:
-        return NULL;
+    static const struct {
+        int pattern;
+        const char *own, *digits1, *digits3; /* for numbers as the pattern has them, and for the two flags */
+    } regexes[] = {
+        {PYBPE_PATTERN_GPT2, GPT2(" ?\\p{N}+"), GPT2("\\p{N}"), GPT2(FROM_RIGHT)},
+        {PYBPE_PATTERN_CL100K, CL100K("\\p{N}{1,3}"), CL100K("\\p{N}"), CL100K(FROM_RIGHT)},
+        {PYBPE_PATTERN_O200K, O200K("\\p{N}{1,3}"), O200K("\\p{N}"), O200K(FROM_RIGHT)},
+        {PYBPE_PATTERN_LLAMA3, LLAMA3("\\p{N}{1,3}"), LLAMA3("\\p{N}"), LLAMA3(FROM_RIGHT)},
+        {PYBPE_PATTERN_QWEN2, LLAMA3("\\p{N}"), LLAMA3("\\p{N}"), LLAMA3(FROM_RIGHT)},
+    };
+    for (size_t i = 0; i < sizeof regexes / sizeof regexes[0]; i++) {
+        if (pattern == regexes[i].pattern) {
+            return regexes[i].own;
+        }
+        if (pattern == regexes[i].pattern + PYBPE_PATTERN_DIGITS1) {
+            return regexes[i].digits1;
+        }
+        if (pattern == regexes[i].pattern + PYBPE_PATTERN_DIGITS3) {
+            return regexes[i].digits3;
+        }
     }
+    return NULL;
 }
