@@ -667,8 +667,8 @@ class Tokenizer(metaclass=Answering):
         return tokenizer
 
     def with_vocab_size(self, n: int) -> Tokenizer:
-        """Returns the tokenizer with the first `n` tokens. It equals a tokenizer trained with vocab_size=n, unless it was
-        trained with superwords: in such training, vocab_size decides where the second stage begins."""
+        """Returns the tokenizer with the first `n` tokens. It equals a tokenizer trained with vocab_size=n,
+        unless it was trained with superwords: in such training, vocab_size decides where the second stage begins."""
         return Tokenizer.from_model(self._model.with_size(n))
 
     def prune(self, keep: Iterable[int], *, remap: _binding.PathLike | None = None) -> Tokenizer:
