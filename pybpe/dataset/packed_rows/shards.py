@@ -9,22 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ... import _binding
 from ...errors import ArgumentError, FormatError, file_errors
-from ...support import platform
 from ...support.output_files import make_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import token_lengths
 from ..equal_shards import check_least
-from ..hashing import file_sha256
-from ..manifest import FILE_NAME, Manifest, ShardRecord
+from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard
 from ..token_files import TokenStream
 from ..writers.base import id_bytes
-from ..writers.flat import LLMC, llmc_header
+from ..writers.flat import LLMC
 from .layout import Placed, make_rows, place, shuffled
 from .pieces import Group, groups
 
@@ -105,15 +103,16 @@ def _write_split(packing: Packing, split: str, folder: str, bar: Progress) -> tu
     shards, per_shard = _divide(packing, split, planned)
     writer = _ShardWriter(packing, split, folder, per_shard)
     pieces = documents = used = 0
-    for group, placed in _placed(packing, stream, bar):
-        placed = shuffled(placed, int(packing.identity["seed"]), group.number)
-        begins = numpy.bincount(placed.rows, weights=placed.pieces.begins, minlength=placed.count).astype(numpy.int64)
-        writer.add(make_rows(group, placed, packing.size, packing.mark, packing.pad), begins)
-        pieces, documents = pieces + len(placed.rows), documents + int(begins.sum())
-        used += int(placed.pieces.texts.sum()) + len(placed.rows)
-    spare = numpy.full((shards * per_shard - planned, packing.size), packing.pad, dtype=stream.dtype)
-    spare[:, :1] = packing.mark
-    writer.add(spare, numpy.zeros(len(spare), dtype=numpy.int64))
+    with writer:
+        for group, placed in _placed(packing, stream, bar):
+            placed = shuffled(placed, int(packing.identity["seed"]), group.number)
+            begins = numpy.bincount(placed.rows, placed.pieces.begins, placed.count).astype(numpy.int64)
+            writer.add(make_rows(group, placed, packing.size, packing.mark, packing.pad), begins)
+            pieces, documents = pieces + len(placed.rows), documents + int(begins.sum())
+            used += int(placed.pieces.texts.sum()) + len(placed.rows)
+        spare = numpy.full((shards * per_shard - planned, packing.size), packing.pad, dtype=stream.dtype)
+        spare[:, :1] = packing.mark
+        writer.add(spare, numpy.zeros(len(spare), dtype=numpy.int64))
     _check(packing, split, documents, sum(record.text_bytes for record in writer.records))
     rows = shards * per_shard
     return writer.records, {"rows": rows, "padding": rows * packing.size - used, "cuts": pieces - documents}
@@ -173,7 +172,7 @@ def _check(packing: Packing, split: str, documents: int, text_bytes: int) -> Non
 
 
 class _ShardWriter:
-    """Writes rows into one shard after another.
+    """Writes rows into one shard after another. The end of the `with` block removes a shard that is not finished.
 
     Attributes:
         records: those of the finished shards.
@@ -183,9 +182,16 @@ class _ShardWriter:
         self._packing, self._split, self._folder, self._per_shard = packing, split, folder, per_shard
         self._lengths = packing.text_lengths()
         self._name = packing.source.shards[split][0].file.rsplit(f"_{split}_", 1)[0]
-        self._file: BinaryIO | None = None
+        self._shard: _binding.ShardWriter | None = None
         self._rows = self._documents = self._text_bytes = 0
         self.records: list[ShardRecord] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._shard is not None:
+            self._shard.discard()
 
     @property
     def _path(self) -> str:
@@ -205,29 +211,20 @@ class _ShardWriter:
             rows, begins = rows[part:], begins[part:]
 
     def _write(self, rows: Array) -> None:
-        if self._file is None:
-            self._file = open(self._path, "wb")  # noqa: SIM115  (closed by _finish)
-            self._file.write(llmc_header(self._per_shard * self._packing.size + 1, self._packing.dtype))
-        self._file.write(rows.tobytes())
+        if self._shard is None:
+            self._shard = _binding.ShardWriter(self._path, LLMC.name, id_bytes(self._packing.dtype))
+        self._shard.write(rows.reshape(-1).astype(self._packing.dtype, copy=False))
         at_once = max(1, _BLOCK_TOKENS // self._packing.size)
         for at in range(0, len(rows), at_once):
             self._text_bytes += int(self._lengths[rows[at : at + at_once]].sum())
 
     def _finish(self) -> None:
         """Ends a shard with a mark, the target of its last token: it begins the row that comes next, whichever."""
-        assert self._file is not None
-        self._file.write(self._packing.mark.to_bytes(id_bytes(self._packing.dtype), "little"))
-        self._file.close()
-        platform.sync_file(self._path)
-        tokens, path = self._per_shard * self._packing.size + 1, self._path
-        self.records.append(
-            ShardRecord(
-                os.path.basename(path),
-                tokens,
-                os.path.getsize(path),
-                file_sha256(path),
-                self._documents,
-                self._text_bytes,
-            )
-        )
-        self._file, self._rows, self._documents, self._text_bytes = None, 0, 0, 0
+        import numpy
+
+        assert self._shard is not None
+        self._shard.write(numpy.array([self._packing.mark], dtype=self._packing.dtype))
+        self._shard.finish()
+        record = record_shard(self._path, self._per_shard * self._packing.size + 1)
+        self.records.append(replace(record, documents=self._documents, text_bytes=self._text_bytes))
+        self._shard, self._rows, self._documents, self._text_bytes = None, 0, 0, 0
