@@ -6,6 +6,7 @@ take quadratic time if nothing is remembered; no memory.
 #include "naive_automaton.h"
 #include "random_state.h"
 #include "small_vocab.h"
+#include "split_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,32 +19,13 @@ static pybpe_pretok *splitter_of(const pybpe_automaton *a, const pybpe_allocator
     return p;
 }
 
-static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t cap, size_t *ends) {
-    size_t count = 0;
-    for (size_t pos = 0; pos < n; pos = ends[count - 1]) {
-        size_t found = pybpe_pretok_split(p, text, n, pos, ends + count, cap);
-        CHECK(found > 0 && found <= cap);
-        if (found == 0 || found > cap) {
-            return 0;
-        }
-        count += found;
-    }
-    return count;
-}
-
 static size_t random_text(uint8_t *text) {
     static const char *const pieces[] = {
         "a",        "aaaa", "b",           "bb", "\n", "!", "\xE4\xBD\xA0", "\xC3\xA9", "\xF0\x9F\x98\x80",
         "\xE4\xBD", "\xFF", "\xED\xA0\x80"};
     const uint32_t kinds = 2 + random_below(11); /* of the pieces, so that some texts have long runs */
     const size_t most = random_below(TEXT - 4);
-    size_t n = 0;
-    while (n < most) {
-        const char *piece = pieces[random_below(kinds)];
-        memcpy(text + n, piece, strlen(piece));
-        n += strlen(piece);
-    }
-    return n;
+    return random_pieces(pieces, kinds, most, text);
 }
 
 /* Both halves at a safe cut have the words of the whole. Returns whether there was one. */
@@ -55,8 +37,8 @@ static bool check_cut(const pybpe_pretok *p, const uint8_t *text, size_t n, cons
     if (cut == n) {
         return false;
     }
-    size_t first = split(p, text, cut, CAP, got);
-    size_t second = split(p, text + cut, n - cut, CAP, got + first);
+    size_t first = split_all(p, text, cut, CAP, got);
+    size_t second = split_all(p, text + cut, n - cut, CAP, got + first);
     for (size_t i = 0; i < second; i++) {
         got[first + i] += cut;
     }
@@ -88,7 +70,7 @@ static void test_random_automata(void) {
             uint8_t *text = malloc(n + (n == 0)); /* of just this size, for sanitizers */
             memcpy(text, room, n);
             size_t count = naive_split(next, text, n, want, 0);
-            CHECK_EQ(split(p, text, n, CAP + random_below(9), got), count);
+            CHECK_EQ(split_all(p, text, n, CAP + random_below(9), got), count);
             CHECK(memcmp(got, want, count * sizeof *want) == 0);
             cuts += n > 0 && check_cut(p, text, n, want, count);
             free(text);

@@ -6,6 +6,7 @@ memory.
 #include "naive_automaton.h"
 #include "random_state.h"
 #include "small_vocab.h"
+#include "split_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,31 +87,12 @@ static size_t naive_chain(const chain *c, const uint8_t *text, size_t n, size_t 
     return count;
 }
 
-static size_t split(const pybpe_pretok *p, const uint8_t *text, size_t n, size_t *ends) {
-    size_t count = 0;
-    for (size_t pos = 0; pos < n; pos = ends[count - 1]) {
-        size_t found = pybpe_pretok_split(p, text, n, pos, ends + count, CAP);
-        CHECK(found > 0 && found <= CAP);
-        if (found == 0 || found > CAP) {
-            return 0;
-        }
-        count += found;
-    }
-    return count;
-}
-
 static size_t random_text(uint8_t *text) {
     static const char *const pieces[] = {
         "a", "aaaa", "b", "bb", "\n", "!", "\xE4\xBD\xA0", "\xC3\xA9", "!!", "\xFF", "\xE4\xBD\xA0\xE4\xBD\xA0"};
     const uint32_t kinds = 2 + random_below(10);
     const size_t most = random_below(TEXT - 8);
-    size_t n = 0;
-    while (n < most) {
-        const char *piece = pieces[random_below(kinds)];
-        memcpy(text + n, piece, strlen(piece));
-        n += strlen(piece);
-    }
-    return n;
+    return random_pieces(pieces, kinds, most, text);
 }
 
 static void test_random_sequences(void) {
@@ -123,14 +105,14 @@ static void test_random_sequences(void) {
         for (int k = 0; k < 10; k++) {
             size_t n = random_text(text);
             size_t count = naive_chain(&c, text, n, want);
-            CHECK_EQ(split(c.all, text, n, got), count);
+            CHECK_EQ(split_all(c.all, text, n, CAP, got), count);
             CHECK(memcmp(got, want, count * sizeof *want) == 0);
             size_t cut = n > 1 ? pybpe_text_cut(c.all, NULL, text, n, 1 + random_below((uint32_t)n - 1)) : n;
             if (cut < n) {
                 cuts++;
                 CHECK(pybpe_pretok_has_cuts(c.all) || text[cut] >= 0x80 || text[cut - 1] >= 0x80);
-                size_t first = split(c.all, text, cut, got);
-                size_t second = split(c.all, text + cut, n - cut, got + first);
+                size_t first = split_all(c.all, text, cut, CAP, got);
+                size_t second = split_all(c.all, text + cut, n - cut, CAP, got + first);
                 for (size_t j = 0; j < second; j++) {
                     got[first + j] += cut;
                 }
