@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError
+from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import versions
 from ..reading.streams import open_input
 from .hashing import file_sha256
@@ -145,6 +145,26 @@ class Manifest:
             if not is_plain_name(name):
                 raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
         return manifest
+
+
+def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
+    """Returns the token files of a split, in order.
+
+    Raises:
+        ArgumentError: there is no such split. FileError: a file is missing. FormatError: a file is not as long as the
+            manifest says.
+    """
+    records = manifest.shards.get(split)
+    if not records:
+        there = ", ".join(split for split, records in manifest.shards.items() if records)
+        raise ArgumentError(f"{folder}: has no split {split}; it has {there or 'none'}")
+    paths = [os.path.join(folder, record.file) for record in records]
+    for path, record in zip(paths, records):
+        with file_errors(path, "cannot be read"):
+            size = os.path.getsize(path)
+        if size != record.bytes:
+            raise FormatError(f"{path}: has {size} bytes, but the manifest says {record.bytes}: write the data again")
+    return paths
 
 
 def _check_types(manifest: Manifest) -> None:

@@ -19,7 +19,7 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import token_lengths
 from ..equal_shards import check_least
-from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard
+from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard, split_paths
 from ..token_files import TokenStream
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
@@ -98,7 +98,7 @@ def _write_split(packing: Packing, split: str, folder: str, bar: Progress) -> tu
     """Writes one split. Returns its shards, and the numbers of rows, padding tokens, and cuts in documents."""
     import numpy
 
-    stream = _stream(packing, split)
+    stream = TokenStream(split_paths(packing.folder, packing.source, split))
     planned = sum(placed.count for _, placed in _placed(packing, stream, bar))
     shards, per_shard = _divide(packing, split, planned)
     writer = _ShardWriter(packing, split, folder, per_shard)
@@ -116,17 +116,6 @@ def _write_split(packing: Packing, split: str, folder: str, bar: Progress) -> tu
     _check(packing, split, documents, sum(record.text_bytes for record in writer.records))
     rows = shards * per_shard
     return writer.records, {"rows": rows, "padding": rows * packing.size - used, "cuts": pieces - documents}
-
-
-def _stream(packing: Packing, split: str) -> TokenStream:
-    """Opens the tokens of a split. Raises FormatError if a file is not as long as the manifest says."""
-    paths = [os.path.join(packing.folder, record.file) for record in packing.source.shards[split]]
-    for path, record in zip(paths, packing.source.shards[split]):
-        with file_errors(path, "cannot be read"):
-            size = os.path.getsize(path)
-        if size != record.bytes:
-            raise FormatError(f"{path}: has {size} bytes, but the manifest says {record.bytes}: write the data again")
-    return TokenStream(paths)
 
 
 def _placed(packing: Packing, stream: TokenStream, bar: Progress) -> Iterator[tuple[Group, Placed]]:

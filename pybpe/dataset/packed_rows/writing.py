@@ -10,12 +10,12 @@ from ... import _binding
 from ...arguments import instance, one_of, shown, whole_number
 from ...errors import ArgumentError, FileError, FormatError, LimitError, file_errors
 from ...support import platform
-from ...support.locking import FOLDER, only_writer
+from ...support.locking import only_writer
 from ...support.output_files import unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..hashing import file_sha256
-from ..journal import NAME as JOURNAL_NAME
+from ..journal import check_finished
 from ..manifest import FILE_NAME, Manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
@@ -101,8 +101,7 @@ def _source(data: _binding.PathLike, tok: Tokenizer) -> Manifest:
     name = _binding.path_text(data)
     manifest = Manifest.load(name)
     settings = manifest.settings
-    if os.path.exists(os.path.join(name, FOLDER, JOURNAL_NAME)):
-        raise ArgumentError(f"{name}: the run that writes to this folder has not finished: run its command again")
+    check_finished(name)
     if settings.get("packing") is not None:
         raise ArgumentError(f"{name}: has packed rows already: pack the folder that they were made from")
     if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
