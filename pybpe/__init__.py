@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WorkerError,
     )
+    from .mixture import mix
     from .padding import padded_vocab_size
     from .template import Template
     from .tokenizer import Tokenizer
@@ -67,6 +68,7 @@ __all__ = [
     "count_words",
     "encode_files",
     "get_encoding",
+    "mix",
     "pack",
     "padded_vocab_size",
     "prepare",
@@ -98,6 +100,7 @@ _HOMES = {
     "count_words": "training.counting",
     "encode_files": "dataset",
     "get_encoding": "encodings",
+    "mix": "mixture",
     "pack": "dataset",
     "padded_vocab_size": "padding",
     "prepare": "dataset",

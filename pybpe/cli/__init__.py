@@ -28,6 +28,7 @@ from .counts import add_counts
 from .dataset import add_pack, add_stats, add_verify
 from .inspect import add_inspect
 from .messages import in_flags, unknown_arguments, unknown_command
+from .mixture import add_mix
 from .streams import discard_output, open_streams
 from .train import add_train
 from .viz import add_viz
@@ -57,6 +58,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_binarize,
     add_prepare,
     add_corpus,
+    add_mix,
     add_pack,
     add_verify,
     add_stats,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
+from .mixture import mixture_lines
 
 
 def add_pack(commands: Any) -> None:
@@ -108,7 +109,8 @@ def add_stats(commands: Any) -> None:
         "stats",
         "show what a folder of token files contains",
         "Prints the number of tokens, documents and bytes of text, and the lengths of documents, for each split that\n"
-        "`pybpe binarize` or `prepare` wrote.",
+        "`pybpe binarize` or `prepare` wrote. For a mixture, also what its recipe asked of each source, what it gave,\n"
+        "and how often it was repeated.",
         "pybpe stats out\npybpe stats out --json",
     )
     parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json")
@@ -117,6 +119,7 @@ def add_stats(commands: Any) -> None:
 
 
 def _run_stats(args: argparse.Namespace) -> None:
+    from ..dataset import Manifest
     from ..dataset.statistics import dataset_statistics
 
     found = dataset_statistics(args.folder)
@@ -130,4 +133,9 @@ def _run_stats(args: argparse.Namespace) -> None:
         if facts.document_tokens:
             shares = ", ".join(f"{percent}%: {length}" for percent, length in facts.document_tokens.items())
             lines.append(f"    tokens per document, by percentile: {shares}")
-    report(args, {split: asdict(facts) for split, facts in found.items()}, "\n".join(lines))
+    mixture = Manifest.load(args.folder).mixture
+    described: dict[str, Any] = {split: asdict(facts) for split, facts in found.items()}
+    if mixture is not None:
+        lines += mixture_lines(mixture)
+        described["mixture"] = {key: mixture[key] for key in ("seed", "sources", "phases")}
+    report(args, described, "\n".join(lines))

@@ -58,6 +58,8 @@ _COMMANDS = {
     "clean": "corpus",
     "dedup": "corpus --dedup",
     "shard": "binarize",
+    "shuffle": "mix",
+    "blend": "mix",
     "trim": "prune",
     "add": "extend",
 }

@@ -32,6 +32,7 @@ from .options import DatasetOptions, OutputOptions
 from .run import Run
 from .shares import check_shares
 from .split_writer import Layout
+from .workers import Encoding
 
 
 def binarize(
@@ -160,18 +161,24 @@ def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], 
     plan = planning.Plan(files, kinds, options.split, cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     check_shares(plan, kinds, splits, options.output.least_tokens)
-    description: dict[str, object] = {
+    description = described(tok)
+    has_rows = any(kinds.kind(file.path) == "parquet" for file in files)
+    layout = Layout(tok, options.output, job.folder, job.name, staged.names)
+    journal = Journal(job.folder, job.identity(description), len(splits), resume)
+    work = Run(Encoding(plan, encoder), layout, journal, beside)
+    records = work.write_shards(run, None if has_rows else known_total(files))
+    return work.finish(options.settings(), description, records)
+
+
+def described(tok: Tokenizer) -> dict[str, object]:
+    """Returns what a manifest says about the tokenizer."""
+    return {
         "n_vocab": tok.n_vocab,
         "pattern": tok.pattern.regex,
         "normalizer": tok.normalizer,
         "eot": tok.eot_token,
         "fingerprint": tok.model.fingerprint(),
     }
-    has_rows = any(kinds.kind(file.path) == "parquet" for file in files)
-    layout = Layout(tok, options.output, job.folder, job.name, staged.names)
-    work = Run(plan, encoder, layout, Journal(job.folder, job.identity(description), len(splits), resume), beside)
-    records = work.write_shards(run, None if has_rows else known_total(files))
-    return work.finish(options.settings(), description, records)
 
 
 def name_of(given: Sequence[str], staged: Staged) -> str:

@@ -20,23 +20,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FileError, FormatError, file_errors
+from ..errors import FileError, FormatError, file_errors
 from ..support.locking import FOLDER, LOCK, STAGED
 from ..support.output_files import make_folder
 from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
 NAME = "journal.json"
-
-
-def check_finished(folder: str) -> None:
-    """Raises ArgumentError if a run that writes to a folder was killed or is still running."""
-    if os.path.exists(os.path.join(folder, FOLDER, NAME)):
-        raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
 
 
 class Journal:
@@ -95,11 +90,14 @@ class Journal:
         nothing."""
         with file_errors(self.folder, "cannot be removed"):
             for name in sorted(os.listdir(self.folder), key=lambda name: name == NAME):
-                if name != LOCK:
-                    os.unlink(os.path.join(self.folder, name))
+                path = os.path.join(self.folder, name)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                elif name != LOCK:
+                    os.unlink(path)
 
     def _clean(self) -> None:
-        """Removes an earlier run's files, except staged inputs and tokenizers, which belong to this run."""
+        """Removes an earlier run's files, except staged inputs and tokenizers, which may belong to this run."""
         with file_errors(self.folder, "cannot be emptied"):
             for name in os.listdir(self.folder):
                 if name != NAME and not name.startswith(STAGED):

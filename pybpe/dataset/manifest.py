@@ -9,15 +9,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError, file_errors
-from ..formats import versions
+from ..errors import ArgumentError, FormatError
 from ..reading.streams import open_input
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
-VERSION = 1
 
 
 def manifest_name(folder: str) -> str:
@@ -68,7 +66,7 @@ class Manifest:
     """The contents of a folder of token files.
 
     Attributes:
-        settings: the arguments of `binarize` that influence the files.
+        settings: the arguments of `binarize`, `mix` and `pack` that influence the files.
         tokenizer: n_vocab, pattern, normalizer, the id of <|endoftext|>, and its fingerprint (Model.fingerprint).
         text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
@@ -95,6 +93,11 @@ class Manifest:
         return self.settings.get("packing")  # type: ignore[return-value]
 
     @property
+    def mixture(self) -> Mapping[str, Any] | None:
+        """What `mix` says about the recipe and what came of it. None if the folder is not a mixture, or rows of one."""
+        return self.settings.get("mixture")  # type: ignore[return-value]
+
+    @property
     def tokens(self) -> int:
         """The number of tokens in all splits."""
         return sum(self.split_tokens(split) for split in self.shards)
@@ -115,7 +118,7 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
-        text = json.dumps({versions.KEY: VERSION, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "surrogateescape")
 
     @classmethod
@@ -123,8 +126,7 @@ class Manifest:
         """Reads the manifest.json of a folder, or the _manifest.json next to parquet files.
 
         Raises:
-            FileError: there is no manifest. FormatError: it is not a manifest, a newer pybpe made it, or it names a
-            file outside its folder.
+            FileError: there is no manifest. FormatError: it is not a manifest, or names a file outside its folder.
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
@@ -132,39 +134,16 @@ class Manifest:
             data = stream.read()
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))
-            versions.check_object(content, VERSION, f"{path}: this manifest")
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]
             manifest = cls(content["settings"], content["tokenizer"], content["text_bytes"], shards, files)
             _check_types(manifest)
-        except FormatError:
-            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(f"{path}: not a manifest of token files ({type(error).__name__}: {error})") from None
         for name in manifest.file_names:
             if not is_plain_name(name):
                 raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
         return manifest
-
-
-def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
-    """Returns the token files of a split, in order.
-
-    Raises:
-        ArgumentError: there is no such split. FileError: a file is missing. FormatError: a file is not as long as the
-            manifest says.
-    """
-    records = manifest.shards.get(split)
-    if not records:
-        there = ", ".join(split for split, records in manifest.shards.items() if records)
-        raise ArgumentError(f"{folder}: has no split {split}; it has {there or 'none'}")
-    paths = [os.path.join(folder, record.file) for record in records]
-    for path, record in zip(paths, records):
-        with file_errors(path, "cannot be read"):
-            size = os.path.getsize(path)
-        if size != record.bytes:
-            raise FormatError(f"{path}: has {size} bytes, but the manifest says {record.bytes}: write the data again")
-    return paths
 
 
 def _check_types(manifest: Manifest) -> None:
@@ -178,6 +157,7 @@ def _check_types(manifest: Manifest) -> None:
     if not all(isinstance(part, dict) for part in (manifest.settings, manifest.tokenizer, manifest.text_bytes)):
         raise ValueError("settings, tokenizer and text_bytes must be objects")
     _check_packing(manifest)
+    _check_mixture(manifest)
     if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
         raise ValueError("text_bytes must be numbers")
 
@@ -191,6 +171,20 @@ def _check_packing(manifest: Manifest) -> None:
     mark, size, pad = manifest.tokenizer.get("eot"), packing.get("sequence_length"), packing.get("pad")
     if not (type(mark) is int and type(size) is int and type(pad) is int and mark >= 0 and size >= 2 and pad >= 0):
         raise ValueError("packing needs a sequence_length, a pad, and the tokenizer's eot")
+
+
+def _check_mixture(manifest: Manifest) -> None:
+    mixture = manifest.settings.get("mixture")
+    if mixture is None:
+        return
+    numbers: list[object] = []
+    for source in mixture["sources"].values():  # type: ignore[index]
+        numbers += [source[key] for key in ("tokens", "documents", "used", "epochs")]
+    for phase in mixture["phases"]:  # type: ignore[index]
+        parts = phase["sources"].values()
+        numbers += [phase["asked"], *(part[key] for part in parts for key in ("asked", "tokens", "documents", "cuts"))]
+    if not all(isinstance(number, (int, float)) and number >= 0 for number in numbers):
+        raise ValueError("the numbers of a mixture must be at least 0")
 
 
 def is_plain_name(name: object) -> bool:

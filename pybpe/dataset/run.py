@@ -1,4 +1,4 @@
-"""One run of binarize: passes task results to split writers, with checkpoints."""
+"""One run that writes token files: passes task results to split writers, with checkpoints."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, warn
-from ..reading.planning import Plan
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
 from ..support.output_files import remove_file, write_through
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
-from .encoding import TaskEncoder
 from .journal import Journal
 from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
 from .split_writer import Layout, SplitState, SplitWriter, file_names
-from .workers import Result, run_by_executor, run_local
+from .workers import Result, Work
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -30,24 +27,21 @@ Records = dict[str, list[ShardRecord]]
 
 
 class Run:
-    """A run of binarize, from its journal's state to the end.
+    """A run that writes token files, from its journal's state to the end.
 
     Args:
-        plan: the tasks.
-        encoder: turns tasks into segments.
+        work: makes the segments.
         layout: where the files go, and what they are.
         journal: the state that an earlier run left.
         beside: writes the files that accompany the shards; called just before the first shard gets its name.
     """
 
-    def __init__(
-        self, plan: Plan, encoder: TaskEncoder, layout: Layout, journal: Journal, beside: Callable[[], None]
-    ) -> None:
-        self._plan, self._encoder, self._layout, self._journal, self._beside = plan, encoder, layout, journal, beside
+    def __init__(self, work: Work, layout: Layout, journal: Journal, beside: Callable[[], None]) -> None:
+        self._work, self._layout, self._journal, self._beside = work, layout, journal, beside
         self._tasks = journal.tasks
         self._writers: list[SplitWriter] = []
         self._doubts = Doubts()
-        self._done = 0  # bytes of input processed
+        self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
         self._has_begun = False  # whether the folder is this run's: see _begin
 
@@ -56,14 +50,14 @@ class Run:
 
         Args:
             options: how to use the machine.
-            total: bytes of input, if known.
+            total: the amount of input, in the unit of the work, if known.
         """
         try:
             self._begin(self._files(self._journal.states))
             for split, state in zip(SPLIT_NAMES, self._journal.states):
                 self._writers.append(SplitWriter(self._layout, split, state))
-            with Progress("encoding", total, "B", options.progress) as bar:
-                for result in self._results(options):
+            with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
+                for result in self._work.results(self._journal.tasks, options, self._doubts):
                     self._take(result)
                     bar.add(result.size)
             for writer in self._writers:
@@ -85,12 +79,6 @@ class Run:
             self._close()
             raise
         return {split: writer.records for split, writer in zip(SPLIT_NAMES, self._writers)}
-
-    def _results(self, options: RunOptions) -> Iterator[Result]:
-        tasks = islice(self._plan.tasks(), self._journal.tasks, None)
-        if options.executor is not None:
-            return run_by_executor(self._encoder, tasks, options.executor, options.workers)
-        return run_local(self._encoder, tasks, options.workers, self._doubts)
 
     def _take(self, result: Result) -> None:
         self._doubts.tell(result.doubt)

@@ -160,15 +160,21 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
     if text_bytes != shard.text_bytes:
         yield Problem(shard.file, f"represents {text_bytes} bytes of text, but the manifest says {shard.text_bytes}")
     for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
-        begin = _wrong_document(block, tok, rng)
+        begin = _wrong_document(block, tok, rng, cut=_has_cuts(manifest))
         if begin is not None:
             text = tok.decode(block[begin : begin + 12].tolist())
             yield Problem(shard.file, f"a document encodes to different ids; it begins {text!r}")
 
 
-def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random) -> int | None:
+def _has_cuts(manifest: Manifest) -> bool:
+    """Returns whether the ends of some documents were cut off, to make amounts of a mixture exact."""
+    phases = manifest.mixture["phases"] if manifest.mixture is not None else ()
+    return any(part["cuts"] for phase in phases for part in phase["sources"].values())
+
+
+def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool) -> int | None:
     """Picks a random document of a block. Returns where it begins if its text encodes to other ids. Only after a mark
-    is a beginning certain."""
+    is a beginning certain. `cut` says that a document may end before its end."""
     import numpy
 
     starts = numpy.flatnonzero(block == tok.eot_token) + 1 if tok.eot_token is not None else ()
@@ -180,7 +186,7 @@ def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random) -> int | N
     if whole:
         ids = ids[: ids.index(tok.eot_token)]
     text = tok.decode_bytes(ids)
-    same = len(ids) if whole else max(0, len(ids) - _END_TOKENS)
+    same = len(ids) if whole and not cut else max(0, len(ids) - _END_TOKENS)
     # Records were encoded as ordinary text; in plain text, special tokens are recognized.
     found = (tok.encode(text), tok.encode_ordinary(text))
     return None if any(again[:same] == ids[:same] for again in found) else begin

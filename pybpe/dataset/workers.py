@@ -6,16 +6,18 @@ import pickle
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from functools import lru_cache, partial
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, Protocol
 
 from ..arguments import whole_number
 from ..reading.documents import RECORDS
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planned_pieces import PlannedPiece
-from ..reading.planning import Task, anchored
+from ..reading.planning import Plan, Task, anchored
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
 from ..support.remote import map_by_executor
+from ..support.run_options import RunOptions
 from .encoding import Segment, TaskEncoder
 
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
@@ -27,7 +29,7 @@ class Result(NamedTuple):
 
     Attributes:
         segments: in order.
-        size: the bytes of input read for them.
+        size: the amount of input read for them, such as bytes of text.
         ends_task: whether they are the task's last.
         doubt: what to say about a file that is not UTF-8 (see text_encoding.py).
     """
@@ -36,6 +38,45 @@ class Result(NamedTuple):
     size: int
     ends_task: bool
     doubt: str | None = None
+
+
+class Work(Protocol):
+    """What a run writes: segments, task by task."""
+
+    @property
+    def description(self) -> str:
+        """What is in progress, for the progress bar."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of `Result.size`."""
+
+    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
+        """Yields the results of all tasks from number `first`. They depend on nothing but the work itself."""
+
+
+class Encoding(NamedTuple):
+    """The work of binarize: the tasks of a plan, and what encodes them."""
+
+    plan: Plan
+    encoder: TaskEncoder
+
+    @property
+    def description(self) -> str:
+        """See Work."""
+        return "encoding"
+
+    @property
+    def unit(self) -> str:
+        """See Work."""
+        return "B"
+
+    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
+        """See Work."""
+        tasks = islice(self.plan.tasks(), first, None)
+        if options.executor is not None:
+            return run_by_executor(self.encoder, tasks, options.executor, options.workers)
+        return run_local(self.encoder, tasks, options.workers, doubts)
 
 
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:

@@ -12,6 +12,7 @@ WITH_KEYWORDS = {
         "count_words",
         "clean",
         "binarize",
+        "mix",
         "pack",
         "prepare",
         "encode_files",

@@ -1,0 +1,10 @@
+"""Mixes sources by a recipe, and shuffles all documents: what enters a batch, and in what order.
+
+recipe.py      the recipe, a TOML file           amounts.py    how many tokens each phase asks of each source
+sources.py     folders of tokens, and texts      documents.py  where documents are in the tokens
+drawing.py     which documents each phase gets   keys.py       the random numbers that decide this, and the order
+buckets.py     documents among buckets on disk   shuffled.py   buckets, sorted, to the writer of token files
+mixing.py      the function that users call
+"""
+
+from .mixing import mix as mix

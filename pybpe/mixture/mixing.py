@@ -1,0 +1,237 @@
+"""mix: makes one data set of several sources, shuffled as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import _binding
+from .._version import __version__
+from ..arguments import instance, whole_number
+from ..dataset.binarization import described
+from ..dataset.journal import Journal
+from ..dataset.manifest import Manifest
+from ..dataset.options import OutputOptions
+from ..dataset.run import Records, Run
+from ..dataset.split_writer import Layout
+from ..errors import ArgumentError
+from ..reading.splits import SPLIT_NAMES
+from ..support.locking import FOLDER, STAGED, only_writer
+from ..support.run_options import RunOptions
+from ..tokenizer import Tokenizer
+from .amounts import asked_tokens
+from .buckets import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle, distribute, sections_of
+from .documents import Documents
+from .drawing import Drawn, Passes, everything
+from .recipe import Recipe, load_recipe
+from .shuffled import ShuffledDocuments
+from .sources import Opened, open_sources
+
+
+def mix(
+    tok: Tokenizer,
+    recipe: _binding.PathLike | Mapping[str, Any],
+    out: _binding.PathLike,
+    *,
+    seed: int | None = None,
+    format: str = "llmc",
+    eot: str | None = None,
+    dtype: str = "auto",
+    shard_tokens: int = 10**8,
+    min_shard_tokens: int | None = None,
+    sequence_length: int = 1024,
+    name: str = "mix",
+    workers: int | None = None,
+    memory_limit: int | None = None,
+    progress: bool | None = None,
+) -> Manifest:
+    """Mixes sources into one data set whose documents are in random order.
+
+    The train split has the phases of the recipe, in order. Each phase has the amounts that the recipe asks for, and its
+    documents are shuffled as a whole, over all sources: every order is possible. The val and test splits have those of
+    all sources, each document once, also shuffled. The same arguments and sources give the same bytes, whatever the
+    workers and the memory. A run that was killed resumes when called again with the same arguments.
+
+    Args:
+        tok: the tokenizer. It must have made the token files that are sources.
+        recipe: a TOML file, or its content as a mapping: see docs/data.md.
+        out: the output folder, created if needed.
+        seed: chooses which documents a part of a source has, and the order; None uses the recipe's, or 0.
+        format, eot, dtype, shard_tokens, min_shard_tokens: as in `binarize`.
+        sequence_length: amounts are exact to less than this number of tokens: a document that does not fit is left out
+            if fewer tokens are missing, and otherwise cut, so no document of up to this many tokens is cut. Also the
+            tokens per row for "parquet" and "webdataset".
+        name: the name prefix of the files.
+        workers: the number of threads that encode texts; None uses all CPUs.
+        memory_limit: about how many bytes the shuffle may use; None is 1 GiB.
+        progress: as in `pybpe.train`.
+
+    Returns:
+        The manifest. settings["mixture"] has the recipe, and what each phase got from each source.
+
+    Raises:
+        ArgumentError: an argument, the recipe or a source is invalid. LimitError: a source is too small for what the
+        recipe asks; the error has the largest amount that would fit. FileError, FormatError: a file cannot be read, or
+        is damaged.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    output = output.for_vocabulary(tok.n_vocab, tok.model.eot)
+    whole_number("sequence_length", sequence_length, 2)
+    if seed is not None:
+        seed = whole_number("seed", seed, None)
+    if memory_limit is not None:
+        whole_number("memory_limit", memory_limit, LEAST_MEMORY)
+    if tok.eot_token is None:
+        raise ArgumentError("the tokenizer has no end of text, which must separate documents")
+    plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out))
+    with only_writer(plan.folder):
+        return plan.write(RunOptions(workers, None, memory_limit, progress))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A call of `mix`.
+
+    Attributes:
+        tok, recipe, output: the arguments.
+        folder: the output folder.
+    """
+
+    tok: Tokenizer
+    recipe: Recipe
+    output: OutputOptions
+    folder: str
+
+    @property
+    def staging(self) -> str:
+        """The folder for everything that is made before the token files. The journal keeps it until the run ends."""
+        return os.path.join(self.folder, FOLDER, STAGED + "mix")
+
+    def write(self, run: RunOptions) -> Manifest:
+        """Does the work. The caller holds the folder's lock."""
+        opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
+        asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
+        documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
+        phases = self._draw(documents, asked)
+        description = described(self.tok)
+        settings = {**self._settings(), "mixture": self._mixture(opened, asked, phases)}
+        shuffle = self._shuffle(opened, documents, phases, run)
+        parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name])
+        journal = Journal(self.folder, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
+        distribute(shuffle, run.progress)
+        layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {})
+        work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)
+        total = sum(section.tokens for section in shuffle.sections)
+        return work.finish(settings, description, _without_sources(work.write_shards(run, total)))
+
+    def _draw(self, documents: Sequence[Sequence[Documents | None]], asked: list[dict[str, int]]) -> list[list[Drawn]]:
+        """Returns what each phase gets from each source.
+
+        A source with a weight gets what the ones before it lack, so that the whole phase is exact too.
+        """
+        passes = []
+        for source, splits in zip(self.recipe.sources, documents):
+            assert splits[0] is not None  # asked_tokens refuses sources without tokens
+            passes.append(Passes(splits[0], self.recipe.seed, source.name))
+        found = []
+        for phase, amounts in zip(self.recipe.phases, asked):
+            drawn, lacking = [], 0
+            for source, some in zip(self.recipe.sources, passes):
+                wanted = amounts.get(source.name, 0)
+                is_share = source.name in phase.amounts and phase.amounts[source.name].kind == "weight"
+                wanted += lacking if is_share else 0
+                drawn.append(some.take(wanted, self.output.sequence_length))
+                lacking = wanted - drawn[-1].tokens if is_share else lacking
+            found.append(drawn)
+        return found
+
+    def _shuffle(
+        self,
+        opened: Sequence[Opened],
+        documents: Sequence[Sequence[Documents | None]],
+        phases: Sequence[Sequence[Drawn]],
+        run: RunOptions,
+    ) -> Shuffle:
+        memory = run.memory_limit or DEFAULT_MEMORY
+        sections = [Section(0, number, drawn) for number, drawn in enumerate(phases)]
+        for split in range(1, self._splits(opened)):
+            found = [splits[split] for splits in documents]
+            sections.append(Section(split, 0, [everything(some) if some else Drawn() for some in found]))
+        identity = [__version__, [[source.name, source.state] for source in opened], self.recipe.seed]
+        drawn_all = [[repr(drawn) for drawn in section.drawn] for section in sections]
+        assert self.tok.eot_token is not None
+        return Shuffle(
+            os.path.join(self.staging, "buckets"),
+            [source.name for source in opened],
+            documents,
+            sections_of(sections, self.output.id_bytes, memory),
+            self.recipe.seed,
+            self.tok.eot_token,
+            self.output.dtype,
+            memory,
+            json.dumps([*identity, drawn_all, self.output.dtype]),
+        )
+
+    @staticmethod
+    def _splits(opened: Sequence[Opened]) -> int:
+        """Returns the number of splits that any source has."""
+        return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
+
+    # ------------------------------------------------------------------------------------------------
+    # The manifest
+
+    def _settings(self) -> dict[str, Any]:
+        output = self.output
+        return {
+            "format": output.format,
+            "eot": output.mode,
+            "dtype": output.dtype,
+            "shard_tokens": output.shard_tokens,
+            "min_shard_tokens": output.least_tokens,
+            "sequence_length": output.sequence_length,
+        }
+
+    def _mixture(
+        self, opened: Sequence[Opened], asked: list[dict[str, int]], phases: Sequence[Sequence[Drawn]]
+    ) -> dict[str, Any]:
+        """Returns what the manifest says about the mixture."""
+        sources = {}
+        for place, source in enumerate(opened):
+            tokens, used = source.split_tokens("train"), sum(drawn[place].tokens for drawn in phases)
+            sources[source.name] = {
+                "manifest": source.sha256,
+                "tokens": tokens,
+                "documents": source.split_documents("train"),
+                "used": used,
+                "epochs": round(used / tokens, 6),
+                "held_out": {split: source.split_documents(split) for split in SPLIT_NAMES[1:]},
+            }
+        described_phases = []
+        for phase, amounts, drawn in zip(self.recipe.phases, asked, phases):
+            parts = {
+                source.name: {
+                    "asked": amounts[source.name],
+                    "tokens": some.tokens,
+                    "documents": some.documents,
+                    "cuts": some.cuts,
+                }
+                for source, some in zip(opened, drawn)
+                if source.name in amounts
+            }
+            described_phases.append({"name": phase.name, "asked": sum(amounts.values()), "sources": parts})
+        return {
+            "seed": self.recipe.seed,
+            "recipe": self.recipe.content,
+            "sources": sources,
+            "phases": described_phases,
+        }
+
+
+def _without_sources(records: Records) -> Records:
+    """Returns the records without ranges of inputs: a shard has documents of everywhere."""
+    return {split: [replace(record, sources=()) for record in found] for split, found in records.items()}

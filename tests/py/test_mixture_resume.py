@@ -1,0 +1,130 @@
+"""Mixtures have the same bytes for any memory and workers, and when a run is killed and resumes."""
+
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import EOT, documents, jsonl, small_tokenizer
+from killed import die_at
+
+import pybpe
+from pybpe.dataset import run
+from pybpe.mixture import mixing, shuffled
+
+T = 64
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mixture")
+    texts = documents(200)
+    (folder / "a.txt").write_text(EOT.join(texts[:100]), encoding="utf-8")
+    (folder / "b.jsonl").write_bytes(jsonl(texts[100:150]))
+    (folder / "c.txt").write_text(EOT.join([*texts[150:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
+    pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
+    pybpe.binarize(tok, folder / "c.txt", folder / "c", splits=(8, 2), split_by="document", min_shard_tokens=0)
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def mixed_bytes(tok: pybpe.Tokenizer, data: Path, out: Path, **keywords: Any) -> dict[str, bytes]:
+    pybpe.mix(tok, text_recipe(data), out, sequence_length=T, shard_tokens=10_000, progress=False, **keywords)
+    return content(out)
+
+
+def text_recipe(data: Path) -> Mapping[str, Any]:
+    return {
+        "phases": [
+            {"tokens": 20_000, "sources": {"a": {"weight": 0.5}, "text": {"weight": 0.5}}},
+            {"sources": {"text": {"epochs": 1.5}, "c": {"epochs": 1}}},
+        ],
+        "sources": {
+            "a": {"data": str(data / "a")},
+            "text": {"inputs": str(data / "b.jsonl")},
+            "c": {"data": str(data / "c")},
+        },
+    }
+
+
+def test_memory_and_workers_do_not_change_the_bytes(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = mixed_bytes(tok, data, tmp_path / "out", workers=1)
+    assert mixed_bytes(tok, data, tmp_path / "workers", workers=3) == expected
+    assert mixed_bytes(tok, data, tmp_path / "seed", seed=1) != expected
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    for memory in (20_000, 300_000):
+        assert mixed_bytes(tok, data, tmp_path / str(memory), memory_limit=memory) == expected
+    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 100)
+    assert mixed_bytes(tok, data, tmp_path / "tasks", memory_limit=100_000) == expected
+
+
+def test_a_killed_run_resumes(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 6000)
+    keywords = {"workers": 1, "memory_limit": 300_000}
+    expected = mixed_bytes(tok, data, tmp_path / "whole", **keywords)
+    rng = random.Random(0)
+
+    def dies(point: int) -> bool:
+        def work() -> None:
+            die_at(point)
+            mixed_bytes(tok, data, tmp_path / "out", **keywords)
+
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start()
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
+        return process.exitcode != 0
+
+    deaths = 0
+    for _ in range(3):
+        points = [rng.randrange(150) for _ in range(4)]
+        while dies(points.pop() if points else 10**6):
+            deaths += 1
+        assert content(tmp_path / "out") == expected
+    assert deaths > 5
+    assert sorted(os.listdir(tmp_path / "out")) == sorted(expected)
+
+
+def test_a_run_that_resumes_does_not_start_again(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(shuffled, "_TASK_TOKENS", 6000)
+    expected = mixed_bytes(tok, data, tmp_path / "whole")
+    made: list[int] = []
+    result = shuffled.ShuffledDocuments._result
+
+    def counted(self: Any, *args: Any) -> Any:
+        made.append(1)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return result(self, *args)
+
+    monkeypatch.setattr(shuffled.ShuffledDocuments, "_result", counted)
+    with pytest.raises(KeyboardInterrupt):
+        mixed_bytes(tok, data, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("pybpe.mixture.sources.binarize", None)  # the texts are encoded already
+        assert mixed_bytes(tok, data, tmp_path / "out") == expected
+    whole = len(made)
+    made[:] = [1] * 5
+    mixed_bytes(tok, data, tmp_path / "again")
+    assert whole - 5 == len(made) - 5 - 4

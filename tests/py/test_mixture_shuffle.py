@@ -1,0 +1,214 @@
+"""The parts of a mixture without files: keys, what phases draw, and statistics that only a global shuffle passes."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from math import sqrt
+from pathlib import Path
+
+import numpy
+import pytest
+from reference import mixture as reference
+
+from pybpe import FormatError
+from pybpe.dataset.token_files import TokenStream
+from pybpe.mixture import documents as documents_module
+from pybpe.mixture import drawing as drawing_module
+from pybpe.mixture.documents import Documents, Marking, find_documents
+from pybpe.mixture.drawing import Drawn, Passes
+from pybpe.mixture.keys import Keys, drawing_keys, writing_keys
+from pybpe.mixture.shuffled import _order
+
+MARK = 0
+
+
+def test_keys_are_those_of_the_slow_version() -> None:
+    numbers = numpy.array([0, 1, 2, 1000, 2**32, 2**40])
+    for purpose in (("write", -1, "train", 0, "é", 2), ("draw", 2**80, "a", 0)):
+        keys = Keys(*purpose)
+        pairs = list(zip(keys.first(numbers).tolist(), keys.second(numbers).tolist()))
+        assert pairs == [reference.key(purpose, number) for number in numbers.tolist()]
+
+
+def test_equal_first_keys_are_ordered_by_the_second() -> None:
+    first = numpy.array([5, 1, 5, 5], dtype=numpy.uint64)
+    second = numpy.array([9, 0, 2, 2**63], dtype=numpy.uint64)
+    assert _order(first, second).tolist() == [1, 2, 0, 3]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Documents in a stream
+
+
+def stream_of(texts: Sequence[Sequence[int]], eot: str) -> TokenStream:
+    marked = [[MARK, *text] if eot == "prepend" else [*text, MARK] for text in texts]
+    return TokenStream(numpy.array([i for text in marked for i in text], dtype=numpy.uint16))
+
+
+def numbered(lengths: Sequence[int]) -> list[list[int]]:
+    return [[1 + (at * 7 + i) % 900 for i in range(length)] for at, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize("eot", ["prepend", "append"])
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
+def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents_module, "_BLOCK", block)
+    rng = random.Random(block)
+    for number in range(30):
+        texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
+        found = find_documents(stream_of(texts, eot), Marking(MARK, eot, 1000), str(tmp_path / str(number)))
+        assert found.lengths.tolist() == [len(text) + 1 for text in texts]
+        ends = [0, *found.lengths.cumsum().tolist()]
+        for first in range(len(texts)):
+            for last in range(first + 1, len(texts) + 1):
+                ids, lacks_mark = found.tokens_of(ends[first], ends[last])
+                expected = [i for text in texts[first:last] for i in [MARK, *text]]
+                assert [MARK] * lacks_mark + ids.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("ids", "eot", "message"),
+    [
+        ([5, 0, 5], "prepend", "token 0: the first token is not the end of text"),
+        ([5, 0, 5], "append", "token 3: the last token is not the end of text"),
+        ([0, 5, 0, 0, 5], "prepend", "token 2: a document has no tokens"),
+        ([0, 5, 0], "prepend", "token 2: a document has no tokens"),
+        ([5, 0, 0], "append", "token 2: a document has no tokens"),
+        ([0, 5, 1000], "prepend", "token 2: the id 1000 is not in the vocabulary, which ends at 999"),
+    ],
+)
+def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, message: str, tmp_path: Path) -> None:
+    numpy.array(ids, dtype="<u2").tofile(tmp_path / "x.bin")
+    stream = TokenStream(tmp_path / "x.bin", "uint16")
+    with pytest.raises(FormatError, match=message):
+        find_documents(stream, Marking(MARK, eot, 1000), str(tmp_path / "lengths"))
+    assert not (tmp_path / "lengths").exists()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Drawing
+
+
+def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int) -> list[tuple[int, int, list[int]]]:
+    """Returns what was drawn as the slow version does."""
+    found = []
+    for stretch in drawn.stretches:
+        keys = drawing_keys(seed, "x", stretch.number).first(numpy.arange(len(texts)))
+        for number in sorted(stretch.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
+            size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
+            found.append((stretch.number, number, texts[number][: size - 1]))
+    assert drawn.documents == len(found) and drawn.tokens == sum(len(text) + 1 for _, _, text in found)
+    assert drawn.cuts <= 1
+    return found
+
+
+@pytest.mark.parametrize("bins", [1, 4, 1 << 16])
+def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing_module, "_BINS", bins)
+    monkeypatch.setattr(documents_module, "_BLOCK", 7)
+    rng = random.Random(bins)
+    for seed in range(120):
+        texts = numbered([rng.choice([1, 2, 5, 30, 200]) for _ in range(rng.choice([1, 2, 5, 40]))])
+        lengths = numpy.array([len(text) + 1 for text in texts], dtype="<u8")
+        documents = Documents(stream_of(texts, "prepend"), lengths, "prepend")
+        passes, slow = Passes(documents, seed, "x"), reference.Source("x", texts, seed)
+        tolerance = rng.choice([2, 10, 64, 1000])
+        for _ in range(rng.randint(1, 6)):
+            size = documents.tokens
+            tokens = rng.choice([0, 1, 2, size, 2 * size, rng.randint(0, size), rng.randint(0, 4 * size)])
+            found = drawn_texts(texts, passes.take(tokens, tolerance), seed)
+            assert found == slow.take(tokens, tolerance)
+            missing = tokens - sum(len(text) + 1 for _, _, text in found)
+            assert 0 <= missing < tolerance
+
+
+# ----------------------------------------------------------------------------------------------------
+# Statistics. A statistic is the number of standard deviations by which chi-square exceeds its mean; for a uniform
+# shuffle it is below 5, except with a probability of about one in a million.
+
+
+def global_shuffle(count: int, seed: int) -> list[int]:
+    """The order of documents of two sources, as a phase has them."""
+    half = count // 2
+    keys = [writing_keys(seed, "train", 0, source, 0) for source in ("a", "b")]
+    first = numpy.concatenate([keys[0].first(numpy.arange(half)), keys[1].first(numpy.arange(count - half))])
+    second = numpy.concatenate([keys[0].second(numpy.arange(half)), keys[1].second(numpy.arange(count - half))])
+    return [int(i) for i in _order(first, second)]
+
+
+def windowed_shuffle(count: int, seed: int) -> list[int]:
+    """What a shuffle buffer does that holds half of the documents."""
+    rng = random.Random(seed)
+    waiting, found = list(range(count)), []
+    while waiting:
+        found.append(waiting.pop(rng.randrange(min(len(waiting), count // 2))))
+    return found
+
+
+def bucketed_without_sorting(count: int, seed: int) -> list[int]:
+    """Random buckets, whose documents stay in order."""
+    rng = random.Random(seed)
+    return sorted(range(count), key=lambda i: (rng.randrange(8), i))
+
+
+def excess(counts: Counter[object], cells: int) -> float:
+    """How unlikely these counts of equally likely cells are."""
+    mean = sum(counts.values()) / cells
+    assert mean > 20
+    chi_square = sum((count - mean) ** 2 / mean for count in counts.values()) + (cells - len(counts)) * mean
+    return (chi_square - (cells - 1)) / sqrt(2 * (cells - 1))
+
+
+Shuffle = Callable[[int, int], list[int]]
+
+
+def positions(shuffle: Shuffle) -> float:
+    """Every document must be equally often at every position."""
+    orders = [shuffle(16, seed) for seed in range(4000)]
+    return excess(Counter((i, at) for order in orders for at, i in enumerate(order)), 16 * 16)
+
+
+def neighbors(shuffle: Shuffle) -> float:
+    """Every document must be equally often before every other one."""
+    orders = [shuffle(16, seed) for seed in range(4000)]
+    return excess(Counter(pair for order in orders for pair in zip(order, order[1:])), 16 * 15)
+
+
+def orders_of_few(shuffle: Shuffle) -> float:
+    """Every order of few documents must be equally likely, and so reachable."""
+    found = Counter(tuple(shuffle(5, seed)) for seed in range(6000))
+    assert shuffle is not global_shuffle or set(found) == set(permutations(range(5)))
+    return excess(Counter(found), 120)
+
+
+@pytest.mark.parametrize("statistic", [positions, neighbors, orders_of_few])
+def test_every_order_is_equally_likely(statistic: Callable[[Shuffle], float]) -> None:
+    assert abs(statistic(global_shuffle)) < 5
+
+
+@pytest.mark.parametrize("statistic", [positions, neighbors, orders_of_few])
+def test_the_statistics_find_a_windowed_shuffle(statistic: Callable[[Shuffle], float]) -> None:
+    assert statistic(windowed_shuffle) > 20
+    assert statistic(bucketed_without_sorting) > 20
+
+
+def test_every_set_of_documents_is_equally_likely_in_a_part_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing_module, "_BINS", 64)
+    texts = numbered([9] * 12)
+    documents = Documents(stream_of(texts, "prepend"), numpy.full(12, 10, dtype="<u8"), "prepend")
+    pairs: Counter[object] = Counter()
+    for seed in range(1500):
+        (stretch,) = Passes(documents, seed, "x").take(40, 64).stretches
+        chosen = stretch.chosen(drawing_keys(seed, "x", 0).first(numpy.arange(12))).nonzero()[0].tolist()
+        assert len(chosen) == 4
+        pairs.update((a, b) for a in chosen for b in chosen if a < b)
+    assert excess(pairs, 66) < 5
+
+
+def test_the_order_in_the_output_does_not_follow_the_order_of_drawing() -> None:
+    numbers = numpy.arange(20_000)
+    drawing = drawing_keys(3, "x", 0).first(numbers).argsort().argsort()
+    writing = writing_keys(3, "train", 0, "x", 0).first(numbers).argsort().argsort()
+    assert abs(numpy.corrcoef(drawing, writing)[0, 1]) < 4 / sqrt(len(numbers))
+    assert abs(numpy.corrcoef(numbers, writing)[0, 1]) < 4 / sqrt(len(numbers))
