@@ -38,6 +38,10 @@ size_t apply_scratch_memory(const apply_scratch *s);
 int apply_long(const merge_table *t, apply_scratch *s, const uint8_t *w, size_t n, size_t *count,
                const pybpe_allocator *mem, pybpe_error *err);
 
+/* The same for n tokens, up to 2^32 - 2, instead of bytes. */
+int apply_long_ids(const merge_table *t, apply_scratch *s, const uint32_t *ids, size_t n, size_t *count,
+                   const pybpe_allocator *mem, pybpe_error *err);
+
 /* A word, and the tokens that it becomes. */
 typedef struct apply_word {
     const uint8_t *bytes;

@@ -263,13 +263,27 @@ static bool symbols_make_room(apply_work *work, size_t n) {
     return true;
 }
 
+/* Lays out a symbol, and queues its pair with the next one. */
+static inline bool symbol_start(apply_work *work, uint32_t i, uint32_t n, uint32_t id, uint32_t rank) {
+    work->symbols[i] = (apply_symbol){id, rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
+    return rank == MERGE_NONE || queue_push(work, rank, i);
+}
+
 static bool word_start(apply_work *work, const uint8_t *w, uint32_t n) {
     const merge_table *t = work->table;
-    apply_symbol *symbols = work->symbols;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = i + 1 < n ? t->byte_ranks[w[i] << 8 | w[i + 1]] : MERGE_NONE;
-        symbols[i] = (apply_symbol){t->byte_ids[w[i]], rank, i - 1, i + 1 < n ? i + 1 : NOWHERE};
-        if (rank != MERGE_NONE && !queue_push(work, rank, i)) {
+        if (!symbol_start(work, i, n, t->byte_ids[w[i]], rank)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool ids_start(apply_work *work, const uint32_t *ids, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = i + 1 < n ? merge_rank(work->table, ids[i], ids[i + 1]) : MERGE_NONE;
+        if (!symbol_start(work, i, n, ids[i], rank)) {
             return false;
         }
     }
@@ -294,15 +308,18 @@ static bool symbols_merge(apply_work *work, uint32_t a) {
     return left->prev == NOWHERE || pair_update(work, left->prev, a);
 }
 
-static bool word_merge(apply_work *work, const uint8_t *w, uint32_t n, size_t *count) {
+/* Makes room for n symbols. */
+static bool word_make_room(apply_work *work, size_t n) {
     size_t known_ranks = work->s->open_runs_cap;
     if (!symbols_make_room(work, n) || !GROW(work, open_runs, work->table->capacity + 1)) {
         return false;
     }
     memset(work->s->open_runs + known_ranks, 0, (work->s->open_runs_cap - known_ranks) * sizeof(uint32_t));
-    if (!word_start(work, w, n)) {
-        return false;
-    }
+    return true;
+}
+
+/* Merges the n symbols that have been laid out. */
+static bool word_merge(apply_work *work, size_t n, size_t *count) {
     size_t tokens = n;
     while (work->heads > 0) {
         uint64_t key = queue_pop(work);
@@ -325,14 +342,34 @@ static bool word_merge(apply_work *work, const uint8_t *w, uint32_t n, size_t *c
     return true;
 }
 
+static apply_work work_of(const merge_table *t, apply_scratch *s, const pybpe_allocator *mem) {
+    return (apply_work){.table = t, .s = s, .mem = mem, .free_block = NOWHERE, .free_run = NOWHERE};
+}
+
+static int too_long(size_t n, const char *what, pybpe_error *err) {
+    return error_set(err, PYBPE_ERR_LIMIT, 0, "a word of %zu %s is too long: words may have up to 4,294,967,294", n,
+                     what);
+}
+
 int apply_long(const merge_table *t, apply_scratch *s, const uint8_t *w, size_t n, size_t *count,
                const pybpe_allocator *mem, pybpe_error *err) {
     if (n >= NOWHERE) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0, "a word of %zu bytes is too long: words may have up to 4,294,967,294",
-                         n);
+        return too_long(n, "bytes", err);
     }
-    apply_work work = {.table = t, .s = s, .mem = mem, .free_block = NOWHERE, .free_run = NOWHERE};
-    if (!word_merge(&work, w, (uint32_t)n, count)) {
+    apply_work work = work_of(t, s, mem);
+    if (!word_make_room(&work, n) || !word_start(&work, w, (uint32_t)n) || !word_merge(&work, n, count)) {
+        return error_set_memory(err, "merging a long word", work.missing);
+    }
+    return PYBPE_OK;
+}
+
+int apply_long_ids(const merge_table *t, apply_scratch *s, const uint32_t *ids, size_t n, size_t *count,
+                   const pybpe_allocator *mem, pybpe_error *err) {
+    if (n >= NOWHERE) {
+        return too_long(n, "tokens", err);
+    }
+    apply_work work = work_of(t, s, mem);
+    if (!word_make_room(&work, n) || !ids_start(&work, ids, (uint32_t)n) || !word_merge(&work, n, count)) {
         return error_set_memory(err, "merging a long word", work.missing);
     }
     return PYBPE_OK;

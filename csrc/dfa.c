@@ -15,6 +15,10 @@ forgotten. Where a match ends and nothing can extend it, the step leads to the s
 character. So each character takes one lookup, and no branch depends on where words end. Steps to a state that is not
 sure are left to word_resolve, which remembers the last end and may have to return to it.
 
+An expression such as \d+ matches little of a text, and what it leaves is a word too. Most of that is passed without a
+run: no match begins with a class that leads from the first state to the dead one, nor with two ASCII characters after
+which the state is dead.
+
 Returning could take quadratic time: a*b|a reads all of aaaa... for every a. So when a run has gone far past the last
 end without a new one, its states are marked, each with its place (dfa_memo), and no later run follows them again. Far
 runs then take at most one step per state and place, and near ones fewer than FAR steps each, so the time is linear.
@@ -36,7 +40,8 @@ enum {
     DIVIDES = 1, /* in `divides`: see dfa_divides */
     PASSES = 2,  /* in `divides`: see dfa_passes */
     FAR = 256,   /* bytes */
-    INVALID_LIKE = 0xDC80
+    INVALID_LIKE = 0xDC80,
+    ASCII = 128
 };
 
 #define SURE UINT32_MAX
@@ -49,8 +54,10 @@ struct dfa {
     const uint8_t *classes; /* of each code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
     uint32_t states, class_count, columns, unsure_count;
-    uint8_t invalid; /* the class of bytes that are not UTF-8 */
-    bool bytes;      /* it reads bytes, not characters */
+    uint8_t invalid;                          /* the class of bytes that are not UTF-8 */
+    bool bytes;                               /* it reads bytes, not characters */
+    bool barren[CLASSES_MAX];                 /* no match begins with a character of this class */
+    uint64_t barren_pairs[ASCII][ASCII / 64]; /* a bit for each first and second character with which none begins */
     pybpe_allocator mem;
 };
 
@@ -223,6 +230,24 @@ static void fill_divides(uint8_t *divides, const dfa *a) {
     }
 }
 
+/* Whether no match begins with a character of the first class before one of the second. */
+static bool pair_is_barren(const dfa *a, uint32_t first, uint32_t second) {
+    uint32_t state = a->next[START * a->columns + first] & ~(unsigned)ACCEPT;
+    return state == DEAD || a->next[state * a->columns + second] == DEAD;
+}
+
+static void fill_barren(dfa *a) {
+    for (uint32_t class = 0; class < a->class_count; class++) {
+        a->barren[class] = a->next[START * a->columns + class] == DEAD;
+    }
+    for (unsigned both = 0; both < ASCII * ASCII; both++) {
+        unsigned first = both / ASCII;
+        unsigned second = both % ASCII;
+        uint64_t bit = pair_is_barren(a, a->classes[first], a->classes[second]);
+        a->barren_pairs[first][second / 64] |= bit << second % 64;
+    }
+}
+
 int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     int code = tables_check_classes(t, err);
@@ -252,6 +277,7 @@ int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pyb
     memset(steps, 0, a->columns * sizeof *steps);
     fill_steps(steps, a);
     fill_divides(divides, a);
+    fill_barren(a);
     *out = a;
     return PYBPE_OK;
 }
@@ -411,6 +437,38 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
     return true;
 }
 
+static inline uint64_t barren_pair(const dfa *a, const uint8_t *p) {
+    return a->barren_pairs[p[0]][p[1] / 64] >> p[1] % 64;
+}
+
+/* Passes characters with which no match begins. The last characters of the text are left, since what the text ends with
+   has its own columns. */
+static size_t barren_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+    enum { AHEAD = 8 };
+    for (;;) {
+        const uint64_t high_bits = UINT64_C(0x8080808080808080);
+        while (n - at > AHEAD + 2 && ((load_u64(text + at) | load_u64(text + at + 1)) & high_bits) == 0) {
+            const uint8_t *p = text + at;
+            uint64_t four = barren_pair(a, p) & barren_pair(a, p + 1) & barren_pair(a, p + 2) & barren_pair(a, p + 3);
+            uint64_t next =
+                barren_pair(a, p + 4) & barren_pair(a, p + 5) & barren_pair(a, p + 6) & barren_pair(a, p + 7);
+            if ((four & next & 1) == 0) {
+                break;
+            }
+            at += AHEAD;
+        }
+        while (n - at > 2 && (text[at] | text[at + 1]) < ASCII && (barren_pair(a, text + at) & 1) != 0) {
+            at += 1;
+        }
+        uint8_t length;
+        bool valid;
+        if (n - at <= AHEAD + 2 || !a->barren[dfa_class(a, text + at, n - at, &length, &valid)]) {
+            return at;
+        }
+        at += length;
+    }
+}
+
 /* Finds the end of a word in a state that is not sure. If no match begins here, the text before the next match is a
    word too. Writes up to two ends, moves the place, and returns how many it wrote. */
 static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size_t *ends) {
@@ -432,7 +490,7 @@ static size_t word_resolve(dfa_place *place, const uint8_t *text, size_t n, size
         }
         uint8_t length;
         column_at(place->dfa, text, n, start, &length);
-        start += length;
+        start = barren_pass(place->dfa, text, n, start + length);
         place_restart(place, start);
         if (start == n) {
             ends[0] = n;

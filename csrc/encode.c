@@ -17,8 +17,7 @@ To emit a unit's ids, the code stores as many ids as a slot can hold and advance
 overwrites the excess. Since each byte gives at most one token, there is room for the excess except at the very end.
 */
 #include "encode.h"
-#include "encode_cache.h"
-#include "pretok_sequence.h"
+#include "encode_stages.h"
 #include "special.h"
 #include "vocab.h"
 
@@ -82,6 +81,9 @@ int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const py
     if (code == PYBPE_OK && v->whole_words) {
         code = whole_table_new(&e->whole, v, &e->table, mem, err);
     }
+    if (code == PYBPE_OK && e->whole.bits == NULL) {
+        code = stages_new(&e->stages, v, stages_first_merges(v), mem, err);
+    }
     if (code == PYBPE_OK && v->specials_count > 0) {
         code = make_specials(&e->specials, v, mem, err);
     }
@@ -109,6 +111,7 @@ void pybpe_encoder_free(pybpe_encoder *e) {
     merge_table_free(&e->table, &mem);
     boundary_table_free(&e->boundaries, &mem);
     whole_table_free(&e->whole, &mem);
+    stages_free(e->stages, &mem);
     pybpe_specials_free(e->specials);
     pybpe_pretok_free(e->named);
     mem_free(&mem, e);
@@ -455,8 +458,28 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
     }
 }
 
+/* Encodes text in two stages; the words are as for stages_start. */
+static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, const stages_ends *words) {
+    stages_scan scan;
+    const uint32_t *ids;
+    size_t count;
+    bool more = n > 0 && (!work->e->lacks_bytes || text_is_known(work, text, n));
+    stages_start(&scan, work->e, work->c, text, n, words, work->err);
+    while (more && work->code == PYBPE_OK) {
+        work->code = stages_next(&scan, &ids, &count, &more);
+        if (work->code == PYBPE_OK) {
+            sink_put(&work->sink, ids, count);
+        }
+    }
+    stages_end(&scan);
+}
+
 /* Encodes ordinary text. Words that may be whole tokens are looked up before they are cut at hard boundaries. */
 static void text_add(encode_work *work, const uint8_t *text, size_t n) {
+    if (PYBPE_UNLIKELY(work->e->stages != NULL)) {
+        text_add_stages(work, text, n, NULL);
+        return;
+    }
     const boundary_table *boundaries = work->e->whole.bits == NULL ? &work->e->boundaries : NULL;
     pretok_cut_fn *cut = pretok_cutter(work->e->pretok);
     size_t ends[BATCH_WORDS];
@@ -600,6 +623,10 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
     int code = work_start(&work, e, c, text, n, (id_buffer){ids, id_bytes, cap}, err);
     if (code != PYBPE_OK) {
         return code;
+    }
+    if (PYBPE_UNLIKELY(e->stages != NULL)) {
+        text_add_stages(&work, text, n, &(stages_ends){ends, 0, words});
+        return work_finish(&work, count);
     }
     size_t pos = 0;
     for (size_t i = 0; i < words && work.code == PYBPE_OK; i += BATCH_WORDS) {

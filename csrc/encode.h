@@ -27,6 +27,9 @@ void whole_table_free(whole_table *w, const pybpe_allocator *mem);
 /* The id of a word that is such a token, or PYBPE_NO_ID. */
 uint32_t whole_table_find(const whole_table *w, const pybpe_vocab *v, const uint8_t *word, size_t n);
 
+/* encode_stages.c: for vocabularies with superwords. */
+typedef struct encode_stages encode_stages;
+
 struct pybpe_encoder {
     pybpe_allocator mem;
     const pybpe_vocab *vocab; /* borrowed */
@@ -38,6 +41,7 @@ struct pybpe_encoder {
     merge_table table;
     boundary_table boundaries;
     whole_table whole;
+    encode_stages *stages; /* NULL: all merges are applied at once */
 };
 
 static inline bool encoder_is_narrow(const pybpe_encoder *e) { return e->narrow; }

@@ -7,7 +7,7 @@ slot, the word in the second one to the second slot of the neighboring set, and 
 that occurred only once does not stay long.
 */
 #include "encode_cache.h"
-#include "encode.h"
+#include "encode_stages.h"
 
 enum {
     CACHE_LOG2_SETS_MIN = 9,
@@ -86,9 +86,15 @@ int pybpe_cache_new(pybpe_cache **out, const pybpe_encoder *e, const pybpe_alloc
     c->seed.b |= 1;
     c->arena = mem_alloc(mem, CACHE_ARENA_MIN);
     c->arena_size = CACHE_ARENA_MIN;
+    int code = PYBPE_OK;
     if (c->arena == NULL || !cache_resize(c, CACHE_LOG2_SETS_MIN)) {
+        code = error_set_memory(err, "a cache", CACHE_ARENA_MIN);
+    } else if (e->stages != NULL) {
+        code = pybpe_cache_new(&c->first, e->stages->first, mem, err);
+    }
+    if (code != PYBPE_OK) {
         pybpe_cache_free(c);
-        return error_set_memory(err, "a cache", CACHE_ARENA_MIN);
+        return code;
     }
     *out = c;
     return PYBPE_OK;
@@ -104,10 +110,16 @@ void pybpe_cache_free(pybpe_cache *c) {
     mem_free(&mem, c->arena);
     apply_scratch_free(&c->scratch, &mem);
     apply_blocks_free(&c->blocks, &mem);
+    pybpe_cache_free(c->first);
+    mem_free(&mem, c->stage_ids);
     mem_free(&mem, c);
 }
 
 void cache_fit(pybpe_cache *c, size_t n) {
+    if (c->first != NULL) { /* this one has no words */
+        cache_fit(c->first, n);
+        return;
+    }
     const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
     size_t want = n / bytes_per_set;
     if (c->added > c->sets) {
@@ -127,6 +139,7 @@ void cache_trim(pybpe_cache *c) {
         apply_scratch_free(&c->scratch, &c->mem);
     }
     apply_blocks_trim(&c->blocks, CACHE_SCRATCH_MAX / sizeof(uint32_t), &c->mem);
+    stages_trim(c);
 }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from reference import superwords as reference
+from reference.encode import split
 from texts import chinese, english, mixed
 
 import pybpe
@@ -74,6 +75,30 @@ def test_hugging_face_gives_the_same_ids(tmp_path: Path, tie_break: str) -> None
     samples = [text, "", "  ", "a  b\n\n c", "x: y :  z", *(random_text(rng, "abé中 ", 40) for _ in range(200))]
     for sample in samples:
         assert tok.encode_ordinary(sample) == theirs.encode(sample, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_encoding_equals_the_definition(seed: int) -> None:
+    """The merges of the whole chunk, one at a time: encoding applies them in two stages."""
+    rng = random.Random(seed)
+    alphabet = rng.choice(["ab", "aab é", "abcde", "a中文,"])
+    text = random_text(rng, alphabet, 200)
+    tok = pybpe.train(iter([text]), vocab_size=256 + rng.randint(5, 120), superwords=True, transition=0.9)
+    ids = {token: i for i, token in tok.vocab.items()}
+    for sample in (text, *(random_text(rng, alphabet, 30) for _ in range(20))):
+        expected = [ids[part] for chunk in reference.chunks(sample) for part in split(chunk.encode(), tok.merges)]
+        assert tok.encode(sample) == expected
+        assert tok.encode_to_numpy(sample).tolist() == expected
+
+
+def test_a_long_sentence_takes_linear_time_and_gives_the_ids_of_its_parts() -> None:
+    """One chunk of 3 MB, without a place where it may be cut."""
+    text = english()[:150_000]
+    tok = pybpe.train(iter([text]), vocab_size=2000, superwords=True)
+    sentence = " of the people and" * 200_000
+    first = tok.encode(sentence[:1800])
+    assert tok.encode_to_numpy(sentence).tolist()[: len(first) - 20] == first[:-20]
+    assert tok.decode(tok.encode(sentence)) == sentence
 
 
 def test_saved_files_carry_superwords(tmp_path: Path) -> None:

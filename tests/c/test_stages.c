@@ -1,0 +1,334 @@
+/*
+Encoding in two stages gives the ids of the definition: for all small vocabularies, all places to divide their merges and
+all short words; then for random ones, and for texts that are longer than a block.
+*/
+#include "base.h" /* before any system header */
+#include "check.h"
+#include "encode_stages.h"
+#include "naive_encode.h"
+#include "random_state.h"
+
+enum { WORD_MAX = 12, WORDS_MAX = 4096, LONG_WORD = 3000 };
+
+/* All words over an alphabet up to a length, end to end. */
+typedef struct all_words {
+    uint8_t bytes[WORDS_MAX * WORD_MAX];
+    size_t ends[WORDS_MAX];
+    size_t count;
+} all_words;
+
+static void words_fill(all_words *all, const char *alphabet, size_t longest) {
+    const size_t letters = strlen(alphabet);
+    size_t end = 0;
+    size_t count = 0;
+    size_t words = 1;
+    for (size_t n = 1; n <= longest; n++) {
+        words *= letters;
+        for (size_t i = 0; i < words; i++) {
+            size_t rest = i;
+            for (size_t k = 0; k < n; k++) {
+                all->bytes[end++] = (uint8_t)alphabet[rest % letters];
+                rest /= letters;
+            }
+            all->ends[count++] = end;
+        }
+    }
+    all->count = count;
+}
+
+/* An encoder with the stages that the test chooses. */
+typedef struct subject {
+    pybpe_vocab *v;
+    pybpe_encoder *e;
+    pybpe_cache *c;
+} subject;
+
+static subject subject_new(const small_vocab *v, size_t first_merges) {
+    subject s = {NULL, NULL, NULL};
+    const pybpe_vocab_spec spec = small_spec(v);
+    CHECK_EQ(pybpe_vocab_new(&s.v, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&s.e, s.v, NULL, NULL), PYBPE_OK);
+    stages_free(s.e->stages, &s.e->mem);
+    CHECK_EQ(stages_new(&s.e->stages, s.v, first_merges, &s.e->mem, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_cache_new(&s.c, s.e, NULL, NULL), PYBPE_OK);
+    return s;
+}
+
+static void subject_free(subject *s) {
+    pybpe_cache_free(s->c);
+    pybpe_encoder_free(s->e);
+    pybpe_vocab_free(s->v);
+}
+
+/* Whether all words get the ids of the definition. Encodes them twice: cold, and from the cache. */
+static bool words_are_right(subject *s, const small_vocab *v, const all_words *all) {
+    static uint32_t want[WORDS_MAX * WORD_MAX];
+    static uint32_t ids[WORDS_MAX * WORD_MAX];
+    const size_t n = all->ends[all->count - 1];
+    size_t count = 0;
+    naive_prepare(v);
+    for (size_t i = 0; i < all->count; i++) {
+        size_t start = i > 0 ? all->ends[i - 1] : 0;
+        count += merge_naive(v, all->bytes + start, all->ends[i] - start, want + count);
+    }
+    naive_forget(v);
+    bool right = true;
+    for (int round = 0; round < 2; round++) {
+        size_t got = 0;
+        int code = pybpe_encode_words(s->e, s->c, all->bytes, all->ends, all->count, ids, 4, n, &got, NULL);
+        right = right && code == PYBPE_OK && got == count && memcmp(ids, want, 4 * count) == 0;
+    }
+    return right;
+}
+
+/* Adds all combinations of merges, up to `left` more, and compares each vocabulary at each place to divide it. */
+static void compare_all(const small_vocab *v, const char *alphabet, const all_words *all, size_t left, size_t done[2]) {
+    uint32_t usable[SMALL_TOKENS];
+    size_t count = 0;
+    for (; alphabet[count] != '\0'; count++) {
+        usable[count] = (uint8_t)alphabet[count];
+    }
+    for (uint32_t id = 256; id < v->count; id++) {
+        usable[count++] = id;
+    }
+    for (size_t k = 0; k < v->merges_count && left == 0; k++) {
+        subject s = subject_new(v, k);
+        done[s.e->stages != NULL] += 1;
+        CHECK(words_are_right(&s, v, all));
+        subject_free(&s);
+    }
+    for (size_t both = 0; both < count * count && left > 0; both++) {
+        small_vocab more = *v;
+        small_add_merge(&more, usable[both / count], usable[both % count]);
+        compare_all(&more, alphabet, all, left - 1, done);
+    }
+}
+
+static void test_all_small_vocabularies(void) {
+    static all_words all;
+    static small_vocab v;
+    size_t done[2] = {0, 0}; /* without stages, and with them */
+    small_start(&v);
+    words_fill(&all, "a ", 8);
+    compare_all(&v, "a ", &all, 3, done);
+    words_fill(&all, "ab ", 5);
+    compare_all(&v, "ab ", &all, 2, done);
+    CHECK(done[0] > 10 && done[1] > 1000);
+}
+
+/* Random merges over an alphabet; with `shuffled`, their ranks are unrelated to the order in which they can apply. */
+static void random_vocab(small_vocab *v, const char *alphabet, size_t merges, bool shuffled) {
+    const uint32_t letters = (uint32_t)strlen(alphabet);
+    small_start(v);
+    while (v->merges_count < merges) {
+        uint32_t made = (uint32_t)v->count - 256;
+        uint32_t part[2];
+        for (int side = 0; side < 2; side++) {
+            uint32_t i = random_below(letters + made);
+            part[side] = i < letters ? (uint8_t)alphabet[i] : 256 + i - letters;
+        }
+        if (small_length(v, part[0]) + small_length(v, part[1]) > 10) {
+            part[0] = part[1] = (uint8_t)alphabet[random_below(letters)];
+        }
+        small_add_merge(v, part[0], part[1]);
+    }
+    for (uint32_t i = (uint32_t)merges; shuffled && i > 1; i--) {
+        uint32_t j = random_below(i);
+        for (uint32_t side = 0; side < 2; side++) {
+            uint32_t pair = v->merges[2 * (i - 1) + side];
+            v->merges[2 * (i - 1) + side] = v->merges[2 * j + side];
+            v->merges[2 * j + side] = pair;
+        }
+        uint32_t merged = v->merged[i - 1];
+        v->merged[i - 1] = v->merged[j];
+        v->merged[j] = merged;
+    }
+}
+
+static void random_word(uint8_t *w, size_t n, const char *alphabet) {
+    const uint32_t letters = (uint32_t)strlen(alphabet);
+    size_t period = random_below(4) == 0 ? 1 + random_below(20) : n;
+    for (size_t i = 0; i < n; i++) {
+        w[i] = i < period ? (uint8_t)alphabet[random_below(letters)] : w[i - period];
+    }
+}
+
+/* Words of up to LONG_WORD bytes: more units than fit a block, and phrases of all lengths. */
+static void test_random_vocabularies(void) {
+    const char *alphabets[] = {"a ", "ab ", "abcdefgh  ", "a \xC3\xA9", "\xE4\xB8\xAD\xE6\x96\x87 "};
+    static small_vocab v;
+    static uint32_t want[LONG_WORD];
+    static uint32_t ids[LONG_WORD];
+    size_t done[2] = {0, 0};
+    for (size_t round = 0; round < 150; round++) {
+        const char *alphabet = alphabets[round % 5];
+        random_vocab(&v, alphabet, 2 + random_below(60), round % 7 == 6);
+        subject s = subject_new(&v, random_below((uint32_t)v.merges_count));
+        done[s.e->stages != NULL] += 1;
+        naive_prepare(&v);
+        for (size_t i = 0; i < 12; i++) {
+            size_t n = 1 + random_below(i == 0 ? LONG_WORD : i % 2 ? 30 : 300);
+            uint8_t *w = malloc(n); /* of the exact size, so that a sanitizer sees reads outside it */
+            random_word(w, n, alphabet);
+            size_t count = merge_naive(&v, w, n, want);
+            size_t got = 0;
+            CHECK_EQ(pybpe_encode_words(s.e, s.c, w, &n, 1, ids, 4, n, &got, NULL), PYBPE_OK);
+            CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
+            free(w);
+        }
+        naive_forget(&v);
+        subject_free(&s);
+    }
+    CHECK(done[0] > 20 && done[1] > 50);
+}
+
+/* A vocabulary with superwords, which an encoder divides by itself. */
+static size_t superword_vocab(small_vocab *v) {
+    small_start(v);
+    uint32_t in = small_add_merge(v, 'i', 'n');
+    uint32_t the = small_add_merge(v, small_add_merge(v, 't', 'h'), 'e');
+    uint32_t in_ = small_add_merge(v, ' ', in);
+    uint32_t the_ = small_add_merge(v, ' ', the);
+    size_t first = v->merges_count;
+    uint32_t in_the = small_add_merge(v, in_, the_);
+    small_add_merge(v, the_, in_);
+    small_add_merge(v, in_the, in_the);
+    small_add_merge(v, ',', in_);
+    return first;
+}
+
+/* Texts of given words: empty ones, many short ones, and one that is longer than a block. */
+static void test_texts_of_words(void) {
+    enum { WORDS = 20000 };
+    const char *parts[] = {" in", " the", ",", "in", "x", " ", "the", " in the"};
+    static small_vocab v;
+    static size_t ends[2 * WORDS + 1];
+    static uint8_t text[WORDS * 8];
+    static uint32_t want[sizeof text];
+    static uint32_t ids[sizeof text];
+    static uint16_t narrow[sizeof text];
+    size_t first = superword_vocab(&v);
+    subject s = subject_new(&v, first);
+    CHECK_EQ(stages_first_merges(s.v), first);
+    CHECK(s.e->stages != NULL);
+    for (uint32_t period = 1; period <= WORDS; period *= 10) { /* of parts in a word */
+        size_t n = 0;
+        size_t words = 0;
+        size_t count = 0;
+        naive_prepare(&v);
+        for (size_t i = 0; i < WORDS; i++) {
+            const char *part = parts[random_below(8)];
+            memcpy(text + n, part, strlen(part));
+            n += strlen(part);
+            if (random_below(period) == 0 || i == WORDS - 1) {
+                size_t start = words > 0 ? ends[words - 1] : 0;
+                ends[words++] = n;
+                if (period <= 1000) { /* the definition takes quadratic time */
+                    count += merge_naive(&v, text + start, n - start, want + count);
+                }
+                ends[words] = n;
+                words += random_below(3) == 0; /* an empty word */
+            }
+        }
+        naive_forget(&v);
+        size_t got = 0;
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, ids, 4, n, &got, NULL), PYBPE_OK);
+        CHECK(period > 1000 || (got == count && memcmp(ids, want, 4 * count) == 0));
+        encode_stages *stages = s.e->stages;
+        s.e->stages = NULL; /* one stage */
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, want, 4, n, &count, NULL), PYBPE_OK);
+        s.e->stages = stages;
+        CHECK(got == count && memcmp(ids, want, 4 * count) == 0);
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, narrow, 2, n, &got, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, NULL, 0, 0, &got, NULL), PYBPE_OK);
+        CHECK_EQ(got, count);
+        size_t equal = 0;
+        for (size_t i = 0; i < count; i++) {
+            equal += narrow[i] == ids[i];
+        }
+        CHECK_EQ(equal, count);
+    }
+    subject_free(&s);
+}
+
+/* Which vocabularies are divided, and where. */
+static void test_where_merges_are_divided(void) {
+    static small_vocab v;
+    size_t first = superword_vocab(&v);
+    subject s = subject_new(&v, first);
+    CHECK_EQ(stages_first_merges(s.v), first);
+    subject_free(&s);
+    small_start(&v); /* no superwords */
+    small_add_merge(&v, 'a', 'b');
+    small_add_merge(&v, ' ', ' ');
+    s = subject_new(&v, 0);
+    CHECK_EQ(stages_first_merges(s.v), 2);
+    subject_free(&s);
+    small_start(&v); /* nearly all merges cross spaces */
+    uint32_t token = small_add_merge(&v, 'a', ' ');
+    for (int i = 0; i < 3; i++) {
+        token = small_add_merge(&v, token, 'b');
+    }
+    s = subject_new(&v, 0);
+    CHECK_EQ(stages_first_merges(s.v), 4);
+    subject_free(&s);
+    small_start(&v); /* a merge of stage 1 uses what one of stage 2 makes */
+    uint32_t ab = small_add_token(&v, "ab", 2);
+    small_add_merge(&v, ab, 'c');
+    small_add_merge(&v, 'a', 'b');
+    s = subject_new(&v, 1);
+    CHECK(s.e->stages == NULL);
+    subject_free(&s);
+    const char *forms[] = {"ab", "bc"}; /* abc begins with ab or a; or it ends with c or bc */
+    for (int form = 0; form < 2; form++) {
+        small_start(&v);
+        uint32_t first_pair = small_add_merge(&v, (uint8_t)forms[form][0], (uint8_t)forms[form][1]);
+        uint32_t other = form == 0 ? small_add_merge(&v, 'b', 'c') : small_add_merge(&v, 'a', 'b');
+        small_add_merge(&v, form == 0 ? first_pair : 'a', form == 0 ? 'c' : first_pair);
+        small_add_merge(&v, form == 0 ? 'a' : other, form == 0 ? other : 'c');
+        s = subject_new(&v, 1);
+        CHECK(s.e->stages == NULL);
+        subject_free(&s);
+    }
+}
+
+/* Every allocation fails in turn: no memory is leaked, and in the end encoding succeeds. */
+static void test_failing_memory(void) {
+    static small_vocab v;
+    static uint8_t text[2000];
+    static uint32_t ids[sizeof text];
+    int passed = 0;
+    int wrong = 0;
+    superword_vocab(&v);
+    for (size_t i = 0; i + 7 <= sizeof text; i += 7) {
+        memcpy(text + i, " in the", 7);
+    }
+    const pybpe_vocab_spec spec = small_spec(&v);
+    const size_t end = sizeof text;
+    for (long grant = 0; grant < 120; grant++) {
+        failing_memory m = {.left = grant};
+        pybpe_allocator mem = {failing_resize, &m};
+        subject s = {NULL, NULL, NULL};
+        pybpe_error err;
+        size_t got;
+        int code = pybpe_vocab_new(&s.v, &spec, &mem, &err);
+        code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, &mem, &err) : code;
+        code = code == PYBPE_OK ? pybpe_cache_new(&s.c, s.e, &mem, &err) : code;
+        code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, &end, 1, ids, 4, end, &got, &err) : code;
+        passed += code == PYBPE_OK;
+        wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || (s.e != NULL && s.e->stages == NULL);
+        subject_free(&s);
+        wrong += m.blocks != 0;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(passed > 0 && passed < 110);
+}
+
+int main(void) {
+    test_all_small_vocabularies();
+    test_random_vocabularies();
+    test_texts_of_words();
+    test_where_merges_are_divided();
+    test_failing_memory();
+    return check_report("stages");
+}
