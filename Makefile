@@ -20,6 +20,7 @@
 # make parity     compare with tiktoken and Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
 # make bench          all of the following
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
+# make bench-serve       batches for PyTorch, side by side with other loaders: CORPUS=file (a large install)
 # make bench-pathology   texts that break tokenizers: speed, and how the work grows
 #
 # You need Python >= 3.10 with venv, gcc or clang, and make. To choose others, set PYTHON=..., CC=... or CFLAGS=...
@@ -50,7 +51,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] test
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
 .PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts
 .PHONY: release-check reproducible
-.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-pathology
+.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
@@ -341,6 +342,13 @@ bench-binarize: build/bench/stamp $(BENCH_CORPUS)
 
 bench-merge: build/bench/stamp
 	$(BENCH)/python benchmarks/merge_loop.py
+
+bench-serve: build/bench/serve-stamp $(BENCH_CORPUS)
+	$(BENCH)/python benchmarks/serve.py $(BENCH_CORPUS) $(BENCH_FLAGS)
+
+build/bench/serve-stamp: benchmarks/requirements-serve.txt build/bench/stamp
+	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements-serve.txt
+	touch $@
 
 bench-pathology: build/extension.stamp build/benchmarks/encode_file
 	$(VENV)/python benchmarks/pathology.py build/benchmarks/encode_file $(BENCH_FLAGS)

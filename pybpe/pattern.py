@@ -173,6 +173,16 @@ class Pattern:
         return self.number == _binding.CUSTOM
 
     @property
+    def tables(self) -> str:
+        """The Unicode tables on which the words depend, for comparison: those of the C library, or, for a custom
+        pattern, those of the installed `regex` package."""
+        if not self.is_custom:
+            return f"Unicode {_binding.unicode_version()}"
+        import regex
+
+        return f"regex {regex.__version__}"
+
+    @property
     def custom(self) -> str | None:
         """The regular expression of a custom pattern; None for a built-in pattern."""
         return self.regex if self.is_custom else None

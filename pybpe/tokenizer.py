@@ -198,7 +198,9 @@ class Tokenizer(metaclass=Answering):
 
         Raises:
             UnsupportedError: a special token has the same spelling as an ordinary token.
+            ArgumentError: the name ends in .bin or .tiktoken, the endings of other formats: use `save_bin` or `export`.
         """
+        export.refuse_other_ending(path)
         export.export(self._model, path, "json")
 
     def save_bin(self, path: _binding.PathLike, version: int = 2) -> None:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from .packed_rows import pack
     from .packing import PackedSequences
     from .preparation import prepare
-    from .torch_data import TokenDataset, create_dataloader
+    from .serving import Mixture
+    from .torch_data import MixtureDataset, TokenDataset, create_dataloader
 
 __all__ = [
     "Manifest",
+    "Mixture",
+    "MixtureDataset",
     "PackedSequences",
     "ShardRecord",
     "TokenDataset",
@@ -31,6 +34,8 @@ __all__ = [
 # Where each name comes from. Modules are loaded on first use; PyTorch alone takes seconds.
 _HOMES = {
     "Manifest": "manifest",
+    "Mixture": "serving",
+    "MixtureDataset": "torch_data",
     "PackedSequences": "packing",
     "ShardRecord": "manifest",
     "TokenDataset": "torch_data",

@@ -25,13 +25,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _binding
-from ..errors import FileError, FormatError, file_errors
+from ..errors import ArgumentError, FileError, FormatError, file_errors
 from ..support.locking import FOLDER, LOCK, STAGED
 from ..support.output_files import make_folder
 from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
 NAME = "journal.json"
+
+
+def check_finished(folder: str) -> None:
+    """Raises ArgumentError if a run that writes to a folder was killed or is still running."""
+    if os.path.exists(os.path.join(folder, FOLDER, NAME)):
+        raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
 
 
 class Journal:

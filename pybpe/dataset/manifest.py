@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, FormatError
+from ..errors import ArgumentError, FormatError, file_errors
+from ..formats import versions
 from ..reading.streams import open_input
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
 HIDDEN_NAME = "_manifest.json"  # next to parquet files: readers of whole folders skip names with this prefix
 FILE_NAMES = (FILE_NAME, HIDDEN_NAME)
+VERSION = 1
 
 
 def manifest_name(folder: str) -> str:
@@ -118,7 +120,7 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
-        text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps({versions.KEY: VERSION, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "surrogateescape")
 
     @classmethod
@@ -126,7 +128,8 @@ class Manifest:
         """Reads the manifest.json of a folder, or the _manifest.json next to parquet files.
 
         Raises:
-            FileError: there is no manifest. FormatError: it is not a manifest, or names a file outside its folder.
+            FileError: there is no manifest. FormatError: it is not a manifest, a newer pybpe made it, or it names a
+            file outside its folder.
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
@@ -134,16 +137,39 @@ class Manifest:
             data = stream.read()
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))
+            versions.check_object(content, VERSION, f"{path}: this manifest")
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]
             manifest = cls(content["settings"], content["tokenizer"], content["text_bytes"], shards, files)
             _check_types(manifest)
+        except FormatError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(f"{path}: not a manifest of token files ({type(error).__name__}: {error})") from None
         for name in manifest.file_names:
             if not is_plain_name(name):
                 raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
         return manifest
+
+
+def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
+    """Returns the token files of a split, in order.
+
+    Raises:
+        ArgumentError: there is no such split. FileError: a file is missing. FormatError: a file is not as long as the
+            manifest says.
+    """
+    records = manifest.shards.get(split)
+    if not records:
+        there = ", ".join(split for split, records in manifest.shards.items() if records)
+        raise ArgumentError(f"{folder}: has no split {split}; it has {there or 'none'}")
+    paths = [os.path.join(folder, record.file) for record in records]
+    for path, record in zip(paths, records):
+        with file_errors(path, "cannot be read"):
+            size = os.path.getsize(path)
+        if size != record.bytes:
+            raise FormatError(f"{path}: has {size} bytes, but the manifest says {record.bytes}: write the data again")
+    return paths
 
 
 def _check_types(manifest: Manifest) -> None:

@@ -11,14 +11,15 @@ Documents follow one another with <|endoftext|> between them, and there is no pa
 from __future__ import annotations
 
 import operator
-import os
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments import whole_number
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatError
 from . import documents
-from .token_files import Paths, TokenStream, packed_length
+from .token_files import Paths, TokenStream, packed_lengths
 
 if TYPE_CHECKING:
     import numpy
@@ -38,6 +39,9 @@ class PackedSequences:
     (only a window that crosses into the next file is a copy). Files form one stream, in their order. The object can be
     pickled, and shared by threads.
 
+    In files of packed rows, which `pack` writes, the windows are the rows. The last target of each is the end-of-text
+    token that begins the next row of the file, or ends the file.
+
     Args:
         path: a path, a glob pattern, several of them, or an array of ids: see TokenStream. llm.c's shards, .npy,
             and files without a header.
@@ -51,7 +55,7 @@ class PackedSequences:
 
     Raises:
         FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1; windows that would not
-            be the rows of a file that `pack` made.
+            be the rows of files that `pack` made.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)
@@ -74,20 +78,32 @@ class PackedSequences:
         self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
         self._eot_id, self._eot = eot_id, eot
-        self._check_rows()
-        self._count = self._windows(drop_last)
+        self._row_ends = self._rows_of_files()
+        self._count = self._row_ends[-1] if self._row_ends else self._windows(drop_last)
 
-    def _check_rows(self) -> None:
-        """Raises ArgumentError if rows that `pack` made would not be the windows. Each of its shards ends with a token
-        more than its rows."""
-        paths = self.stream.paths
-        for path in {os.path.dirname(path): path for path in paths}.values():
-            length = packed_length(path)
-            if length is not None and (len(paths) > 1 or {self.context_length, self.stride} != {length}):
+    def _rows_of_files(self) -> list[int]:
+        """Returns the number of rows in the first file, in the first two, and so on; an empty list if the files do not
+        have packed rows. After its rows, each file has one more token.
+
+        Raises:
+            ArgumentError: the rows would not be the windows. FormatError: a file is not a whole number of rows.
+        """
+        paths, starts = self.stream.paths, self.stream.starts
+        lengths = packed_lengths(paths)
+        if not any(lengths):
+            return []
+        for path, length, start, end in zip(paths, lengths, starts, starts[1:]):
+            if length is None:
+                raise ArgumentError(f"{path}: has no packed rows, but another of the files does: open it by itself")
+            if {self.context_length, self.stride} != {length}:
                 raise ArgumentError(
-                    f"{path}: has packed rows of {length} tokens: open each of its shards by itself, with the context"
-                    f" length and stride {length}"
+                    f"{path}: has packed rows of {length} tokens: open it with the context length and stride {length}"
                 )
+            if (end - start) % length != 1:
+                raise FormatError(f"{path}: {end - start} tokens are not rows of {length} and one more: pack again", 0)
+        if self._eot_id is not None and self._eot != "prepend":
+            raise ArgumentError(f"{paths[0]}: in packed rows, the mark begins documents: pass eot='prepend'")
+        return list(accumulate((end - start) // self.stride for start, end in zip(starts, starts[1:])))
 
     def _windows(self, drop_last: bool) -> int:
         last = len(self.stream) - 1  # the last target's position
@@ -105,19 +121,26 @@ class PackedSequences:
     def __getitem__(self, index: int) -> Window:
         """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
         and FormatError if the file has become shorter since it was opened."""
-        span = self.span(index)
-        ids = self.stream.slice(span.start, span.stop + 1)
+        ids = self.ids(index)
         return Window(ids[:-1], ids[1:])
 
     def __iter__(self) -> Iterator[Window]:
         return (self[i] for i in range(len(self)))
+
+    def ids(self, index: int) -> numpy.ndarray[Any, Any]:
+        """Returns a window's inputs and its last target: shape (length + 1,). See __getitem__."""
+        span = self.span(index)
+        return self.stream.slice(span.start, span.stop + 1)
 
     def span(self, index: int) -> range:
         """Returns the positions of a window's inputs in the stream."""
         i = operator.index(index)
         if not -len(self) <= i < len(self):
             raise IndexError(f"window {i} is out of range: there are {len(self)}")
-        start = (i + len(self) if i < 0 else i) * self.stride
+        i = i + len(self) if i < 0 else i
+        start = i * self.stride
+        if self._row_ends:
+            start += bisect_right(self._row_ends, i)  # each file before has one token after its rows
         return range(start, min(start + self.context_length, len(self.stream) - 1))
 
     # ------------------------------------------------------------------------------------------------

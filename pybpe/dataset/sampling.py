@@ -78,15 +78,19 @@ class ResumableSampler:
     r-th. The remainder is dropped, or filled up with samples from the start of the order, so that all processes get the
     same number.
 
+    torchdata's StatefulDataLoader asks each iteration for its state and counts what it has yielded itself. Another
+    loader must call `consume`.
+
     Args:
         count: the number of samples in the dataset.
         shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
         drop_last: drop the remainder instead of filling it up.
         rank, num_replicas: this process's number, and the number of processes.
 
-        Attributes:
+    Attributes:
         epoch: the epoch of the next iteration; the sampler's user advances it.
         consumed: the number of samples of this epoch, over all processes, that have been used.
+        has_begun: whether an iteration of this epoch has begun.
     """
 
     def __init__(
@@ -101,11 +105,17 @@ class ResumableSampler:
     ) -> None:
         if not 0 <= rank < num_replicas:
             raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
-        self._identity = {"samples": count, "shuffle": bool(shuffle), "seed": operator.index(seed)}
+        self._identity: dict[str, Any] = {"samples": count, "shuffle": bool(shuffle), "seed": operator.index(seed)}
         self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
         self._rank, self.num_replicas = rank, num_replicas
         self.epoch = self.consumed = 0
+        self.has_begun = False
         self._start = 0  # where the next iteration begins; 0 except after load_state_dict
+
+    @property
+    def samples(self) -> int:
+        """The number of samples of an epoch, over all processes."""
+        return self._count
 
     def __len__(self) -> int:
         """Returns the number of samples of a whole epoch for one process."""
@@ -118,15 +128,19 @@ class ResumableSampler:
         return start + shares * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
-        import numpy
+        return Iteration(self)
 
+    def begin(self) -> range:
+        """Begins an iteration. Returns the places of this process's samples in the order of the epoch."""
         start, self._start = self._start, 0
-        self.consumed = start
-        order = Permutation(self._count, self._identity["seed"], self.epoch) if self._shuffle and self._count else None
-        places = range(start + self._rank, self._end(start), self.num_replicas)
-        for i in range(0, len(places), _PLACES):
-            some = numpy.array(places[i : i + _PLACES]) % self._count
-            yield from (some if order is None else order.take(some)).tolist()
+        self.consumed, self.has_begun = start, True
+        return range(start + self._rank, self._end(start), self.num_replicas)
+
+    def at(self, epoch: int, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        """Returns the samples at some places of an epoch's order: int64, shape (places,). Places after the end begin
+        at the start again."""
+        places = places % self._count
+        return Permutation(self._count, self._identity["seed"], epoch).take(places) if self._shuffle else places
 
     def consume(self, samples: int) -> None:
         """Records that each process has used this many more samples."""
@@ -136,13 +150,13 @@ class ResumableSampler:
         """Goes to the start of another epoch. The current epoch's number has no effect, so that a training loop may
         call this for every epoch, including the one that it resumes."""
         if epoch != self.epoch:
-            self.epoch, self.consumed, self._start = epoch, 0, 0
+            self.epoch, self.consumed, self._start, self.has_begun = epoch, 0, 0, False
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, Any]:
         """Returns the position of training. The batch size and number of processes may differ when it resumes."""
         return {**self._identity, "epoch": self.epoch, "consumed": self.consumed}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next iteration resume where `state` was taken.
 
         Raises:
@@ -157,4 +171,44 @@ class ResumableSampler:
             raise ArgumentError(f"the state belongs to {found}, but this loader has {self._identity}")
         if not 0 <= consumed <= self._count:
             raise ArgumentError(f"the state has consumed {consumed} of {self._count} samples")
-        self.epoch, self.consumed, self._start = epoch, consumed, consumed
+        self.epoch, self.consumed, self._start, self.has_begun = epoch, consumed, consumed, consumed > 0
+
+
+class Iteration(Iterator[int]):
+    """One process's samples of one epoch. Its state is that of the sampler, at the last sample that it has yielded."""
+
+    def __init__(self, sampler: ResumableSampler) -> None:
+        self._sampler = sampler
+        self._begin()
+
+    def _begin(self) -> None:
+        self._places = self._sampler.begin()
+        self._epoch, self._first = self._sampler.epoch, self._sampler.consumed
+        self._taken = self._at = 0  # samples taken from _places, and from _some
+        self._some: list[int] = []
+
+    def __next__(self) -> int:
+        if self._at == len(self._some):
+            self._fill()
+        self._at += 1
+        return self._some[self._at - 1]
+
+    def _fill(self) -> None:
+        import numpy
+
+        some = self._places[self._taken : self._taken + _PLACES]
+        if not some:
+            raise StopIteration
+        self._some = self._sampler.at(self._epoch, numpy.array(some, dtype=numpy.int64)).tolist()
+        self._taken, self._at = self._taken + len(some), 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the sampler's state, as if the loop had used all samples that this iteration yielded."""
+        used = self._taken - len(self._some) + self._at
+        consumed = min(self._sampler.samples, self._first + used * self._sampler.num_replicas)
+        return {**self._sampler.state_dict(), "epoch": self._epoch, "consumed": consumed}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resumes where `state` was taken: see ResumableSampler.load_state_dict."""
+        self._sampler.load_state_dict(state)
+        self._begin()

@@ -42,7 +42,8 @@ class TokenStream:
     A slice inside one file is a view of the file; one that crosses a border is a copy. Do not change the files in place
     while they are open: slicing a file that has become shorter raises an error, but reading a view taken earlier kills
     the process (SIGBUS). Replacing a file by renaming another one over it is safe. A stream is pickled as its paths:
-    worker processes map the files again.
+    another process maps the files again, and raises FormatError if their lengths are no longer the same. So does a
+    process that was forked.
 
     Args:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
@@ -70,13 +71,18 @@ class TokenStream:
         self.dtype: numpy.dtype[Any] = self._parts.dtype
 
     def __reduce__(self) -> tuple[object, ...]:
-        return TokenStream, self._arguments
+        return _reopened, (*self._arguments, self._parts.lengths)
 
     @property
     def paths(self) -> list[str]:
         """The files; none if the stream is an array."""
         source = self._arguments[0]
         return source if isinstance(source, list) else []
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each file starts, and where the last one ends."""
+        return self._starts
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -104,6 +110,15 @@ class TokenStream:
         return numpy.concatenate(pieces)
 
 
+def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream:
+    """Opens a stream that was pickled."""
+    stream = TokenStream(source, dtype)
+    for path, before, now in zip(stream.paths, lengths, stream._parts.lengths):
+        if before != now:
+            raise FormatError(f"{path}: had {before} tokens when it was first opened, now {now}: open it again", 0)
+    return stream
+
+
 class _Array:
     """An array in memory, as a stream's only part."""
 
@@ -124,7 +139,7 @@ class _Files:
         self._paths, self._dtype = paths, dtype
         self._most = _most_maps()
         self._mapped: OrderedDict[int, numpy.ndarray[Any, Any]] = OrderedDict()
-        self._lock = Lock()
+        self._lock, self._process = Lock(), os.getpid()
         self._seen: list[tuple[int, ...]] = []
         self.lengths: list[int] = []
         for i, path in enumerate(paths):
@@ -142,6 +157,9 @@ class _Files:
 
     def get(self, i: int) -> numpy.ndarray[Any, Any]:
         """Returns the ids of one file. Reading bytes that were truncated after mapping would kill the process."""
+        if self._process != os.getpid():  # this process was forked, perhaps while a thread held the lock
+            self._lock, self._process = Lock(), os.getpid()
+            self._mapped = OrderedDict()
         with self._lock:
             part = self._mapped.get(i)
             if part is None:
@@ -237,24 +255,33 @@ def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
 
 def _manifest_dtype(path: str) -> str | None:
     """Returns the dtype that a manifest.json next to a file states, if it describes that file."""
-    dtype = _manifest_settings(path).get("dtype")
+    files, settings = _manifest(os.path.dirname(path))
+    dtype = settings.get("dtype") if os.path.basename(path) in files else None
     return dtype if isinstance(dtype, str) else None
 
 
-def packed_length(path: str) -> int | None:
-    """Returns the tokens per row of a file of packed rows, as the manifest.json next to it states, or None."""
-    packing = _manifest_settings(path).get("packing")
-    length = packing.get("sequence_length") if isinstance(packing, dict) else None
-    return length if isinstance(length, int) else None
+def packed_lengths(paths: Iterable[str]) -> list[int | None]:
+    """Returns the tokens per row of each file if it has packed rows, as the manifest.json next to it says, or None."""
+    folders: dict[str, tuple[set[str], dict[str, Any]]] = {}
+    lengths: list[int | None] = []
+    for path in paths:
+        folder = os.path.dirname(path)
+        if folder not in folders:
+            folders[folder] = _manifest(folder)
+        files, settings = folders[folder]
+        packing = settings.get("packing") if os.path.basename(path) in files else None
+        length = packing.get("sequence_length") if isinstance(packing, dict) else None
+        lengths.append(length if isinstance(length, int) else None)
+    return lengths
 
 
-def _manifest_settings(path: str) -> dict[str, Any]:
-    """Returns the settings in the manifest.json next to a file, if it describes that file; otherwise nothing."""
+def _manifest(folder: str) -> tuple[set[str], dict[str, Any]]:
+    """Returns the files that the manifest.json of a folder describes, and its settings; nothing if there is none."""
     try:
-        with open(os.path.join(os.path.dirname(path), FILE_NAME), encoding="utf-8") as stream:
+        with open(os.path.join(folder, FILE_NAME), encoding="utf-8") as stream:
             manifest = json.load(stream)
-        files = [shard["file"] for shards in manifest["shards"].values() for shard in shards]
+        files = {shard["file"] for shards in manifest["shards"].values() for shard in shards}
         settings = manifest["settings"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}  # no manifest, or not one of ours
-    return settings if isinstance(settings, dict) and os.path.basename(path) in files else {}
+        return set(), {}  # no manifest, or not one of ours
+    return (files, settings) if isinstance(settings, dict) else (set(), {})

@@ -1,4 +1,4 @@
-"""Texts and token files for PyTorch: a dataset of sliding windows, and a DataLoader that resumes.
+"""Texts and token files for PyTorch: datasets of windows, and a DataLoader that resumes.
 
     loader = create_dataloader("novel.txt", tok, batch_size=8, max_length=256, stride=256)
     for inputs, targets in loader:     # int64, shape (batch_size, max_length) each
@@ -9,27 +9,20 @@ PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported wi
 
 from __future__ import annotations
 
-import glob
-import os
-import re
-from collections.abc import Iterator, Mapping
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import shown
-from ..errors import ArgumentError, FileMissingError, MissingExtraError
-from ..reading.files import input_files, open_text
-from ..reading.records import has_records
+from ..errors import ArgumentError, MissingExtraError
 from ..tokenizer import Tokenizer
 from .packing import PackedSequences
 from .sampling import ResumableSampler
-from .token_files import Paths, TokenStream
+from .serving import Mixture, MixtureSampler, Windows, open_sources
+from .serving.texts import check_ids, tokens_of
+from .token_files import Paths
 
 if TYPE_CHECKING:
     import numpy
-
-_CHECKED_TOKENS = 1 << 20  # the number of ids of a file that are checked against the vocabulary
-_LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
-_LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
 
 
 def _torch() -> Any:
@@ -49,7 +42,59 @@ def _loader_base() -> Any:
     return DataLoader
 
 
-class TokenDataset:
+class Samples(Sequence[tuple[Any, Any]]):
+    """The samples of a batch: item i is (inputs[i], targets[i]).
+
+    Attributes:
+        inputs, targets: int64 tensors of shape (samples, max_length).
+    """
+
+    def __init__(self, inputs: Any, targets: Any) -> None:
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.inputs[index], self.targets[index]
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """Returns [inputs, targets] of a batch, without another copy of it. The collate_fn of `create_dataloader`."""
+    if isinstance(samples, Samples):
+        return [samples.inputs, samples.targets]
+    from torch.utils.data import default_collate
+
+    return default_collate(list(samples))
+
+
+class WindowDataset:
+    """Windows of tokens by index, as (inputs, targets): the base of the datasets. Without PyTorch, none can be made."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        """Inputs and targets, each an int64 tensor of shape (max_length,)."""
+        import torch
+
+        inputs, targets = self._windows.batch([index])
+        return torch.from_numpy(inputs[0]), torch.from_numpy(targets[0])
+
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, Any]]:
+        """The samples of a batch: PyTorch's DataLoader calls this."""
+        if type(self).__getitem__ is not WindowDataset.__getitem__:  # a user's class returns something else
+            return [self[index] for index in indices]
+        import torch
+
+        inputs, targets = self._windows.batch(indices)
+        return Samples(torch.from_numpy(inputs), torch.from_numpy(targets))
+
+
+class TokenDataset(WindowDataset):
     """Sliding windows over a text or over token files, as (inputs, targets), for PyTorch's DataLoader.
 
     Window i holds the tokens i * stride .. i * stride + max_length; its targets are shifted by one token. Only
@@ -83,25 +128,43 @@ class TokenDataset:
         dtype: str | None = None,
     ) -> None:
         _torch()
-        tokens = _tokens(path_or_text, tokenizer)
+        tokens = tokens_of(path_or_text, tokenizer)
         self.packed = PackedSequences(tokens, max_length, stride, dtype=dtype)
         if tokenizer is not None:
-            _check_ids(self.packed.stream, tokenizer)
+            check_ids(self.packed.stream, tokenizer)
         if not len(self.packed):
             raise ArgumentError(
                 f"{len(self.packed.stream)} tokens are too few for one window, which needs {max_length + 1}"
             )
 
-    def __len__(self) -> int:
-        return len(self.packed)
+        super().__init__(Windows([self.packed]))
 
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """Inputs and targets, each an int64 tensor of shape (max_length,)."""
-        import numpy
-        import torch
 
-        inputs, targets = self.packed[index]
-        return torch.from_numpy(inputs.astype(numpy.int64)), torch.from_numpy(targets.astype(numpy.int64))
+class MixtureDataset(WindowDataset):
+    """The windows of all sources of a mixture, as (inputs, targets): first those of the first source by
+    name, and so on.
+
+    Args:
+        mixture: the sources.
+        tokenizer: None, or the tokenizer that made the tokens, which is checked.
+        max_length: tokens per window. Windows do not overlap; of folders that `pack` wrote, they are the rows.
+
+    Raises:
+        MissingExtraError: PyTorch is not installed. Otherwise see Mixture and PackedSequences.
+    """
+
+    def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, max_length: int) -> None:
+        _torch()
+        opened = open_sources(mixture, max_length, tokenizer)
+        if tokenizer is not None:
+            for source in opened.values():
+                check_ids(source.windows.stream, tokenizer)
+        super().__init__(Windows([source.windows for source in opened.values()]))
+        self._facts = (*mixture.facts(opened), max_length)
+
+    def sampler(self, **options: Any) -> MixtureSampler:
+        """Returns a sampler of the mixture; options as in ResumableSampler."""
+        return MixtureSampler(*self._facts, **options)
 
 
 class TokenDataLoader(_loader_base()):  # type: ignore[misc]
@@ -127,17 +190,17 @@ class TokenDataLoader(_loader_base()):  # type: ignore[misc]
         """The epoch, from 0, that is in progress or comes next."""
         return self.sampler.epoch
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, Any]:
         """See ResumableSampler.state_dict. Every process has the same state."""
         return self.sampler.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See ResumableSampler.load_state_dict."""
         self.sampler.load_state_dict(state)
 
 
 def create_dataloader(
-    path_or_text: Paths | bytes | numpy.ndarray[Any, Any],
+    path_or_text: Paths | bytes | numpy.ndarray[Any, Any] | Mixture,
     tokenizer: Tokenizer | None,
     batch_size: int = 4,
     max_length: int = 256,
@@ -151,38 +214,62 @@ def create_dataloader(
     num_replicas: int | None = None,
     **options: Any,
 ) -> TokenDataLoader:
-    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, max_length).
+    """A DataLoader of (inputs, targets), int64 tensors of shape (batch_size, max_length) each.
 
     Args:
-        path_or_text, tokenizer, max_length, stride: see TokenDataset.
+        path_or_text, tokenizer, max_length, stride: see TokenDataset. A Mixture of several sources, whose windows do
+            not overlap, needs stride=None; there, `tokenizer` is only checked, and may be None.
         batch_size: windows per batch and process.
-        shuffle: shuffle anew each epoch, by `seed`.
+        shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
         num_workers: processes that read ahead. 0 reads in this process, which is much faster: token files are
             memory-mapped, so there is little to read ahead, and every worker's batch is copied between processes.
-        seed: the random seed for the order, which is the same in all processes and all versions of all packages.
+            Workers are started by "forkserver" (on Windows by "spawn"), never by copying a process that may have
+            threads, and stay for all epochs; `multiprocessing_context` and `persistent_workers` change that. As always
+            in Python, a script must then start its work under `if __name__ == "__main__":`.
+        seed: the random seed for the order, which is the same in all processes and all versions of all packages, and
+            does not depend on the number of processes and workers.
         rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
             there is one process.
         options: other arguments of torch.utils.data.DataLoader, such as pin_memory.
 
     Raises:
-        ArgumentError: there is not one full batch. Otherwise as TokenDataset.
+        ArgumentError: there is not one full batch; a mixture has a stride. Otherwise as TokenDataset and Mixture.
     """
-    dataset = TokenDataset(path_or_text, tokenizer, max_length, stride)
     if rank is None or num_replicas is None:
         rank, num_replicas = _this_process()
-    sampler = ResumableSampler(
-        len(dataset), shuffle=shuffle, drop_last=drop_last, seed=seed, rank=rank, num_replicas=num_replicas
-    )
+    order: dict[str, Any] = {
+        "shuffle": shuffle,
+        "drop_last": drop_last,
+        "seed": seed,
+        "rank": rank,
+        "num_replicas": num_replicas,
+    }
+    dataset: WindowDataset
+    if isinstance(path_or_text, Mixture):
+        if stride not in (None, max_length):
+            raise ArgumentError(f"the windows of a mixture do not overlap: pass stride=None, not {stride}")
+        dataset = MixtureDataset(path_or_text, tokenizer, max_length)
+        sampler: ResumableSampler = dataset.sampler(**order)
+    else:
+        dataset = TokenDataset(path_or_text, tokenizer, max_length, stride)
+        sampler = ResumableSampler(len(dataset), **order)
+    options = {"collate_fn": collate, **(_of_workers() if num_workers else {}), **options}
     loader = TokenDataLoader(
         dataset, batch_size=batch_size, sampler=sampler, drop_last=drop_last, num_workers=num_workers, **options
     )
     if not len(loader):
         raise ArgumentError(
-            f"{len(dataset)} windows are too few for one batch of {batch_size} for each of {num_replicas} processes:"
+            f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {num_replicas} processes:"
             " use a smaller batch_size or stride, or drop_last=False"
         )
     return loader
+
+
+def _of_workers() -> dict[str, Any]:
+    """Returns how worker processes start and end. fork would copy locks that other threads hold, and Python warns."""
+    safe = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    return {"multiprocessing_context": safe, "persistent_workers": True}
 
 
 def _this_process() -> tuple[int, int]:
@@ -190,74 +277,3 @@ def _this_process() -> tuple[int, int]:
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
-
-
-# ----------------------------------------------------------------------------------------------------
-# Sources of tokens
-
-
-def _tokens(source: Any, tokenizer: Tokenizer | None) -> Any:
-    """Returns an argument for TokenStream: paths of token files, or an array of ids."""
-    if hasattr(source, "dtype"):
-        return source
-    if isinstance(source, (str, bytes)) and not _names_files(source):
-        if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
-            raise FileMissingError(
-                f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
-            )
-        return _need(tokenizer).encode_to_numpy(source)
-    paths = input_files(source)
-    are_tokens = {path.endswith((".bin", ".npy")) for path in paths}
-    if len(are_tokens) > 1:
-        raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
-    return paths if True in are_tokens else _encoded(paths, _need(tokenizer))
-
-
-def _names_files(source: str | bytes) -> bool:
-    """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
-    if isinstance(source, bytes):
-        return False
-    if os.path.exists(source):
-        return True
-    return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
-
-
-def _need(tokenizer: Tokenizer | None) -> Tokenizer:
-    if tokenizer is None:
-        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
-    return tokenizer
-
-
-def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
-    import numpy
-
-    parts: list[numpy.ndarray[Any, Any]] = []
-    for path in paths:
-        if has_records(path):
-            raise ArgumentError(
-                f"{path}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
-            )
-        if parts and tokenizer.eot_token is not None:
-            parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.dtype))
-        parts.append(tokenizer.encode_to_numpy(_read(path)))
-    return numpy.concatenate(parts)
-
-
-def _read(path: str) -> bytes:
-    data = bytearray()
-    block = memoryview(bytearray(1 << 20))
-    with open_text(path) as stream:
-        while got := stream.readinto(block):  # type: ignore[attr-defined]
-            data += block[:got]
-    return bytes(data)
-
-
-def _check_ids(stream: TokenStream, tokenizer: Tokenizer) -> None:
-    ids = stream.slice(0, min(len(stream), _CHECKED_TOKENS))
-    too_large = ids >= tokenizer.n_vocab
-    if too_large.any():
-        place = int(too_large.argmax())
-        raise ArgumentError(
-            f"token {place} has the id {ids[place]}, but the tokenizer has only {tokenizer.n_vocab}: another"
-            " tokenizer wrote this file, or it holds another dtype"
-        )

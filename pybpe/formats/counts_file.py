@@ -38,6 +38,7 @@ from typing import Any, BinaryIO
 from .. import _binding
 from ..errors import FormatError, LimitError
 from ..reading.streams import open_input
+from . import versions
 
 MAGIC = b"pybpecnt"
 VERSION = 1
@@ -133,8 +134,9 @@ class Reader:
     def _read_header(self) -> dict[str, Any]:
         start = self._read(16)
         version, length = struct.unpack_from("<II", start, 8)
-        if not start.startswith(MAGIC) or version != VERSION:
-            raise self._fail(f"it does not begin with {MAGIC.decode()} and version {VERSION}")
+        if not start.startswith(MAGIC):
+            raise self._fail(f"it does not begin with {MAGIC.decode()}")
+        versions.check(version, VERSION, f"{self._path}: this .counts file", 8)
         text = self._read(length)
         self._check(start, text)
         try:

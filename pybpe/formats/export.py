@@ -25,6 +25,16 @@ def format_of(path: _binding.PathLike) -> str:
     return _ENDINGS.get(ending, "pretrained")
 
 
+def refuse_other_ending(path: _binding.PathLike) -> None:
+    """Raises ArgumentError if the name of a tokenizer.json has the ending of another format."""
+    ending = os.path.splitext(_binding.path_text(path))[1]
+    if _ENDINGS.get(ending, "json") != "json":
+        raise ArgumentError(
+            f"{os.fsdecode(path)}: `save` writes a tokenizer.json, and {ending} is the ending of another format: use"
+            " `export`, which goes by the ending"
+        )
+
+
 def export(model: Model, path: _binding.PathLike, format: str | None = None) -> None:
     """Writes a model. `format` is one of FORMATS; None chooses by the ending of the path.
 

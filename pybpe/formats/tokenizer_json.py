@@ -22,7 +22,7 @@ from ..arguments import is_unicode, utf8
 from ..errors import ArgumentError, Error, FormatError, LimitError, UnsupportedError, warn
 from ..model import Model
 from ..pattern import Pattern
-from . import added_tokens, patterns, pipeline, steps
+from . import added_tokens, patterns, pipeline, steps, versions
 from .json_parts import JsonObject, part
 from .spelling import NO_MERGE, read_parts, token_names
 
@@ -32,6 +32,7 @@ _NO_MERGE_TEXT = re.compile(
 )
 # Facts of a Model that are stored under "pybpe", besides `training`.
 _OWN_FACTS = ("eos", "chat_template")
+_OWN_VERSION = 1
 
 
 def dumps(model: Model) -> str:
@@ -75,7 +76,7 @@ def to_object(model: Model) -> JsonObject:
             "ignore_merges": model.whole_words,
             "vocab": {name: i for i, name in enumerate(names) if name},
             "merges": _write_merges(names, model.merges),
-            "pybpe": {**model.training, **own},
+            "pybpe": {versions.KEY: _OWN_VERSION, **model.training, **own},
         },
     }
 
@@ -162,6 +163,8 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     specials, visible = added_tokens.read(data, normalizer, name)
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
+    versions.check_object(facts, _OWN_VERSION, f"{name}: model.pybpe")
+    facts.pop(versions.KEY, None)
     if not is_unicode(json.dumps(facts, ensure_ascii=False)):
         raise FormatError(f"{name}: model.pybpe contains a lone surrogate, which is not valid Unicode")
     if pattern is None:

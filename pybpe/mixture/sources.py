@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from .._version import __version__
 from ..dataset.binarization import binarize
 from ..dataset.hashing import file_sha256
-from ..dataset.manifest import Manifest, manifest_name
-from ..dataset.token_folders import finished_manifest, split_stream
+from ..dataset.journal import check_finished
+from ..dataset.manifest import Manifest, manifest_name, split_paths
+from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS
 from ..errors import ArgumentError, FormatError, file_errors
 from ..reading.files import corpus_files
@@ -79,7 +80,8 @@ class Opened:
         eot, tokenizer = str(self.manifest.settings["eot"]), self.manifest.tokenizer
         marking = Marking(int(tokenizer["eot"]), eot, int(tokenizer["n_vocab"]))  # type: ignore[call-overload]
         path = os.path.join(make_folder(folder), f"{self.state}-{split}")
-        found = find_documents(split_stream(self.folder, self.manifest, split), marking, path)
+        stream = TokenStream(split_paths(self.folder, self.manifest, split), str(self.manifest.settings.get("dtype")))
+        found = find_documents(stream, marking, path)
         if len(found) != self.split_documents(split) or found.tokens != self.split_tokens(split):
             raise FormatError(
                 f"{self.folder}: its {split} split has {len(found)} documents in {found.tokens} tokens, but the"
@@ -96,7 +98,7 @@ def open_folder(source: Source, tok: Tokenizer) -> Opened:
     """
     folder = source.data
     assert folder is not None
-    manifest = finished_manifest(folder, tok)
+    manifest = _finished_manifest(folder, tok)
     settings = manifest.settings
     form = FORMATS.get(str(settings.get("format")))
     if settings.get("packing") is not None:
@@ -108,6 +110,14 @@ def open_folder(source: Source, tok: Tokenizer) -> Opened:
     if settings.get("eot") not in ("prepend", "append") or tok.eot_token is None:
         raise ArgumentError(f"{folder}: has no end of text between documents: write it with eot='prepend'")
     return Opened.of(source.name, folder, manifest)
+
+
+def _finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
+    manifest = Manifest.load(folder)
+    check_finished(folder)
+    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint():
+        raise ArgumentError(f"{folder}: another tokenizer made these files: its fingerprint differs")
+    return manifest
 
 
 def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: str, run: RunOptions) -> list[Opened]:
@@ -148,7 +158,7 @@ def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Op
     """Encodes a source into a folder, unless it has been encoded."""
     read: ReadOptions = source.read
     try:
-        manifest = finished_manifest(folder, tok)
+        manifest = _finished_manifest(folder, tok)
     except (OSError, ArgumentError, FormatError):
         manifest = binarize(
             tok,

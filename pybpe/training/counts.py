@@ -57,7 +57,8 @@ class Counts:
         """Returns the sum of any number of Counts.
 
         Raises:
-            ArgumentError: `counts` is empty, or they were made with different patterns, special tokens or normalizers.
+            ArgumentError: `counts` is empty, or they were made with different patterns, special tokens, normalizers or
+                Unicode tables.
         """
         counts = iter(counts)
         first = next(counts, None)
@@ -116,7 +117,8 @@ def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) 
 
 def _comparable(settings: CountSettings) -> CountSettings:
     """Returns settings that can be compared, without how files are read: that does not affect the words of a text."""
-    return replace(settings, specials=tuple(sorted(settings.specials)), read=ReadOptions())
+    specials, tables = tuple(sorted(settings.specials)), settings.tables or settings.pattern.tables
+    return replace(settings, specials=specials, read=ReadOptions(), tables=tables)
 
 
 def _header(settings: CountSettings) -> dict[str, object]:
@@ -124,14 +126,15 @@ def _header(settings: CountSettings) -> dict[str, object]:
         "pattern": settings.pattern.regex,
         "special_tokens": sorted(settings.specials),
         "normalizer": settings.normalizer,
+        "tables": settings.tables or settings.pattern.tables,
     }
 
 
 def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> CountSettings:
     """Returns the settings with which the words of a .counts file were counted."""
     try:
-        pattern = Pattern(header["pattern"])
-        return CountSettings(pattern, tuple(check_specials(header["special_tokens"])), header["normalizer"])
+        pattern, specials = Pattern(header["pattern"]), tuple(check_specials(header["special_tokens"]))
+        return CountSettings(pattern, specials, header["normalizer"], tables=str(header.get("tables", "")))
     except (ArgumentError, KeyError, TypeError) as error:
         raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is invalid: {error}", 16) from None
 
@@ -145,8 +148,14 @@ class CountTable:
 
     def add(self, counts: Counts) -> None:
         instance("counts", counts, Counts, "made by count_words")
-        if _comparable(counts.settings) != _comparable(self._settings):
+        theirs, ours = _comparable(counts.settings), _comparable(self._settings)
+        if replace(theirs, tables=ours.tables) != ours:
             raise ArgumentError("counts with different patterns, special tokens or normalizers cannot be added")
+        if theirs.tables != ours.tables:
+            raise ArgumentError(
+                f"counts that were made with {theirs.tables} and with {ours.tables} cannot be added: these may split"
+                " the same text differently. Count all texts with the same versions"
+            )
         self.add_words(counts.words)
 
     def add_words(self, words: _binding.Words) -> None:

@@ -207,6 +207,7 @@ class Plan:
             **self._set_options(),
             "words": None if self.words is None else self.words.regex,
             "pattern": self.count.pattern.regex,
+            "tables": self.count.pattern.tables,
             "special_tokens": list(self.count.specials),
             "normalizer": self.count.normalizer,
             "text_key": self.count.read.text_key,

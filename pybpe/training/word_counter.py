@@ -40,12 +40,15 @@ class CountSettings:
         specials: strings that separate words and are not counted. In JSON records they are plain text.
         normalizer: None, "NFC" or "NFKC": applied before texts are split into words.
         read: how files are read.
+        tables: Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a
+            text with recently assigned characters differently.
     """
 
     pattern: Pattern
     specials: tuple[str, ...] = ()
     normalizer: str | None = None
     read: ReadOptions = ReadOptions()
+    tables: str = ""
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)

@@ -1,25 +1,210 @@
-"""Mixtures: against a slow version on lists of documents, and through what reads the result."""
+"""Mixtures of sources, without PyTorch: the order against a slow version, resuming, weights, and refusals."""
 
 import json
+import multiprocessing
 import os
-from collections import Counter
+import pickle
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, tokens_of
-from reference import mixture as reference
+from corpora import EOT, documents, small_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import mixture as slow
 
 import pybpe
-from llmc_compat.batch import Batch
-from llmc_compat.check import check
-from pybpe.dataset import Manifest
-from pybpe.dataset.statistics import dataset_statistics
-from pybpe.dataset.verification import verify
-from pybpe.dataset.writers import FORMATS
-from pybpe.support.locking import FOLDER
+from pybpe.dataset import Mixture, PackedSequences
+from pybpe.dataset.serving import MixtureSampler, Windows, open_sources
+from pybpe.dataset.serving.blending import Described, counts_of
+from pybpe.dataset.token_files import TokenStream
 
-T = 64
+WINDOWS = {"a": 7, "b": 3, "c": 7}
+STARTS = {"a": 0, "b": 7, "c": 10}
+WEIGHTS = {"a": 0.5, "b": 0.3, "c": 0.2}
+
+
+def sampler_of(weights: dict[str, float] = WEIGHTS, samples: int = 20, **options: Any) -> MixtureSampler:
+    return MixtureSampler([Described(*item) for item in WINDOWS.items()], weights, samples, 8, **options)
+
+
+def flat(order: list[tuple[str, int]]) -> list[int]:
+    """Returns the indices of (source, window)."""
+    return [STARTS[name] + window for name, window in order]
+
+
+def epoch_of(sampler: MixtureSampler) -> list[int]:
+    """Uses one epoch, as a loader does."""
+    found = list(sampler)
+    sampler.consume(len(found))
+    sampler.set_epoch(sampler.epoch + 1)
+    return found
+
+
+shares = st.sampled_from([0, 1, 2, 0.1, 0.6, 1e-3, 1e12])
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(shares, shares, shares), min_size=1, max_size=5),
+    st.integers(1, 60),
+    st.integers(),
+    st.booleans(),
+)
+def test_every_epoch_is_as_in_the_slow_version(
+    schedule: list[tuple[float, ...]], samples: int, seed: int, shuffle: bool
+) -> None:
+    weights = [dict(zip(WINDOWS, map(float, each))) for each in schedule]
+    for each in weights:
+        try:
+            counts_of(each, samples)
+        except (pybpe.ArgumentError, ZeroDivisionError):
+            return
+    sampler = sampler_of(weights[0], samples, seed=seed, shuffle=shuffle)
+    found = []
+    for each in weights:
+        sampler.set_weights(each)
+        found.append(epoch_of(sampler))
+    assert found == [flat(order) for order in slow.epochs(WINDOWS, weights, samples, seed, shuffle)]
+
+
+def test_the_order_never_changes() -> None:
+    """Golden values: a run that resumes with a later version must see the same order."""
+    sampler = sampler_of()
+    assert epoch_of(sampler) == [5, 16, 4, 9, 6, 2, 12, 14, 6, 8, 2, 7, 3, 1, 1, 7, 10, 0, 9, 8]
+    assert epoch_of(sampler) == [9, 5, 8, 8, 4, 5, 0, 7, 15, 0, 1, 7, 16, 11, 13, 9, 2, 4, 3, 3]
+
+
+def test_counts_are_the_shares_to_one_sample() -> None:
+    rng = random.Random(3)
+    for _ in range(300):
+        weights = {name: rng.choice([1, 0.5, 2.5, rng.random() + 0.1]) for name in "abcdefg"[: rng.randint(1, 7)]}
+        samples = rng.randint(40, 10**9)
+        counts = counts_of(weights, samples)
+        assert sum(counts) == samples and counts == list(slow.counts(weights, samples).values())
+        for count, weight in zip(counts, weights.values()):
+            assert abs(count - samples * weight / sum(weights.values())) < 1 + 1e-6
+
+
+def test_each_window_is_used_before_any_is_used_again() -> None:
+    sampler = sampler_of(samples=11)
+    used = {name: [0] * windows for name, windows in WINDOWS.items()}
+    for epoch in range(40):
+        if epoch % 7 == 3:
+            sampler.set_weights({"a": epoch % 2, "b": 0.3, "c": 1})
+        for index in epoch_of(sampler):
+            name = max((name for name in STARTS if STARTS[name] <= index), key=STARTS.__getitem__)
+            used[name][index - STARTS[name]] += 1
+        assert all(max(times) - min(times) <= 1 for times in used.values())
+
+
+@given(st.integers(0, 20), st.integers(1, 4), st.integers(1, 4), st.booleans())
+def test_resuming_continues_with_any_number_of_processes(taken: int, before: int, after: int, shuffle: bool) -> None:
+    def ready(rank: int, world: int) -> MixtureSampler:
+        return sampler_of(seed=5, rank=rank, num_replicas=world, shuffle=shuffle)
+
+    whole = [sampler_of(seed=5, shuffle=shuffle) for _ in range(2)]
+    whole[0].set_epoch(1)
+    whole[0].set_weights({"a": 1, "b": 1, "c": 0})
+    order = list(whole[0])
+    ranks = [ready(rank, before) for rank in range(before)]
+    for sampler in ranks:
+        sampler.set_epoch(1)
+        sampler.set_weights({"a": 1, "b": 1, "c": 0})
+    steps = min(taken, len(ranks[0]))
+    seen = [list(sampler)[:steps] for sampler in ranks]
+    for sampler in ranks:
+        sampler.consume(steps)
+    states = [json.loads(json.dumps(sampler.state_dict())) for sampler in ranks]
+    assert states == states[:1] * before  # every process has the same state
+    rest = []
+    for rank in range(after):
+        sampler = ready(rank, after)
+        sampler.load_state_dict(states[0])
+        sampler.set_epoch(1)  # as training loops do
+        rest.append(list(sampler))
+    assert [i for step in zip(*seen, strict=True) for i in step] == order[: steps * before]
+    found = [i for step in zip(*rest, strict=True) for i in step]
+    assert found == order[steps * before :][: len(found)] and 20 - steps * before - len(found) < after
+
+
+def test_an_iteration_has_its_own_state() -> None:
+    """torchdata reads the state of the iteration, and not what the loop reports."""
+    order = list(sampler_of())
+    for stop in range(21):
+        iteration = iter(sampler_of())
+        taken = [next(iteration) for _ in range(stop)]
+        resumed = sampler_of(rank=0, num_replicas=1)
+        other = iter(resumed)
+        other.load_state_dict(iteration.state_dict())  # type: ignore[attr-defined]
+        assert taken + list(other) == order
+
+
+def test_weights_of_an_epoch_that_has_begun_stay() -> None:
+    sampler, undisturbed = sampler_of(), sampler_of()
+    next(iter(sampler))
+    sampler.set_weights({"a": 0, "b": 0, "c": 1})
+    assert sampler.weights == WEIGHTS
+    assert epoch_of(sampler) == epoch_of(undisturbed)
+    assert sampler.counts == {"a": 0, "b": 0, "c": 20}
+    assert {index for index in epoch_of(sampler)} == set(range(10, 17))
+    sampler.set_weights(WEIGHTS)  # before the epoch begins
+    assert sampler.counts == {"a": 10, "b": 6, "c": 4}
+    sampler.set_epoch(0)
+    assert list(sampler) == list(sampler_of())
+
+
+def test_states_of_something_else_are_refused() -> None:
+    sampler = sampler_of()
+    good = sampler.state_dict()
+    schedule = [[0, {**WEIGHTS}]]
+    for change, message in [
+        ({"seed": 2}, "'seed': 2"),
+        ({"samples": 11}, "'samples': 11"),
+        ({"max_length": 9}, "'max_length': 9"),
+        ({"weights": {"a": 1, "b": 1, "c": 1}}, "'weights'"),
+        ({"sources": {"a": [7, None], "b": [3, "00"], "c": [7, None]}}, "'00'"),
+        ({"consumed": 21}, "consumed 21 of 20"),
+        ({"schedule": []}, "not a state"),
+        ({"schedule": [[1, WEIGHTS]]}, "out of order"),
+        ({"schedule": [*schedule, [3, WEIGHTS], [2, WEIGHTS]]}, "out of order"),
+        ({"schedule": [[0, {"a": 1}]]}, "a number for each of a, b, c"),
+        ({"schedule": [[0, {"a": 1, "b": 1, "c": 1e-9}]]}, "would get none"),
+    ]:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            sampler.load_state_dict({**good, **change})
+    with pytest.raises(pybpe.ArgumentError, match="not a state.*schedule"):
+        sampler.load_state_dict({})
+    assert sampler.state_dict() == good
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"a": 1, "b": 1}, "for each of a, b, c"),
+        ({"a": 1, "b": 1, "c": 1, "d": 1}, "for each of a, b, c"),
+        ([1, 1, 1], "for each of a, b, c"),
+        ({"a": 1, "b": -1, "c": 1}, "weight of b .* not -1"),
+        ({"a": float("nan"), "b": 1, "c": 1}, "weight of a"),
+        ({"a": 1, "b": 1, "c": float("inf")}, "weight of c"),
+        ({"a": 1, "b": "x", "c": 1}, "weight of b"),
+        ({"a": 0, "b": 0, "c": 0}, "all weights are 0"),
+        ({"a": 1, "b": 1, "c": 0.001}, "c would get none of 20 samples"),
+    ],
+)
+def test_weights_that_cannot_be(weights: Any, message: str) -> None:
+    sampler = sampler_of()
+    before = sampler.state_dict()
+    for call in (sampler.set_weights, sampler_of):
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            call(weights)
+    assert sampler.state_dict() == before
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sources
 
 
 @pytest.fixture(scope="module")
@@ -29,199 +214,108 @@ def tok() -> pybpe.Tokenizer:
 
 @pytest.fixture(scope="module")
 def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three sources: llm.c's shards, nanoGPT's files, and one with documents from 1 token to 2000."""
+    """Folders of each format of plain ids, and one of packed rows."""
     folder = tmp_path_factory.mktemp("mixture")
-    texts = documents(330)
-    (folder / "a.txt").write_text(EOT.join(texts[:160]), encoding="utf-8")
-    (folder / "b.jsonl").write_bytes(jsonl(texts[160:280]))
-    (folder / "c.txt").write_text(EOT.join([*texts[280:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
-    pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
-    pybpe.binarize(tok, folder / "b.jsonl", folder / "b", format="raw", dtype="uint32", splits=(9, 1))
-    pybpe.binarize(tok, folder / "c.txt", folder / "c", splits=(8, 2), split_by="document", min_shard_tokens=0)
+    (folder / "c.txt").write_text(EOT.join(documents(120)), encoding="utf-8")
+    for form in ("llmc", "raw", "npy", "megatron"):
+        pybpe.binarize(tok, folder / "c.txt", folder / form, format=form, splits=(2, 1), shard_tokens=9000)
+    pybpe.pack(tok, folder / "llmc", folder / "packed", sequence_length=32, shard_tokens=5000)
     return folder
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-def texts_of(folder: Path, tok: pybpe.Tokenizer) -> dict[str, list[list[int]]]:
-    """Returns the documents of each split, without marks, in order."""
-    manifest = Manifest.load(folder)
-    form = FORMATS[str(manifest.settings["format"])]
-    found: dict[str, list[list[int]]] = {}
-    for split, records in manifest.shards.items():
-        ids = [int(i) for r in records for block in form.read(str(folder / r.file), str(manifest.settings["dtype"]))
-               for i in block]  # fmt: skip
-        parts: list[list[int]] = [[]]
-        for i in ids:
-            parts[-1].append(i) if i != tok.eot_token else parts.append([])
-        found[split] = [part for part in parts if part]
-    return found
-
-
-RECIPES: dict[str, dict[str, Any]] = {
-    "one source, shuffled": {"sources": {"a": {"epochs": 1}}},
-    "half": {"sources": {"a": {"epochs": 0.5}, "c": {"epochs": 0.25}}},
-    "repeated": {"sources": {"a": {"epochs": 2.5}, "b": {"tokens": "all"}, "c": {"epochs": 1}}},
-    "weights": {"tokens": 30_000, "sources": {"a": {"weight": 0.6}, "b": {"weight": 0.3}, "c": {"weight": 0.1}}},
-    "weights and tokens": {"tokens": 20_001, "sources": {"a": {"weight": 3}, "b": {"tokens": 777}, "c": {"weight": 1}}},
-    "phases": {
-        "phases": [
-            {"name": "first", "tokens": 9000, "sources": {"a": {"weight": 0.9}, "c": {"weight": 0.1}}},
-            {"sources": {"b": {"epochs": 0.5}, "a": {"tokens": 300}}},
-            {"name": "last", "tokens": 30_000, "sources": {"b": {"epochs": 1}, "a": {"weight": 1}, "c": {"weight": 1}}},
+def test_folders_give_the_windows_of_their_files(tok: pybpe.Tokenizer, data: Path) -> None:
+    names = ["llmc", "raw", "npy", "megatron", "packed"]
+    opened = open_sources(Mixture({name: data / name for name in names}), 32, tok)
+    assert list(opened) == sorted(names)
+    for name in names:
+        manifest = pybpe.Manifest.load(data / name)
+        paths = [data / name / record.file for record in manifest.shards["train"]]
+        expected = PackedSequences(paths, 32)
+        assert [window.inputs.tolist() for window in opened[name].windows] == [
+            each.inputs.tolist() for each in expected
         ]
-    },
-}
+        assert opened[name].sha256 is not None
+    hashes = {name: source.sha256 for name, source in opened.items()}
+    assert hashes.pop("raw") == hashes["megatron"] and len(set(hashes.values())) == len(names) - 1  # the same ids
+    val = open_sources(Mixture({"raw": str(data / "raw")}, split="val"), 32, None)["raw"].windows
+    assert val.stream.paths == [str(data / "raw" / "val.bin")]
+    assert open_sources(Mixture({"raw": data / "raw" / "val.bin"}), 32, None)["raw"].sha256 is None
 
 
-def recipe_of(name: str, data: Path) -> dict[str, Any]:
-    """Returns a recipe with the folders of its sources."""
-    recipe = RECIPES[name]
-    used = {source for phase in recipe.get("phases", [recipe]) for source in phase["sources"]}
-    amounts = recipe.get("sources", {})
-    sources = {source: {"data": str(data / source), **amounts.get(source, {})} for source in sorted(used)}
-    return {**recipe, "sources": sources}
+def test_batches_are_int64_inputs_and_targets(data: Path) -> None:
+    ids = numpy.arange(100, dtype=numpy.uint32)
+    parts = [PackedSequences(data / "raw" / "val.bin", 32), PackedSequences(ids, 32)]
+    windows = Windows(parts)
+    inputs, targets = windows.batch([len(parts[0]), 0, -1])
+    assert inputs.dtype == targets.dtype == numpy.int64 and inputs.shape == targets.shape == (3, 32)
+    assert inputs[0].tolist() == list(range(32)) and targets[0].tolist() == list(range(1, 33))
+    assert inputs[1].tolist() == parts[0][0].inputs.tolist() and targets[1].tolist() == parts[0][0].targets.tolist()
+    assert inputs[2].tolist() == list(range(64, 96)) and len(windows) == len(parts[0]) + 3
+    for index in (len(windows), -len(windows) - 1):
+        with pytest.raises(IndexError):
+            windows.ids(index)
 
 
-def slow(name: str, data: Path, tok: pybpe.Tokenizer, seed: int, tolerance: int) -> dict[str, list[Any]]:
-    recipe = recipe_of(name, data)
-    sources = {source: texts_of(data / source, tok) for source in recipe["sources"]}
-    return reference.mixed(sources, recipe, seed, tolerance)
-
-
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("tolerance", [2, T, 1024])
-def test_a_mixture_is_that_of_the_slow_version(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, name: str,
-                                               tolerance: int) -> None:  # fmt: skip
-    expected = slow(name, data, tok, 5, tolerance)
-    pybpe.mix(tok, recipe_of(name, data), tmp_path / "out", seed=5, sequence_length=tolerance, shard_tokens=10_000)
-    found = texts_of(tmp_path / "out", tok)
-    assert {split: found.get(split, []) for split in SPLITS} == {**dict.fromkeys(SPLITS, []), **expected}
-    assert verify(tmp_path / "out", tok)[1] == []
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Tokenizer, data: Path, tmp_path: Path,
-                                                                name: str) -> None:  # fmt: skip
-    recipe = recipe_of(name, data)
-    made = pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
-    assert made.mixture is not None
-    sizes = {source: Manifest.load(data / source).split_tokens("train") for source in recipe["sources"]}
-    used: Counter[str] = Counter()
-    for phase, asked in zip(made.mixture["phases"], reference.asked(recipe, sizes)):
-        found = {source: facts["tokens"] for source, facts in phase["sources"].items()}
-        assert {source: facts["asked"] for source, facts in phase["sources"].items()} == asked
-        assert all(abs(found[source] - asked[source]) < T for source in asked)
-        shares = [source for source in asked if source not in recipe.get("sources", {})
-                  or "weight" in recipe["sources"][source]]  # fmt: skip
-        if "phases" not in recipe:
-            assert abs(sum(found[source] - asked[source] for source in shares)) < T
-        used.update(found)
-    for source, facts in made.mixture["sources"].items():
-        assert facts["used"] == used[source] and facts["epochs"] == round(used[source] / sizes[source], 6)
-    assert made.split_tokens("train") == sum(used.values())
-
-
-@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
-@pytest.mark.parametrize("eot", ["prepend", "append"])
-def test_every_format_has_the_same_documents(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str,
-                                             eot: str) -> None:  # fmt: skip
-    expected = slow("phases", data, tok, 0, T)
-    recipe = recipe_of("phases", data)
-    pybpe.mix(tok, recipe, tmp_path / "out", format=format, eot=eot, sequence_length=T, shard_tokens=10_000)
-    assert texts_of(tmp_path / "out", tok) == expected
-    assert verify(tmp_path / "out", tok)[1] == []
-
-
-def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(
-        f'seed = 3\nsplits = [9, 1]\n[sources.a]\ndata = "{data}/a"\nepochs = 1\n[sources.b]\ninputs = ["b.*"]\n'
-        'split_by = "document"\nepochs = 2\n',
-        encoding="utf-8",
-    )
-    (tmp_path / "b.jsonl").write_bytes((data / "b.jsonl").read_bytes())
-    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "b", splits=(9, 1), split_by="document")
-    pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
-    sources = {"a": texts_of(data / "a", tok), "b": texts_of(tmp_path / "b", tok)}
-    expected = reference.mixed(sources, {"sources": {"a": {"epochs": 1}, "b": {"epochs": 2}}}, 3, T)
-    assert texts_of(tmp_path / "out", tok) == expected
-    assert os.listdir(tmp_path / "out" / FOLDER) == [] if (tmp_path / "out" / FOLDER).exists() else True
-
-
-def test_held_out_documents_are_never_trained_on(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", sequence_length=T)
-    found = {split: set(map(tuple, texts)) for split, texts in texts_of(tmp_path / "out", tok).items()}
-    assert found["val"] and found["test"] and not found["train"] & (found["val"] | found["test"])
-
-
-# ----------------------------------------------------------------------------------------------------
-# What reads the result, and refusals
-
-
-def test_llmc_can_train_on_it_packed_too(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    out, packed = tmp_path / "out", tmp_path / "packed"
-    pybpe.mix(tok, recipe_of("weights", data), out, sequence_length=T, shard_tokens=10_000)
-    tok.save_bin(out / "tokenizer.bin")
-    assert [finding for finding in check([out], Batch(4, T))[1] if finding.is_error] == []
-    made = pybpe.pack(tok, out, packed, sequence_length=T)
-    assert verify(packed, tok)[1] == [] and made.mixture == Manifest.load(out).mixture
-    assert dataset_statistics(packed)["train"].documents == Manifest.load(out).split_documents("train")
-    assert len(tokens_of(packed, "train")) >= len(tokens_of(out, "train"))
-
-
-def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    def refused(message: str, source: Path, tokenizer: pybpe.Tokenizer = tok, out: Path = tmp_path / "out") -> None:
+def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    other = pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT])
+    pybpe.binarize(other, data / "c.txt", tmp_path / "other")
+    pybpe.binarize(tok, data / "c.txt", tmp_path / "rows", format="webdataset")
+    unfinished = tmp_path / "unfinished"
+    pybpe.binarize(tok, data / "c.txt", unfinished, format="raw")
+    (unfinished / ".pybpe-unfinished").mkdir(exist_ok=True)
+    (unfinished / ".pybpe-unfinished" / "journal.json").write_text("{}")
+    ids = numpy.arange(9)
+    for sources, options, length, message in (
+        ({}, {}, 8, "names that are strings"),
+        ({1: ids}, {}, 8, "names that are strings"),
+        ([ids], {}, 8, "a mapping from names"),
+        ({"a": ids}, {"weights": {"b": 1}}, 8, "for each of a"),
+        ({"a": ids}, {"epoch_samples": 0}, 8, "epoch_samples"),
+        ({"a": ids}, {}, 9, "a: 9 tokens are too few for one window, which needs 10"),
+        ({"a": data / "raw"}, {"split": "test"}, 8, "has no split test; it has train, val"),
+        ({"a": data / "packed"}, {}, 64, "packed rows of 32"),
+        ({"b": tmp_path / "other"}, {}, 32, "the tokenizer and b have different tokenizers"),
+        ({"a": tmp_path / "rows"}, {}, 32, "its files are webdataset, not one of llmc"),
+        ({"a": unfinished}, {}, 32, "has not finished"),
+    ):
         with pytest.raises(pybpe.ArgumentError, match=message):
-            pybpe.mix(tokenizer, {"sources": {"x": {"data": str(source), "epochs": 1}}}, out)
-
-    refused("another tokenizer", data / "a", pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]))
-    refused("no end of text", data / "a", pybpe.train(iter(["other"]), vocab_size=300))
-    refused("both a source and the output", data / "a", out=data / "a")
-    pybpe.binarize(tok, data / "a.txt", tmp_path / "none", eot="none", format="npy")
-    refused("no end of text between documents", tmp_path / "none")
-    pybpe.binarize(tok, data / "a.txt", tmp_path / "rows", format="webdataset", sequence_length=T)
-    refused("files of the format webdataset", tmp_path / "rows")
-    pybpe.pack(tok, data / "a", tmp_path / "packed", sequence_length=T)
-    refused("packed rows", tmp_path / "packed")
-    pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")
-    refused("a mixture already", tmp_path / "mixture")
-    with pytest.raises(pybpe.FileError, match="no-such"):
-        pybpe.mix(tok, {"sources": {"x": {"data": str(tmp_path / "no-such"), "epochs": 1}}}, tmp_path / "out")
-    assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
+            open_sources(Mixture(sources, **options), length, tok)  # type: ignore[arg-type]
+    with pytest.raises(pybpe.ArgumentError, match="a and c have different tokenizers"):
+        open_sources(Mixture({"a": data / "llmc", "b": numpy.arange(99), "c": tmp_path / "other"}), 32, None)
+    with pytest.raises(FileNotFoundError):
+        open_sources(Mixture({"a": tmp_path / "nothing.bin"}), 8, None)
 
 
-def test_a_source_that_is_not_what_its_manifest_says_is_refused(
-    tok: pybpe.Tokenizer, data: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for name, file in content(data / "a").items():
-        (folder / name).write_bytes(file)
-    recipe = {"sources": {"x": {"data": str(folder), "epochs": 1}}}
-    shard = next(folder.glob("a_train_*.bin"))
-    whole = shard.read_bytes()
-    shard.write_bytes(whole[:-2])
-    with pytest.raises(pybpe.FormatError, match="but the manifest says"):
-        pybpe.mix(tok, recipe, tmp_path / "out")
-    shard.write_bytes(whole[:2000] + tok.special_tokens[EOT].to_bytes(2, "little") + whole[2002:])
-    with pytest.raises(pybpe.FormatError, match="manifest says|no tokens except"):
-        pybpe.mix(tok, recipe, tmp_path / "out")
-    shard.write_bytes(whole[:2000] + b"\xff\xff" + whole[2002:])
-    with pytest.raises(pybpe.FormatError, match="the id 65535 is not in the vocabulary"):
-        pybpe.mix(tok, recipe, tmp_path / "out")
+def test_a_folder_whose_file_was_changed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    pybpe.binarize(tok, data / "c.txt", tmp_path / "a", format="raw")
+    path = tmp_path / "a" / "train.bin"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(pybpe.FormatError, match="the manifest says"):
+        open_sources(Mixture({"a": tmp_path / "a"}), 8, None)
 
 
-def test_another_recipe_replaces_an_older_mixture(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
-    pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", shard_tokens=5000)
-    before = content(tmp_path / "out")
-    with pytest.raises(pybpe.LimitError):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7)
-    assert content(tmp_path / "out") == before
-    with pytest.warns(UserWarning, match="replacing"):
-        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
-    pybpe.mix(tok, recipe_of("half", data), tmp_path / "new")
-    assert content(tmp_path / "out") == content(tmp_path / "new")
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]["mixture"]["seed"] == 0
+def test_a_pickled_stream_notices_other_lengths(tmp_path: Path) -> None:
+    path = tmp_path / "raw.bin"
+    numpy.arange(100, dtype=numpy.uint16).tofile(path)
+    pickled = pickle.dumps(PackedSequences(path, 8))
+    assert pickle.loads(pickled)[3].inputs.tolist() == list(range(24, 32))
+    numpy.arange(90, dtype=numpy.uint16).tofile(tmp_path / "new")
+    os.replace(tmp_path / "new", path)
+    with pytest.raises(pybpe.FormatError, match="had 100 tokens when it was first opened, now 90"):
+        pickle.loads(pickled)
+
+
+def test_a_forked_process_maps_the_files_again(tmp_path: Path) -> None:
+    """Another thread could hold the lock at the time of the fork: here it does."""
+    path = tmp_path / "raw.bin"
+    numpy.arange(100, dtype=numpy.uint16).tofile(path)
+    stream = TokenStream(path)
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    with stream._parts._lock:  # type: ignore[union-attr]
+        process = context.Process(target=lambda: results.put(stream.slice(3, 6).tolist()))
+        process.start()
+    process.join(20)
+    alive = process.is_alive()
+    process.kill()
+    assert not alive and results.get() == [3, 4, 5]

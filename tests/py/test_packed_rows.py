@@ -325,14 +325,34 @@ def test_check_refuses_another_T(tok: pybpe.Tokenizer, data: Path, tmp_path: Pat
     assert any("begins a row" in str(each) for each in check([tmp_path / "a"], Batch(4, T // 2))[1])
 
 
+def test_the_windows_of_several_shards_are_their_rows(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
+    shards = [read_shard(tmp_path / "a" / shard.file).tolist() for shard in made.shards["train"]]
+    expected = [shard[at : at + T + 1] for shard in shards for at in range(0, len(shard) - 1, T)]
+    windows = PackedSequences(tmp_path / "a" / "*_train_*.bin", T, eot_id=tok.eot_token, eot="prepend")
+    assert len(shards) > 1 and len(windows) == len(expected)
+    assert [[*x.tolist(), int(y[-1])] for x, y in windows] == expected
+    assert windows[-1].inputs.tolist() == expected[-1][:-1]
+    assert [windows.cu_seqlens(i)[0] for i in range(3)] == [0, 0, 0]
+    assert {len(window.inputs) for window in PackedSequences(windows.stream.paths, T, drop_last=False)} == {T}
+
+
 def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
     made = pybpe.pack(tok, data, tmp_path / "a", sequence_length=T, shard_tokens=10_000)
     first = tmp_path / "a" / made.shards["train"][0].file
-    assert all(window.inputs[0] == tok.eot_token for window in PackedSequences(first, T))
-    assert len(PackedSequences(first, T)) == (made.shards["train"][0].tokens - 1) // T
-    for path, length in ((tmp_path / "a" / "*_train_*.bin", T), (first, T // 2)):
+    for path, length, stride in ((tmp_path / "a" / "*_train_*.bin", T, 1), (first, T // 2, None), (first, T // 2, T)):
         with pytest.raises(pybpe.ArgumentError, match="packed rows of 64"):
-            PackedSequences(path, length)
+            PackedSequences(path, length, stride)
+    with pytest.raises(pybpe.ArgumentError, match="pass eot='prepend'"):
+        PackedSequences(first, T, eot_id=tok.eot_token)
+    with pytest.raises(pybpe.ArgumentError, match="has no packed rows, but another of the files does"):
+        PackedSequences([first, next(data.glob("*_val_*.bin"))], T)
+    ids = read_shard(first)
+    first.write_bytes(
+        numpy.array([20240520, 1, len(ids) - 1], dtype="<i4").tobytes().ljust(1024, b"\0") + ids[:-1].tobytes()
+    )
+    with pytest.raises(pybpe.FormatError, match="are not rows of 64 and one more"):
+        PackedSequences(first, T)
 
 
 def test_the_command_line_packs(

@@ -1,14 +1,13 @@
 """The order of training: permutations, the shares of processes, resuming. Without PyTorch."""
 
-import hashlib
 import itertools
-import struct
 from collections import Counter
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.mixture import permuted
 
 import pybpe
 from pybpe.dataset.sampling import Permutation, ResumableSampler
@@ -16,22 +15,6 @@ from pybpe.dataset.sampling import Permutation, ResumableSampler
 
 def permutation(n: int, seed: int = 0, epoch: int = 0) -> list[int]:
     return Permutation(n, seed, epoch).take(numpy.arange(n)).tolist()
-
-
-def permuted(value: int, n: int, seed: int, epoch: int) -> int:
-    """Computes the permutation by its definition, one number at a time."""
-    half = next(k for k in itertools.count(1) if 4**k >= n)
-    digest = hashlib.blake2b(f"{seed} {epoch}".encode(), digest_size=64).digest()
-    while True:
-        left, right = divmod(value, 2**half)
-        for key in struct.unpack("<8Q", digest):
-            z = right ^ key
-            z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-            z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-            left, right = right, left ^ (z ^ z >> 31) % 2**half
-        value = left * 2**half + right
-        if value < n:
-            return value
 
 
 @given(st.integers(1, 2**50), st.integers(-(2**70), 2**70), st.integers(0, 9), st.data())

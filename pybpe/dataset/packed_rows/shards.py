@@ -19,9 +19,8 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import token_lengths
 from ..equal_shards import check_least
-from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard
+from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard, split_paths
 from ..token_files import TokenStream
-from ..token_folders import split_stream
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
 from .layout import Placed, make_rows, place, shuffled
@@ -99,7 +98,7 @@ def _write_split(packing: Packing, split: str, folder: str, bar: Progress) -> tu
     """Writes one split. Returns its shards, and the numbers of rows, padding tokens, and cuts in documents."""
     import numpy
 
-    stream = split_stream(packing.folder, packing.source, split)
+    stream = TokenStream(split_paths(packing.folder, packing.source, split))
     planned = sum(placed.count for _, placed in _placed(packing, stream, bar))
     shards, per_shard = _divide(packing, split, planned)
     writer = _ShardWriter(packing, split, folder, per_shard)

@@ -15,8 +15,8 @@ from ...support.output_files import unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..hashing import file_sha256
+from ..journal import check_finished
 from ..manifest import FILE_NAME, Manifest
-from ..token_folders import finished_manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
 from .layout import METHODS
@@ -99,14 +99,17 @@ def pack(
 def _source(data: _binding.PathLike, tok: Tokenizer) -> Manifest:
     """Returns the manifest of the data. Raises an error if they cannot be packed."""
     name = _binding.path_text(data)
-    manifest = finished_manifest(data, tok)
+    manifest = Manifest.load(name)
     settings = manifest.settings
+    check_finished(name)
     if settings.get("packing") is not None:
         raise ArgumentError(f"{name}: has packed rows already: pack the folder that they were made from")
     if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
         raise ArgumentError(f"{name}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
     if settings.get("eot") != "prepend":
         raise ArgumentError(f"{name}: a mark must begin each document: write the data with eot='prepend'")
+    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint() or tok.eot_token is None:
+        raise ArgumentError(f"{name}: another tokenizer made these files: its fingerprint differs")
     return manifest
 
 

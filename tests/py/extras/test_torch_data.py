@@ -1,6 +1,7 @@
 """Datasets and loaders for PyTorch: the windows of the sliding-window tutorial, workers, processes, resuming."""
 
 import importlib.metadata
+import json
 import pickle
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from gpt2 import gpt2_files, gpt2_tiktoken  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.dataset import TokenDataset, create_dataloader  # noqa: E402
+from pybpe.dataset import Mixture, MixtureDataset, TokenDataset, create_dataloader  # noqa: E402
 
 # The first sentence of Edith Wharton's "The Verdict" (1908).
 STORY = (
@@ -129,6 +130,8 @@ def test_an_epoch_that_is_left_early_starts_over() -> None:
 @pytest.mark.parametrize("drop_last", [True, False])
 def test_training_resumes_at_any_batch(num_workers: int, drop_last: bool) -> None:
     options = {"num_workers": num_workers, "drop_last": drop_last}
+    if num_workers:
+        options["multiprocessing_context"] = "fork"  # starts faster
     undisturbed = loader_of(20, **options)
     batches = seen(undisturbed) + seen(undisturbed)
     stops = range(len(batches) + 1) if num_workers == 0 else [4]
@@ -148,15 +151,16 @@ def test_training_resumes_at_any_batch(num_workers: int, drop_last: bool) -> Non
         assert found == batches
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("method", ["fork", "spawn", None])
+def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str | None) -> None:
     numpy.arange(2000, dtype=numpy.uint16).tofile(tmp_path / "raw.bin")
     expected = seen(create_dataloader(tmp_path / "raw.bin", None, 4, 8, 8))
-    loader = create_dataloader(
-        tmp_path / "raw.bin", None, 4, 8, 8, num_workers=1, multiprocessing_context=method, persistent_workers=True
-    )
+    options = {"multiprocessing_context": method} if method else {}
+    loader = create_dataloader(tmp_path / "raw.bin", None, 4, 8, 8, num_workers=1, **options)
+    assert loader.multiprocessing_context.get_start_method() == (method or "forkserver")
     assert seen(loader) == expected
-    assert seen(loader) != expected  # the second epoch, from the same workers
+    workers = loader._iterator._workers
+    assert seen(loader) != expected and loader._iterator._workers is workers  # the second epoch, from the same workers
 
 
 def test_processes_see_different_windows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +179,124 @@ def test_torch_distributed_is_asked() -> None:
         assert seen(loader_of(24)) == expected
     finally:
         torch.distributed.destroy_process_group()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Mixtures: tests/py/test_mixture.py has their order
+
+
+IDS = {"a": numpy.arange(81, dtype=numpy.uint16), "b": numpy.arange(1000, 1041, dtype=numpy.uint32)}
+MIXTURE = Mixture(IDS, weights={"a": 3, "b": 1}, epoch_samples=24)
+
+
+def mixture_of(**options: object) -> object:
+    return create_dataloader(MIXTURE, None, max_length=4, stride=None, **{"batch_size": 3, **options})
+
+
+def test_a_mixture_gives_batches_of_its_sources(tmp_path: Path) -> None:
+    loader = mixture_of()
+    assert len(loader) == 8 and loader.sampler.counts == {"a": 18, "b": 6}
+    for _ in range(3):
+        firsts = []
+        for inputs, targets in loader:
+            assert inputs.dtype == targets.dtype == torch.int64 and inputs.is_contiguous() and targets.is_contiguous()
+            assert inputs.shape == targets.shape == (3, 4)
+            assert (targets - inputs == 1).all() and (inputs % 4 == torch.arange(4)).all()
+            firsts += inputs[:, 0].tolist()
+        assert sum(first >= 1000 for first in firsts) == 6
+    loader.sampler.set_weights({"a": 0, "b": 1})
+    assert all((inputs >= 1000).all() for inputs, _ in loader)
+
+
+def test_mixtures_resume_with_another_number_of_processes() -> None:
+    def of_ranks(world: int, state: dict[str, object] | None, steps: int | None) -> tuple[list[int], dict[str, object]]:
+        """Runs all ranks for some steps, with 12 samples per step. Returns the samples in the order of steps."""
+        loaders = [mixture_of(batch_size=12 // world, rank=rank, num_replicas=world) for rank in range(world)]
+        found = []
+        for loader in loaders:
+            if state is not None:
+                loader.load_state_dict(state)
+            batches = iter(loader)
+            found.append([next(batches)[0][:, 0].tolist() for _ in range(steps or len(loader) // (2 if state else 1))])
+        states = [json.loads(json.dumps(loader.state_dict())) for loader in loaders]
+        assert states == states[:1] * world
+        return [i for step in zip(*found) for row in zip(*step) for i in row], states[0]
+
+    whole, _ = of_ranks(1, None, 2)
+    for before in (1, 2, 3, 4):
+        for after in (1, 2, 3, 4):
+            first, state = of_ranks(before, None, 1)
+            rest, _ = of_ranks(after, state, 1)
+            assert first + rest == whole
+
+
+def test_torchdata_resumes_in_the_middle_of_an_epoch() -> None:
+    """Its StatefulDataLoader with our data sets and samplers, with and without its workers, and with other ranks."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    assert isinstance(mixture_of(), pytest.importorskip("torchdata.stateful_dataloader.stateful").Stateful)
+    dataset = MixtureDataset(MIXTURE, None, 4)
+
+    def loader_of_rank(rank: int, world: int, workers: int) -> object:
+        sampler = dataset.sampler(seed=3, rank=rank, num_replicas=world)
+        sampler.set_epoch(1)
+        options = {"multiprocessing_context": "fork"} if workers else {}
+        return stateful(dataset, batch_size=6 // world, sampler=sampler, num_workers=workers, **options)
+
+    def inputs_of(loader: object) -> list[list[int]]:
+        return [inputs[:, 0].tolist() for inputs, _ in loader]
+
+    whole = inputs_of(loader_of_rank(0, 1, 0))
+    assert len(whole) == 4
+    for workers in (0, 2):
+        for stop in (0, 1, 3):
+            loader = loader_of_rank(0, 1, workers)
+            batches = iter(loader)
+            found = [next(batches)[0][:, 0].tolist() for _ in range(stop)]
+            resumed = loader_of_rank(0, 1, workers)
+            resumed.load_state_dict(pickle.loads(pickle.dumps(loader.state_dict())))
+            assert found + inputs_of(resumed) == whole
+    loader = loader_of_rank(0, 1, 0)
+    next(iter(loader))
+    state = loader.state_dict()
+    ranks = [loader_of_rank(rank, 2, 0) for rank in range(2)]
+    for each in ranks:
+        each.load_state_dict(state)
+    shares = [inputs_of(each) for each in ranks]
+    assert [[i for pair in zip(*step) for i in pair] for step in zip(*shares)] == whole[1:]
+
+
+def test_a_stride_and_a_mixture_exclude_each_other() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="do not overlap: pass stride=None, not 128"):
+        create_dataloader(MIXTURE, None, max_length=4)
+    with pytest.raises(pybpe.ArgumentError, match="24 windows are too few for one batch of 25"):
+        mixture_of(batch_size=25)
+
+
+def test_a_shard_that_was_truncated_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
+    path = tmp_path / "raw.bin"
+    numpy.arange(50_000, dtype=numpy.uint16).tofile(path)
+    loader = create_dataloader(Mixture({"a": path}), None, 4, 8, stride=None)
+    batches = iter(loader)
+    next(batches)
+    with open(path, "r+b") as stream:
+        stream.truncate(4096)
+    with pytest.raises(pybpe.FormatError, match="truncated from 100000 to 4096"):
+        next(batches)
+
+
+def test_a_collate_fn_and_a_subclass_of_the_user_are_called() -> None:
+    loader = mixture_of(collate_fn=lambda samples: (torch.stack([x for x, _ in samples]), len(samples)))
+    inputs, count = next(iter(loader))
+    assert count == 3 and inputs.shape == (3, 4)
+
+    class Negative(MixtureDataset):
+        def __getitem__(self, index: int) -> object:
+            return tuple(-part for part in super().__getitem__(index))
+
+    plain = torch.utils.data.DataLoader(MixtureDataset(MIXTURE, None, 4), batch_size=5)
+    negative = torch.utils.data.DataLoader(Negative(MIXTURE, None, 4), batch_size=5)
+    for (inputs, targets), (x, y) in zip(plain, negative, strict=True):
+        assert torch.equal(inputs, -x) and torch.equal(targets, -y)
 
 
 def test_it_is_a_dataloader() -> None:

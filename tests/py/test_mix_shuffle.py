@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from reference import mixture as reference
+from reference import mixing as reference
 
 from pybpe import FormatError
 from pybpe.dataset.token_files import TokenStream

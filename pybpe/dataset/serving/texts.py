@@ -1,0 +1,89 @@
+"""What `create_dataloader` accepts as one source: texts, which are encoded in memory, files of either, and ids."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from ...arguments import shown
+from ...errors import ArgumentError, FileMissingError
+from ...reading.files import input_files, open_text
+from ...reading.records import has_records
+from ...tokenizer import Tokenizer
+from ..token_files import TokenStream
+
+if TYPE_CHECKING:
+    import numpy
+
+_CHECKED_TOKENS = 1 << 20  # the number of ids of a file that are checked against the vocabulary
+_LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
+_LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
+
+
+def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
+    """Returns an argument for TokenStream: paths of token files, or an array of ids."""
+    if hasattr(source, "dtype"):
+        return source
+    if isinstance(source, (str, bytes)) and not _names_files(source):
+        if isinstance(source, str) and _LIKE_A_NAME.fullmatch(source):
+            raise FileMissingError(
+                f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
+            )
+        return _need(tokenizer).encode_to_numpy(source)
+    paths = input_files(source)
+    are_tokens = {path.endswith((".bin", ".npy")) for path in paths}
+    if len(are_tokens) > 1:
+        raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
+    return paths if True in are_tokens else _encoded(paths, _need(tokenizer))
+
+
+def _names_files(source: str | bytes) -> bool:
+    """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
+    if isinstance(source, bytes):
+        return False
+    if os.path.exists(source):
+        return True
+    return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
+
+
+def _need(tokenizer: Tokenizer | None) -> Tokenizer:
+    if tokenizer is None:
+        raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
+    return tokenizer
+
+
+def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    parts: list[numpy.ndarray[Any, Any]] = []
+    for path in paths:
+        if has_records(path):
+            raise ArgumentError(
+                f"{path}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
+            )
+        if parts and tokenizer.eot_token is not None:
+            parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.dtype))
+        parts.append(tokenizer.encode_to_numpy(_read(path)))
+    return numpy.concatenate(parts)
+
+
+def _read(path: str) -> bytes:
+    data = bytearray()
+    block = memoryview(bytearray(1 << 20))
+    with open_text(path) as stream:
+        while got := stream.readinto(block):  # type: ignore[attr-defined]
+            data += block[:got]
+    return bytes(data)
+
+
+def check_ids(stream: TokenStream, tokenizer: Tokenizer) -> None:
+    ids = stream.slice(0, min(len(stream), _CHECKED_TOKENS))
+    too_large = ids >= tokenizer.n_vocab
+    if too_large.any():
+        place = int(too_large.argmax())
+        raise ArgumentError(
+            f"token {place} has the id {ids[place]}, but the tokenizer has only {tokenizer.n_vocab}: another"
+            " tokenizer wrote this file, or it holds another dtype"
+        )

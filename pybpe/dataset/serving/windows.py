@@ -1,0 +1,55 @@
+"""The windows of several sources, by one index: those of the first source, then those of the second, and so on."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from ..packing import PackedSequences
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+
+class Windows:
+    """The windows of several sources as one sequence.
+
+    Args:
+        parts: the sources, at least one. Their windows all have the same length.
+    """
+
+    def __init__(self, parts: Sequence[PackedSequences]) -> None:
+        self._parts = parts
+        self._starts = [0, *accumulate(map(len, parts))]
+        self.length = parts[0].context_length
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def ids(self, index: int) -> Array:
+        """Returns a window's inputs and its last target: shape (length + 1,), in the dtype of its file.
+
+        Raises:
+            IndexError: there is no such window. FormatError: see PackedSequences.
+        """
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"window {index} is out of range: there are {len(self)}")
+        index += len(self) if index < 0 else 0
+        part = bisect_right(self._starts, index) - 1
+        return self._parts[part].ids(index - self._starts[part])
+
+    def batch(self, indices: Sequence[int]) -> tuple[Array, Array]:
+        """Returns the inputs and the targets of some windows: int64, shape (indices, length) each. See `ids`."""
+        import numpy
+
+        inputs = numpy.empty((len(indices), self.length), dtype=numpy.int64)
+        targets = numpy.empty_like(inputs)
+        for row, index in enumerate(indices):
+            ids = self.ids(index)
+            inputs[row] = ids[:-1]
+            targets[row] = ids[1:]
+        return inputs, targets

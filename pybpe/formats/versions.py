@@ -1,0 +1,41 @@
+"""Versions of pybpe's own formats: a file from a newer pybpe is refused, and the error says so.
+
+A format has a version, a number that begins at 1. It is raised when an older pybpe would read the new files to a
+different result; a reader accepts its own version and all older ones. A file without the field has version 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._version import __version__
+from ..errors import FormatError
+
+KEY = "version"
+
+
+def check(found: object, known: int, what: str, offset: int = 0) -> None:
+    """Raises FormatError if a file's version is not one from 1 to `known`.
+
+    Args:
+        found: the version in the file.
+        known: the newest version that this pybpe reads.
+        what: names the file and its format, "PATH: this manifest".
+        offset: where the version is in the file, in bytes.
+    """
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise FormatError(
+            f"{what} has the version {found!r:.40}, which no pybpe writes: it is damaged or was edited", offset
+        )
+    if found > known:
+        raise FormatError(
+            f"{what} has version {found}, which a newer pybpe made; pybpe {__version__} reads versions up to {known}:"
+            " update pybpe",
+            offset,
+        )
+
+
+def check_object(content: Mapping[str, Any], known: int, what: str) -> None:
+    """Does the same for a JSON object with the member "version"."""
+    check(content.get(KEY, 1), known, what)

@@ -1,0 +1,227 @@
+"""Mixtures: against a slow version on lists of documents, and through what reads the result."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, tokens_of
+from reference import mixing as reference
+
+import pybpe
+from llmc_compat.batch import Batch
+from llmc_compat.check import check
+from pybpe.dataset import Manifest
+from pybpe.dataset.statistics import dataset_statistics
+from pybpe.dataset.verification import verify
+from pybpe.dataset.writers import FORMATS
+from pybpe.support.locking import FOLDER
+
+T = 64
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sources: llm.c's shards, nanoGPT's files, and one with documents from 1 token to 2000."""
+    folder = tmp_path_factory.mktemp("mixture")
+    texts = documents(330)
+    (folder / "a.txt").write_text(EOT.join(texts[:160]), encoding="utf-8")
+    (folder / "b.jsonl").write_bytes(jsonl(texts[160:280]))
+    (folder / "c.txt").write_text(EOT.join([*texts[280:], "x", "Long. " * 900, "yes"]), encoding="utf-8")
+    pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
+    pybpe.binarize(tok, folder / "b.jsonl", folder / "b", format="raw", dtype="uint32", splits=(9, 1))
+    pybpe.binarize(tok, folder / "c.txt", folder / "c", splits=(8, 2), split_by="document", min_shard_tokens=0)
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def texts_of(folder: Path, tok: pybpe.Tokenizer) -> dict[str, list[list[int]]]:
+    """Returns the documents of each split, without marks, in order."""
+    manifest = Manifest.load(folder)
+    form = FORMATS[str(manifest.settings["format"])]
+    found: dict[str, list[list[int]]] = {}
+    for split, records in manifest.shards.items():
+        ids = [int(i) for r in records for block in form.read(str(folder / r.file), str(manifest.settings["dtype"]))
+               for i in block]  # fmt: skip
+        parts: list[list[int]] = [[]]
+        for i in ids:
+            parts[-1].append(i) if i != tok.eot_token else parts.append([])
+        found[split] = [part for part in parts if part]
+    return found
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "one source, shuffled": {"sources": {"a": {"epochs": 1}}},
+    "half": {"sources": {"a": {"epochs": 0.5}, "c": {"epochs": 0.25}}},
+    "repeated": {"sources": {"a": {"epochs": 2.5}, "b": {"tokens": "all"}, "c": {"epochs": 1}}},
+    "weights": {"tokens": 30_000, "sources": {"a": {"weight": 0.6}, "b": {"weight": 0.3}, "c": {"weight": 0.1}}},
+    "weights and tokens": {"tokens": 20_001, "sources": {"a": {"weight": 3}, "b": {"tokens": 777}, "c": {"weight": 1}}},
+    "phases": {
+        "phases": [
+            {"name": "first", "tokens": 9000, "sources": {"a": {"weight": 0.9}, "c": {"weight": 0.1}}},
+            {"sources": {"b": {"epochs": 0.5}, "a": {"tokens": 300}}},
+            {"name": "last", "tokens": 30_000, "sources": {"b": {"epochs": 1}, "a": {"weight": 1}, "c": {"weight": 1}}},
+        ]
+    },
+}
+
+
+def recipe_of(name: str, data: Path) -> dict[str, Any]:
+    """Returns a recipe with the folders of its sources."""
+    recipe = RECIPES[name]
+    used = {source for phase in recipe.get("phases", [recipe]) for source in phase["sources"]}
+    amounts = recipe.get("sources", {})
+    sources = {source: {"data": str(data / source), **amounts.get(source, {})} for source in sorted(used)}
+    return {**recipe, "sources": sources}
+
+
+def slow(name: str, data: Path, tok: pybpe.Tokenizer, seed: int, tolerance: int) -> dict[str, list[Any]]:
+    recipe = recipe_of(name, data)
+    sources = {source: texts_of(data / source, tok) for source in recipe["sources"]}
+    return reference.mixed(sources, recipe, seed, tolerance)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("tolerance", [2, T, 1024])
+def test_a_mixture_is_that_of_the_slow_version(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, name: str,
+                                               tolerance: int) -> None:  # fmt: skip
+    expected = slow(name, data, tok, 5, tolerance)
+    pybpe.mix(tok, recipe_of(name, data), tmp_path / "out", seed=5, sequence_length=tolerance, shard_tokens=10_000)
+    found = texts_of(tmp_path / "out", tok)
+    assert {split: found.get(split, []) for split in SPLITS} == {**dict.fromkeys(SPLITS, []), **expected}
+    assert verify(tmp_path / "out", tok)[1] == []
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_is_realized_is_within_a_sequence_of_what_is_asked(tok: pybpe.Tokenizer, data: Path, tmp_path: Path,
+                                                                name: str) -> None:  # fmt: skip
+    recipe = recipe_of(name, data)
+    made = pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
+    assert made.mixture is not None
+    sizes = {source: Manifest.load(data / source).split_tokens("train") for source in recipe["sources"]}
+    used: Counter[str] = Counter()
+    for phase, asked in zip(made.mixture["phases"], reference.asked(recipe, sizes)):
+        found = {source: facts["tokens"] for source, facts in phase["sources"].items()}
+        assert {source: facts["asked"] for source, facts in phase["sources"].items()} == asked
+        assert all(abs(found[source] - asked[source]) < T for source in asked)
+        shares = [source for source in asked if source not in recipe.get("sources", {})
+                  or "weight" in recipe["sources"][source]]  # fmt: skip
+        if "phases" not in recipe:
+            assert abs(sum(found[source] - asked[source] for source in shares)) < T
+        used.update(found)
+    for source, facts in made.mixture["sources"].items():
+        assert facts["used"] == used[source] and facts["epochs"] == round(used[source] / sizes[source], 6)
+    assert made.split_tokens("train") == sum(used.values())
+
+
+@pytest.mark.parametrize("format", ["llmc", "raw", "npy", "megatron", "webdataset"])
+@pytest.mark.parametrize("eot", ["prepend", "append"])
+def test_every_format_has_the_same_documents(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, format: str,
+                                             eot: str) -> None:  # fmt: skip
+    expected = slow("phases", data, tok, 0, T)
+    recipe = recipe_of("phases", data)
+    pybpe.mix(tok, recipe, tmp_path / "out", format=format, eot=eot, sequence_length=T, shard_tokens=10_000)
+    assert texts_of(tmp_path / "out", tok) == expected
+    assert verify(tmp_path / "out", tok)[1] == []
+
+
+def test_texts_are_encoded_first(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        f'seed = 3\nsplits = [9, 1]\n[sources.a]\ndata = "{data}/a"\nepochs = 1\n[sources.b]\ninputs = ["b.*"]\n'
+        'split_by = "document"\nepochs = 2\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "b.jsonl").write_bytes((data / "b.jsonl").read_bytes())
+    pybpe.binarize(tok, tmp_path / "b.jsonl", tmp_path / "b", splits=(9, 1), split_by="document")
+    pybpe.mix(tok, recipe, tmp_path / "out", sequence_length=T)
+    sources = {"a": texts_of(data / "a", tok), "b": texts_of(tmp_path / "b", tok)}
+    expected = reference.mixed(sources, {"sources": {"a": {"epochs": 1}, "b": {"epochs": 2}}}, 3, T)
+    assert texts_of(tmp_path / "out", tok) == expected
+    assert os.listdir(tmp_path / "out" / FOLDER) == [] if (tmp_path / "out" / FOLDER).exists() else True
+
+
+def test_held_out_documents_are_never_trained_on(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", sequence_length=T)
+    found = {split: set(map(tuple, texts)) for split, texts in texts_of(tmp_path / "out", tok).items()}
+    assert found["val"] and found["test"] and not found["train"] & (found["val"] | found["test"])
+
+
+# ----------------------------------------------------------------------------------------------------
+# What reads the result, and refusals
+
+
+def test_llmc_can_train_on_it_packed_too(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    out, packed = tmp_path / "out", tmp_path / "packed"
+    pybpe.mix(tok, recipe_of("weights", data), out, sequence_length=T, shard_tokens=10_000)
+    tok.save_bin(out / "tokenizer.bin")
+    assert [finding for finding in check([out], Batch(4, T))[1] if finding.is_error] == []
+    made = pybpe.pack(tok, out, packed, sequence_length=T)
+    assert verify(packed, tok)[1] == [] and made.mixture == Manifest.load(out).mixture
+    assert dataset_statistics(packed)["train"].documents == Manifest.load(out).split_documents("train")
+    assert len(tokens_of(packed, "train")) >= len(tokens_of(out, "train"))
+
+
+def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    def refused(message: str, source: Path, tokenizer: pybpe.Tokenizer = tok, out: Path = tmp_path / "out") -> None:
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            pybpe.mix(tokenizer, {"sources": {"x": {"data": str(source), "epochs": 1}}}, out)
+
+    refused("another tokenizer", data / "a", pybpe.train(iter(["other"]), vocab_size=300, special_tokens=[EOT]))
+    refused("no end of text", data / "a", pybpe.train(iter(["other"]), vocab_size=300))
+    refused("both a source and the output", data / "a", out=data / "a")
+    pybpe.binarize(tok, data / "a.txt", tmp_path / "none", eot="none", format="npy")
+    refused("no end of text between documents", tmp_path / "none")
+    pybpe.binarize(tok, data / "a.txt", tmp_path / "rows", format="webdataset", sequence_length=T)
+    refused("files of the format webdataset", tmp_path / "rows")
+    pybpe.pack(tok, data / "a", tmp_path / "packed", sequence_length=T)
+    refused("packed rows", tmp_path / "packed")
+    pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")
+    refused("a mixture already", tmp_path / "mixture")
+    with pytest.raises(pybpe.FileError, match="no-such"):
+        pybpe.mix(tok, {"sources": {"x": {"data": str(tmp_path / "no-such"), "epochs": 1}}}, tmp_path / "out")
+    assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
+
+
+def test_a_source_that_is_not_what_its_manifest_says_is_refused(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for name, file in content(data / "a").items():
+        (folder / name).write_bytes(file)
+    recipe = {"sources": {"x": {"data": str(folder), "epochs": 1}}}
+    shard = next(folder.glob("a_train_*.bin"))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-2])
+    with pytest.raises(pybpe.FormatError, match="but the manifest says"):
+        pybpe.mix(tok, recipe, tmp_path / "out")
+    shard.write_bytes(whole[:2000] + tok.special_tokens[EOT].to_bytes(2, "little") + whole[2002:])
+    with pytest.raises(pybpe.FormatError, match="manifest says|no tokens except"):
+        pybpe.mix(tok, recipe, tmp_path / "out")
+    shard.write_bytes(whole[:2000] + b"\xff\xff" + whole[2002:])
+    with pytest.raises(pybpe.FormatError, match="the id 65535 is not in the vocabulary"):
+        pybpe.mix(tok, recipe, tmp_path / "out")
+
+
+def test_another_recipe_replaces_an_older_mixture(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    pybpe.mix(tok, recipe_of("repeated", data), tmp_path / "out", shard_tokens=5000)
+    before = content(tmp_path / "out")
+    with pytest.raises(pybpe.LimitError):
+        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out", min_shard_tokens=10**7)
+    assert content(tmp_path / "out") == before
+    with pytest.warns(UserWarning, match="replacing"):
+        pybpe.mix(tok, recipe_of("half", data), tmp_path / "out")
+    pybpe.mix(tok, recipe_of("half", data), tmp_path / "new")
+    assert content(tmp_path / "out") == content(tmp_path / "new")
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]["mixture"]["seed"] == 0
