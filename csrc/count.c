@@ -87,7 +87,8 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
                          "this counter was made without a pattern: use pybpe_counter_add_words");
     }
     size_t pos = 0;
-    special_scan scan = special_scan_start(c->specials, text, n, 0);
+    special_scan scan;
+    special_scan_start(&scan, c->specials, text, n, 0);
     special_match match;
     int code = PYBPE_OK;
     while (code == PYBPE_OK && special_scan_next(&scan, &match)) {

@@ -559,7 +559,8 @@ static int check_named(const pybpe_encoder *e, pybpe_error *err) {
 /* Encodes text with specials. */
 static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8_t *text, size_t n) {
     size_t pos = 0;
-    special_scan scan = special_scan_start(s, text, n, 0);
+    special_scan scan;
+    special_scan_start(&scan, s, text, n, 0);
     special_match match;
     while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
         text_add(work, text + pos, match.start - pos);

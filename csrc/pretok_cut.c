@@ -22,6 +22,15 @@ classes are the automaton's own. For splitters in sequence, see pretok_sequence.
 No occurrence of a special token may cross a cut, whether it is matched or not: which one is matched may depend on text
 far before it. Nor may a special token that is not UTF-8 itself divide a or b, because then they would not be these
 characters.
+
+With flags (special_rules.c) a match also depends on what is next to the string:
+
+    SINGLE_WORD   on the characters next to it: no such string may begin or end at a cut
+    LSTRIP        on the white space before it: none may begin at a cut, and no cut is inside white space
+    RSTRIP        on the white space after it: none may end at a cut, and no cut is inside white space
+
+For simplicity this is asked of the strings of all specials if any one has the flag. Then white space that a match
+includes is on one side of the cut, so the cut is between two texts that the second pass sees, or at the end of one.
 */
 #include "pretok_sequence.h"
 #include "special.h"
@@ -96,11 +105,30 @@ static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size
 }
 
 /* What a special must not touch: the place, and the characters on each side if they have several bytes, since only
-   those can be divided. */
+   those can be divided; with flags, also the bytes on each side. */
 static int candidate_ask(const cut_candidate *c, special_reader *r, size_t *until) {
+    const unsigned flags = special_flags(r->s);
     size_t low = c->before.length > 1 ? c->at - c->before.length : c->at;
     size_t high = c->after.length > 1 ? c->at + c->after.length : c->at;
+    if ((flags & (PYBPE_SPECIAL_RSTRIP | PYBPE_SPECIAL_SINGLE_WORD)) != 0 && low == c->at) {
+        low = c->at - 1;
+    }
+    if ((flags & (PYBPE_SPECIAL_LSTRIP | PYBPE_SPECIAL_SINGLE_WORD)) != 0 && high == c->at) {
+        high = c->at + 1;
+    }
     return low < *until ? SPECIAL_TOUCHES : special_reader_ask(r, low, high, until);
+}
+
+/* Whether a cut would divide white space of which a special may take all, or a character. (An automaton may read bytes,
+   so a candidate may be inside a character.) */
+static bool flags_forbid(unsigned flags, const uint8_t *text, size_t n, size_t at) {
+    if (flags == 0 || byte_is_continuation(text[at])) {
+        return flags != 0;
+    }
+    uint8_t length;
+    uint32_t before = unicode_read_before(text, at, &length);
+    return (flags & SPECIAL_STRIP) != 0 && before != UNICODE_INVALID &&
+           (unicode_class(before) & unicode_decode(text, n, at).class & UNICODE_SPACE) != 0;
 }
 
 size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
@@ -115,7 +143,11 @@ size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint
         reader = special_reader_start(s, text, n, c.at);
     }
     size_t until = 0;
+    const unsigned flags = special_flags(s);
     while (candidate_next(&c, text, n, from)) {
+        if (flags_forbid(flags, text, n, c.at)) {
+            continue;
+        }
         int answer = s == NULL ? SPECIAL_NONE : candidate_ask(&c, &reader, &until);
         if (answer != SPECIAL_TOUCHES) {
             return answer == SPECIAL_NONE ? c.at : n;

@@ -214,6 +214,22 @@ typedef struct pybpe_specials pybpe_specials; /* immutable */
    Takes O(total length) time. */
 int pybpe_specials_new(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                        const pybpe_allocator *mem, pybpe_error *err);
+
+/* How a special is matched: the properties of added tokens in Hugging Face's library, with exactly its results. */
+enum pybpe_special_flag {
+    PYBPE_SPECIAL_LSTRIP = 1,      /* a match includes the white space before it, up to the match before */
+    PYBPE_SPECIAL_RSTRIP = 2,      /* a match includes the white space after it */
+    PYBPE_SPECIAL_SINGLE_WORD = 4, /* a word character next to the string prevents a match */
+    PYBPE_SPECIAL_LATE = 8         /* looked for only between the matches of the others, each such part of the text as
+                                      a separate text ("normalized" there) */
+};
+
+/* The same for specials with flags, an OR of the above for each; `flags` may be NULL. Also returns PYBPE_ERR_VALUE
+   (offset = id) if a special with RSTRIP and another one that begins with white space are looked for together. With
+   flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call it again with
+   the same `from` and a larger cap. */
+int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
+                             const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_specials_free(pybpe_specials *s);
 
 /* Finds the first special in text[from..n): the leftmost one, and the longest of those that start there. Returns 1

@@ -4,30 +4,24 @@ Special tokens, for counting, encoding and cuts. Internal; the rest is public.
 #ifndef PYBPE_SPECIAL_H
 #define PYBPE_SPECIAL_H
 
-#include "base.h"
-
-/* One special in a text. */
-typedef struct special_match {
-    size_t start, end;
-    uint32_t id;
-} special_match;
+#include "special_rules.h"
 
 /* A walk over all specials in a text, in O(1) per byte for any set of specials. Start it, call _next until it returns
    false, and always end it. */
 typedef struct special_scan {
     const pybpe_specials *s;
-    const uint8_t *text;
-    size_t n;
-    size_t at;         /* the next special begins here or later */
-    uint32_t *longest; /* for each place of a window, the state that gives the longest special that begins there */
-    size_t window;     /* where the window begins */
-    size_t window_end; /* where it ends; at most `at` if there is none */
+    string_scan strings; /* used if no special has flags */
+    rules_scan rules;    /* used otherwise; not initialized if unused, because texts can be short */
+    size_t from;         /* where the text of `rules` begins */
 } special_scan;
 
 /* `s` may be NULL: a text without specials. */
-special_scan special_scan_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
+void special_scan_start(special_scan *scan, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 bool special_scan_next(special_scan *scan, special_match *match);
 void special_scan_end(special_scan *scan);
+
+/* The flags that any of the specials has; 0 if `s` is NULL. */
+unsigned special_flags(const pybpe_specials *s);
 
 /* Reads a text once, from left to right, to find the places that no special touches. */
 typedef struct special_reader {
@@ -47,8 +41,8 @@ enum special_answer {
 /* For places at `from` and later. */
 special_reader special_reader_start(const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
 
-/* Whether any special, matched by _find or not, occurs at text[a..b) with a < high and low < b; low <= high. If one
-   does, sets *until to b; the next call must then have a low of at least *until. */
+/* Whether the string of any special, matched by _find or not, occurs at text[a..b) with a < high and low < b; low <=
+   high. If one does, sets *until to b; the next call must then have a low of at least *until. */
 int special_reader_ask(special_reader *r, size_t low, size_t high, size_t *until);
 
 #endif

@@ -94,6 +94,27 @@ static inline uint32_t unicode_read_multibyte(const uint8_t *p, size_t left, uin
     return code_point;
 }
 
+/* The code point that ends before text[at], and its length; UNICODE_INVALID with length 1 if no well-formed character
+   ends there, or at == 0. */
+static inline uint32_t unicode_read_before(const uint8_t *text, size_t at, uint8_t *length) {
+    for (size_t back = 1; back <= 4 && back <= at; back++) {
+        const uint8_t *p = text + at - back;
+        if (*p < 0x80 && back == 1) {
+            *length = 1;
+            return *p;
+        }
+        if (!byte_is_continuation(*p)) {
+            uint32_t code_point = unicode_read_multibyte(p, back, length);
+            if (*length == back) {
+                return code_point;
+            }
+            break;
+        }
+    }
+    *length = 1;
+    return UNICODE_INVALID;
+}
+
 /* The character at p, with p[0] >= 0x80, as above. */
 static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
     uint8_t length;

@@ -9,13 +9,14 @@ It encodes long texts in pieces, which it cuts only where a cut does not change 
 from __future__ import annotations
 
 import array as arrays
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding
 from .arguments import Text, utf8
 from .batches import TextGroup, joined, packed, text_groups
 from .errors import ArgumentError
+from .matching import matcher
 from .model import Model
 from .normalize import normalize
 from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
@@ -43,7 +44,7 @@ class TextEncoder:
         self._model = model
         pretok = model.pattern.pretok
         self._encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
-        self.specials = _binding.Specials.of(model.specials)
+        self.specials = model.matcher()
         self._cut = cutter(model.pattern, self.specials, model.normalizer)
         self._searches = pretok is None
         self._direct = model.normalizer is None and not self._searches
@@ -145,15 +146,24 @@ class TextEncoder:
         return sum(_interruptibly(self._encoder.count, piece, specials) for piece in self._pieces(text))
 
     def normalized(self, text: Text, specials: _binding.Specials | None) -> bytes:
-        """Returns the text that the ids spell: `text`, normalized between its special tokens."""
+        """Returns the text in which tokens have offsets: `text`, normalized between its special tokens."""
         data = bytes(utf8(text))
         if self._model.normalizer is None:
             return data
-        parts = []
-        for segment, special in segments(data, specials):
-            parts.append(bytes(normalize(segment, self._model.normalizer)))
-            parts.append(self._model.tokens[special] if special is not None else b"")
-        return b"".join(parts)
+        parts, begin = [], 0
+        for start, end, _ in specials.find_all(data) if specials is not None else ():
+            parts += [bytes(normalize(data[begin:start], self._model.normalizer)), data[start:end]]
+            begin = end
+        return b"".join([*parts, bytes(normalize(data[begin:], self._model.normalizer))])
+
+    def matched_lengths(self, text: Text, ids: Sequence[int], specials: _binding.Specials | None) -> Mapping[int, int]:
+        """Returns the number of bytes of text that each special token among the ids of a text matches, by its index, if
+        that may differ from the token's own."""
+        if not self._model.strips or specials is None:
+            return {}
+        special_ids = set(self._model.specials.values())
+        places = (place for place, i in enumerate(ids) if i in special_ids)
+        return {place: end - start for place, (start, end, _) in zip(places, specials.find_all(bytes(utf8(text))))}
 
     def _pieces(self, text: Text) -> Iterator[_binding.Data]:
         """Yields a text in pieces that can be encoded separately."""
@@ -293,12 +303,18 @@ class TextEncoder:
         for piece in self._pieces(text):  # no special token spans two pieces
             found = _interruptibly(forbidden.find, piece)
             if found is not None:
-                special = bytes(piece[found[0] : found[1]]).decode("utf-8")
+                start, end, number = found
+                special = self._text_of(number, bytes(piece[start:end]))
                 raise ArgumentError(
-                    f"the text contains the disallowed special token {special!r} at byte {begin + found[0]};"
+                    f"the text contains the disallowed special token {special!r} at byte {begin + start};"
                     " pass it in allowed_special, or use disallowed_special=() to encode it as text"
                 )
             begin += len(piece)
+
+    def _text_of(self, number: int, matched: bytes) -> str:
+        """Returns the special token that a match is of. It may include white space next to the token."""
+        texts = [text for text, i in self._model.specials.items() if i == number and text.encode() in matched]
+        return max(texts, key=len)
 
     def _special_set(self, specials: AllowedSpecial) -> frozenset[str]:
         if specials == "all":
@@ -312,7 +328,9 @@ class TextEncoder:
 
     def _special_subset(self, texts: frozenset[str]) -> _binding.Specials | None:
         if texts not in self._matchers:
-            self._matchers[texts] = _binding.Specials.of({text: self._model.specials[text] for text in texts})
+            ids = {text: self._model.specials[text] for text in texts}
+            flags = {text: rules for text, rules in self._model.matching.items() if text in texts}
+            self._matchers[texts] = matcher(ids, flags)
         return self._matchers[texts]
 
 

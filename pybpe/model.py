@@ -15,6 +15,7 @@ from .arguments import is_unicode, shown, whole_number
 from .control_tokens import CONTROL_TOKENS as CONTROL_TOKENS
 from .control_tokens import END_OF_TEXT as END_OF_TEXT
 from .errors import ArgumentError, UnsupportedError
+from .matching import Matching, matcher
 from .pattern import Pattern
 from .template import Template
 
@@ -46,6 +47,7 @@ class Model:
         chat_template: turns a chat into text, in Jinja, for transformers.
         unknown: unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does
             with a byte that has no token. pybpe raises an error for a text with such a byte.
+        matching: text -> flags, for the special tokens that have any.
     """
 
     tokens: Sequence[bytes]
@@ -60,6 +62,7 @@ class Model:
     eos: str | None = None
     chat_template: str | None = None
     unknown: Mapping[str, object] = field(default_factory=dict)
+    matching: Mapping[str, Matching] = field(default_factory=dict)
 
     @property
     def lacking_bytes(self) -> list[int]:
@@ -78,6 +81,26 @@ class Model:
         """The id of the special token that ends a document, or None."""
         return self.specials.get(self.eot or "")
 
+    @property
+    def strips(self) -> bool:
+        """Whether a special token may take white space around it, which decoding then does not return."""
+        return any(rules.strips for rules in self.matching.values())
+
+    @property
+    def changes_text(self) -> bool:
+        """Whether ids may decode to a different text than the one that was encoded."""
+        return self.normalizer is not None or self.strips
+
+    @property
+    def encodes_again(self) -> bool:
+        """Whether encoding the decoded text gives the same ids. It may not if white space that a match took kept
+        another special token apart from a word."""
+        return not (self.strips and any(rules.single_word for rules in self.matching.values()))
+
+    def matcher(self) -> _binding.Specials | None:
+        """Returns the C matcher for all special tokens, or None if there are none."""
+        return matcher(self.specials, self.matching)
+
     @cached_property
     def aliases(self) -> list[str]:
         """The special tokens whose id decodes to another special token."""
@@ -92,6 +115,8 @@ class Model:
             digest.update(part)
         digest.update(repr((sorted(self.specials.items()), self.pattern.regex, self.normalizer)).encode())
         digest.update(b"whole words" if self.whole_words else b"")
+        flags = sorted((text, rules.names) for text, rules in self.matching.items())
+        digest.update(repr(flags).encode() if flags else b"")
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
@@ -198,6 +223,15 @@ def refuse_aliases(model: Model, target: str) -> None:
         raise UnsupportedError(
             f"{target} cannot hold the special token {text!r:.80}: it shares its id, {model.specials[text]}, with"
             " another special token"
+        )
+
+
+def refuse_matching(model: Model, target: str) -> None:
+    """Raises UnsupportedError if a special token has flags, which only tokenizer.json can hold."""
+    for text, rules in model.matching.items():
+        raise UnsupportedError(
+            f"{target} cannot hold the special token {text!r:.80}, which has {' and '.join(rules.names)} on: save a"
+            " tokenizer.json"
         )
 
 

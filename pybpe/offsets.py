@@ -6,7 +6,8 @@ spans of two adjacent tokens may overlap by one character.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ _STEP = 1 << 16  # tokens processed at once, which takes some milliseconds; Ctrl
 
 
 def spans(
-    ids: Sequence[int], token_offsets: numpy.ndarray[Any, Any], data: bytes | memoryview
+    ids: Sequence[int],
+    token_offsets: numpy.ndarray[Any, Any],
+    data: bytes | memoryview,
+    matched: Mapping[int, int],
 ) -> tuple[list[Span], list[Span]]:
     """Returns the spans of ids in bytes and in characters.
 
@@ -45,8 +49,11 @@ def spans(
         token_offsets: the byte offsets at which the tokens of id 0, 1, ... begin if all of them are joined, and at
             which the last one ends: shape (n_vocab + 1,).
         data: the bytes that the ids spell.
+        matched: index of an id -> the number of bytes that it stands for in `data`, if not those of its token.
     """
     import numpy
+
+    places = sorted(matched)
 
     text = numpy.frombuffer(data, dtype=numpy.uint8)
     byte_spans: list[Span] = []
@@ -55,6 +62,8 @@ def spans(
     for first in range(0, len(ids), _STEP):
         numbers = numpy.array(ids[first : first + _STEP], dtype=numpy.int64)
         lengths = token_offsets[numbers + 1] - token_offsets[numbers]
+        for place in places[bisect_left(places, first) : bisect_left(places, first + _STEP)]:
+            lengths[place - first] = matched[place]
         bounds = numpy.concatenate(([0], numpy.cumsum(lengths, dtype=numpy.int64)))
         is_first = (text[start : start + bounds[-1]] & 0xC0) != 0x80
         step = _between(bounds + start)

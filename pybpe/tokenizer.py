@@ -398,6 +398,7 @@ class Tokenizer(metaclass=Answering):
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()
     ) -> offsets.EncodingWithOffsets:
         """Returns the ids, and the span of each token in the text (in the normalized text, if there is a normalizer).
+        The span of a special token includes white space that it takes (lstrip, rstrip).
 
         Raises:
             UnsupportedError: the text contains a special token that shares its id with another special token.
@@ -413,8 +414,9 @@ class Tokenizer(metaclass=Answering):
             refuse_aliases(self._model, "a list of places")
         ids = self._encoder.encode(text, specials)
         token_offsets = numpy.frombuffer(self._vocab.packed()[1], dtype=numpy.uint64)
+        matched = self._encoder.matched_lengths(text, ids, specials)
         spelled = self._encoder.normalized(text, specials)
-        return offsets.EncodingWithOffsets(ids, *offsets.spans(ids, token_offsets, spelled))
+        return offsets.EncodingWithOffsets(ids, *offsets.spans(ids, token_offsets, spelled, matched))
 
     def count(
         self, text: Text, *, allowed_special: AllowedSpecial = "all", disallowed_special: AllowedSpecial = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared
 
@@ -14,6 +15,12 @@ NORMALIZERS: dict[str | None, int] = {
     None: lib.PYBPE_NORMALIZER_NONE,
     "NFC": lib.PYBPE_NORMALIZER_NFC,
     "NFKC": lib.PYBPE_NORMALIZER_NFKC,
+}
+SPECIAL_FLAGS: dict[str, int] = {
+    "lstrip": lib.PYBPE_SPECIAL_LSTRIP,
+    "rstrip": lib.PYBPE_SPECIAL_RSTRIP,
+    "single_word": lib.PYBPE_SPECIAL_SINGLE_WORD,
+    "normalized": lib.PYBPE_SPECIAL_LATE,
 }
 
 
@@ -126,17 +133,20 @@ class Pretok:
 class Specials:
     """A matcher for special tokens. Immutable."""
 
-    def __init__(self, ids: dict[str, int]) -> None:
+    def __init__(self, ids: Mapping[str, int], flags: Mapping[str, int] | None = None) -> None:
+        """Makes a matcher for text -> id. `flags` has those of SPECIAL_FLAGS that are on, for texts that have any."""
         strings = Strings([text.encode("utf-8") for text in ids])
         numbers = ffi.new("uint32_t[]", list(ids.values()))
-        new, free = lib.pybpe_specials_new, lib.pybpe_specials_free
-        self.c = make_handle("pybpe_specials", new, free, strings.c, numbers, ffi.NULL)
+        bits = [(flags or {}).get(text, 0) for text in ids]
+        self._has_flags = any(bits)
+        new, free = lib.pybpe_specials_new_flags, lib.pybpe_specials_free
+        self.c = make_handle("pybpe_specials", new, free, strings.c, numbers, ffi.new("uint8_t[]", bits), ffi.NULL)
 
     @classmethod
-    def of(cls, specials: Mapping[str, int] | Iterable[str]) -> Specials | None:
+    def of(cls, specials: Mapping[str, int] | Iterable[str], flags: Mapping[str, int] | None = None) -> Specials | None:
         """Returns a matcher, or None if there are no special tokens. Without ids they are numbered in order."""
         ids = dict(specials) if isinstance(specials, Mapping) else {text: i for i, text in enumerate(specials)}
-        return cls(ids) if ids else None
+        return cls(ids, flags) if ids else None
 
     def find(self, data: Data, start: int = 0) -> tuple[int, int, int] | None:
         """Returns (start, end, id) of the first special token at or after `start`, or None."""
@@ -149,15 +159,19 @@ class Specials:
     def find_all(self, data: Data) -> Iterator[tuple[int, int, int]]:
         """Yields (start, end, id) of every special token in `data`, in order."""
         view = ffi.from_buffer(data)
-        at, room = 0, 16
+        at, known, room = 0, 0, 16
         while True:
             spans, numbers = new_uncleared("size_t[]", 2 * room), new_uncleared("uint32_t[]", room)
             count = lib.pybpe_specials_find_all(self.c, view, len(view), at, spans, numbers, room)
             places = ffi.unpack(spans, 2 * count) if count else []
-            yield from zip(places[0::2], places[1::2], ffi.unpack(numbers, count) if count else ())
+            found = zip(places[0::2], places[1::2], ffi.unpack(numbers, count) if count else ())
+            yield from islice(found, known, None)
             if count < room:
                 return
-            at, room = places[-1], min(16 * room, 1 << 14)
+            if self._has_flags:  # each call must begin at the start of the text
+                known, room = count, 4 * room
+            else:
+                at, room = places[-1], min(16 * room, 1 << 14)
 
 
 def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) -> int:

@@ -51,6 +51,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
             "whole_words": model.whole_words,
             "eot_token": model.eot,
             "template": str(model.template) if model.template is not None else None,
+            "matching": {text: rules.names for text, rules in model.matching.items()},
         }
 
     left, right = facts(a), facts(b)
@@ -73,8 +74,8 @@ def differences_on(a: Tokenizer, b: Tokenizer, text: bytes) -> dict[str, Any]:
 
     Returns:
         "tokens_a", "tokens_b": the numbers of tokens. "different": [byte offset, tokens of a, tokens of b] for up to
-        1000 places where the token boundaries differ, with tokens as text; None if the normalizers produce different
-        texts.
+        1000 places where the token boundaries differ, with tokens as text; None if the tokenizers decode to different
+        texts, for example because of their normalizers.
     """
     ids_a, ids_b = a.encode(text), b.encode(text)
     facts: dict[str, Any] = {"tokens_a": len(ids_a), "tokens_b": len(ids_b), "different": None}

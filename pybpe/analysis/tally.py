@@ -3,7 +3,8 @@
 All tokenizers encode the same texts. The code cuts plain text at every special token of any of them, as at
 <|endoftext|> between two documents, and measures only the text between. Special tokens that readers see as text
 (Model.visible) do not separate texts; the tokenizers that have them use them. In records nothing is a special token, as
-in `binarize`.
+in `binarize`. The white space around a special token that separates texts is text, even if the special token would
+take it (lstrip, rstrip).
 
 The code reads files in pieces, which it cuts where a word of every tokenizer begins. So memory does not grow with the
 text, and the counts are those of the whole text.
@@ -126,7 +127,8 @@ class Tallier:
         self._workers = worker_count(workers)
         self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
         specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
-        self._cut = common_cut([cutter(tok.pattern, specials, tok.normalizer) for tok in tokenizers.values()])
+        matchers = [(tok, found) for tok in tokenizers.values() for found in {specials, tok.specials_matcher}]
+        self._cut = common_cut([cutter(tok.pattern, found, tok.normalizer) for tok, found in matchers])
         self._visible = {name: tok.encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:

@@ -110,6 +110,7 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
         "dtype": tok.dtype.name,
         "end_of_text": tok.eot_token,
         "special_tokens": tok.special_tokens,
+        "special_token_flags": {text: rules.names for text, rules in tok.model.matching.items()} or None,
     }
 
 

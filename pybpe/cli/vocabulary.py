@@ -145,7 +145,7 @@ def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
     lines = [f"the text: {text['tokens_a']} tokens in A, {text['tokens_b']} in B"]
     if text["different"] is None:
-        return [*lines, "their normalizers turn the text into different texts"]
+        return [*lines, "their normalizers or special tokens turn the text into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]
     return [*lines, f"places that are split differently: {len(text['different'])}", *places]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _binding
 from ..arguments import Text
 from ..encoding import AllowedSpecial
+from ..matching import PLAIN
 from ..model import END_OF_TEXT
 from ..reading.documents import RECORDS, Kinds
 from ..reading.pieces import cutter
@@ -21,6 +23,7 @@ from ..tokenizer import Tokenizer
 if TYPE_CHECKING:
     import numpy
 
+_NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
@@ -97,7 +100,7 @@ class TaskEncoder:
         records = self.kinds.kind(path) in RECORDS
         mark = self.tok.model.eot
         recognized = [mark] if records else self.tok.special_tokens
-        if mark is None or len(documents) == 1 or _may_be_missed(mark, recognized):
+        if mark is None or len(documents) == 1 or _may_be_missed(mark, recognized) or self._mark_matters:
             return self._encode_singly(documents, () if records else "all")
         ids = self._ids(mark.encode().join(documents), {mark} if records else "all")  # one call for all
         if records and _binding.count_id(ids, self.tok.special_tokens[mark]) != len(documents) - 1:
@@ -118,9 +121,18 @@ class TaskEncoder:
         """Returns the size of the text. `size` is the bytes that were encoded, marks included."""
         marks = _binding.count_id(ids, self.tok.eot_token) if self.tok.eot_token is not None else 0
         text_bytes = size - marks * self._mark_bytes
-        if self.tok.normalizer is not None:  # the text changes then
+        if self.tok.model.changes_text:
             text_bytes = text_length(self.tok, ids)
         return Segment(split, ids, marks, text_bytes, piece.ends_document, (piece.path, piece.start, piece.end))
+
+    @property
+    def _mark_matters(self) -> bool:
+        """Whether a mark next to a text may change which special tokens are found in it, or the text may change whether
+        the mark is found. Only special tokens with flags look at the text next to them."""
+        mark, matching = self.tok.model.eot or "", self.tok.model.matching
+        rules = matching.get(mark, PLAIN)
+        is_neutral = mark[:1] in _NEUTRAL and mark[-1:] in _NEUTRAL and not rules.strips and not rules.single_word
+        return bool(matching) and not is_neutral
 
     @property
     def _mark_bytes(self) -> int:

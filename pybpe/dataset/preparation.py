@@ -118,7 +118,7 @@ def prepare_dataset(
     kinds = options.kinds(mark)
     with only_writer(folder):
         staged = stage(given, folder, options.read, [folder])
-        check_mark(kinds, counting.specials, staged.files)
+        check_mark(kinds, counting.specials, counting.matching, staged.files)
         plan = Plan(staged.files, kinds, options.split, counting.cutting)
         check_shares(plan, kinds, options.split.splits, options.output.least_tokens)
         words = TrainWords(kinds, options.split.splits, counting)

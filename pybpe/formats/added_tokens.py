@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import byte_level
 from ..arguments import is_unicode
-from ..errors import FormatError
+from ..errors import ArgumentError, FormatError
+from ..matching import PLAIN, Matching, check_spaces
 from ..model import Model
 from .json_parts import JsonObject, part
 
@@ -24,13 +25,17 @@ _ALIAS = "same_id_as"
 
 def write(model: Model) -> list[JsonObject]:
     """Returns the entries for all special tokens."""
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     aliases = model.aliases
     by_id = sorted((i, text) for text, i in model.specials.items() if text not in aliases)
     entries: list[JsonObject] = [
-        {"id": i, "content": text, **flags, "special": text not in model.visible} for i, text in by_id
+        {"id": i, "content": text, **_written(model.matching.get(text, PLAIN)), "special": text not in model.visible}
+        for i, text in by_id
     ]
     return entries + [{"content": text, _ALIAS: model.tokens[model.specials[text]].decode()} for text in aliases]
+
+
+def _written(rules: Matching) -> JsonObject:
+    return {flag: flag in rules.names for flag in ("single_word", "lstrip", "rstrip", "normalized")}
 
 
 def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> dict[str, int]:
@@ -43,35 +48,61 @@ def read_aliases(data: JsonObject, specials: Mapping[str, int], name: str) -> di
     return {text: specials[other] for text, other in found.items()}
 
 
-def read(data: JsonObject, normalizer: str | None, name: str) -> tuple[dict[str, int], frozenset[str]]:
-    """Returns text -> id of all added tokens, in the order of the file, and the texts of those not marked "special"."""
-    found: dict[str, tuple[int, bool, bool]] = {}
-    for entry in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
-        if isinstance(entry, dict) and _ALIAS in entry:  # see read_aliases
+class AddedTokens(NamedTuple):
+    """The added tokens of a file.
+
+    Attributes:
+        specials: text -> id, in the order of the file.
+        visible: the texts of those that are not marked "special".
+        matching: the flags of those that have any.
+    """
+
+    specials: dict[str, int]
+    visible: frozenset[str]
+    matching: dict[str, Matching]
+
+
+class _Entry(NamedTuple):
+    id: int
+    is_special: bool
+    rules: Matching
+
+
+def read(data: JsonObject, normalizer: str | None, name: str) -> AddedTokens:
+    """Returns all added tokens."""
+    found: dict[str, _Entry] = {}
+    for given in part(data, "added_tokens", list, name) if data.get("added_tokens") is not None else []:
+        if isinstance(given, dict) and _ALIAS in given:  # see read_aliases
             continue
-        text, facts = _read_entry(entry, name)
+        text, entry = _read_entry(given, name)
         if not text:  # Hugging Face ignores it
             continue
-        if found.setdefault(text, facts) != facts:
+        if found.setdefault(text, entry) != entry:
             raise FormatError(f"{name}: the added token {text!r:.80} occurs twice, with different ids or settings")
-    specials = {text: i for text, (i, _, _) in found.items()}
-    normalized = {text for text, (_, _, is_normalized) in found.items() if is_normalized}
-    _refuse_normalized(normalized, set(specials) - normalized, normalizer, name)
-    return specials, frozenset(text for text, (_, is_special, _) in found.items() if not is_special)
+    matching = {text: entry.rules for text, entry in found.items()}
+    try:
+        if normalizer is not None:
+            _check_normalized(matching, normalizer)
+        if _is_one_pass(matching):
+            matching = {}
+        check_spaces(matching, matching)
+    except ArgumentError as error:
+        raise FormatError(f"{name}: {error}") from None
+    return AddedTokens(
+        {text: entry.id for text, entry in found.items()},
+        frozenset(text for text, entry in found.items() if not entry.is_special),
+        {text: rules for text, rules in matching.items() if rules != PLAIN},
+    )
 
 
-def _read_entry(entry: Any, name: str) -> tuple[str, tuple[int, bool, bool]]:
-    """Returns the text, and (id, special, normalized)."""
+def _read_entry(entry: Any, name: str) -> tuple[str, _Entry]:
+    """Returns the text of an entry, and what it says."""
     text, number = part(entry, "content", str, name), part(entry, "id", int, name)
     if not is_unicode(text):
         raise FormatError(f"{name}: the added token {text!r:.80} contains a lone surrogate, which is not valid Unicode")
-    flags = {}
-    for flag in ("single_word", "lstrip", "rstrip", "special", "normalized"):
-        flags[flag] = flag in entry and part(entry, flag, bool, name)
-    for flag in ("single_word", "lstrip", "rstrip"):
-        if flags[flag]:
-            raise FormatError(f"{name}: the added token {text!r:.80} has {flag} on, which pybpe does not support")
-    return text, (number, flags["special"], flags["normalized"])
+    flags = ("lstrip", "rstrip", "single_word", "normalized", "special")
+    *rules, is_special = (flag in entry and part(entry, flag, bool, name) for flag in flags)
+    return text, _Entry(number, is_special, Matching(*rules))
 
 
 def check_ids(specials: Mapping[str, int], vocab: Collection[str], name: str) -> None:
@@ -125,24 +156,35 @@ def taken_as_word(model: Model, specials: Iterable[str]) -> str | None:
 # Added tokens with "normalized" on
 
 
-def _refuse_normalized(normalized: Collection[str], raw: Collection[str], normalizer: str | None, name: str) -> None:
-    """Refuses the tokens for which the order of matching makes a difference. Hugging Face looks for added tokens in the
-    original text, then for "normalized" ones in the normalized text; pybpe looks for both in the original text."""
-    for text in sorted(normalized):
-        # NFC turns no character into ASCII white space, and ASCII white space composes with no character.
-        if normalizer is not None and not (normalizer == "NFC" and not text.strip(" \t\r\n")):
-            raise FormatError(
-                f"{name}: the added token {text!r:.80} has normalized on, and there is a normalizer: pybpe looks for"
-                " special tokens in the original text only"
+_COMPOSED = ";K`"  # NFC turns other characters into these: U+037E, U+212A and U+1FEF
+_COMPOSING = "<=>"  # NFC joins these, and letters, with some of the marks after them
+
+
+def _check_normalized(matching: Mapping[str, Matching], normalizer: str) -> None:
+    """Raises ArgumentError for tokens that Hugging Face would find elsewhere than pybpe. Hugging Face looks for
+    "normalized" ones in the normalized text; pybpe looks for all of them in the original text."""
+    for text, rules in matching.items():
+        if rules.late and not (normalizer == "NFC" and _is_stable(text) and not rules.single_word):
+            raise ArgumentError(
+                f"the added token {text!r:.80} has normalized on, and there is a normalizer: pybpe looks for special"
+                " tokens in the original text only"
             )
-    if not normalized or not raw:
-        return
-    clash = first_overlap(sorted(normalized), sorted(raw)) or first_overlap(sorted(raw), sorted(normalized))
-    if clash is not None:
-        raise FormatError(
-            f"{name}: the added tokens {clash[0]!r:.80} and {clash[1]!r:.80} overlap, and normalized is on for only one"
-            " of them: pybpe looks for all at once"
-        )
+
+
+def _is_stable(text: str) -> bool:
+    """Returns whether NFC produces a text only from itself, wherever it is. White space composes with nothing."""
+    last_composes = text[-1].isalpha() or text[-1] in _COMPOSING
+    return text.isascii() and not last_composes and not any(char in _COMPOSED for char in text)
+
+
+def _is_one_pass(matching: Mapping[str, Matching]) -> bool:
+    """Returns whether looking for all tokens at once finds the same as looking for "normalized" ones after the
+    others."""
+    if any(rules.strips or rules.single_word for rules in matching.values()):
+        return False
+    late = sorted(text for text, rules in matching.items() if rules.late)
+    early = sorted(text for text, rules in matching.items() if not rules.late)
+    return not late or not early or not (first_overlap(late, early) or first_overlap(early, late))
 
 
 def first_overlap(texts: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
-from ..model import Model, refuse_aliases
+from ..model import Model, refuse_aliases, refuse_matching
 from ..support.output_files import make_folder
 from . import hf, patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
@@ -98,6 +98,7 @@ def chat_template(model: Model) -> str | None:
 def _refuse_for(model: Model, target: str) -> None:
     refuse_template(model, target)
     refuse_aliases(model, target)
+    refuse_matching(model, target)
 
 
 def refuse_template(model: Model, target: str) -> None:

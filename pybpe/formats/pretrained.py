@@ -16,6 +16,7 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance, is_unicode
 from ..errors import ArgumentError, Error, FileMissingError, FormatError, UnsupportedError, warn
+from ..matching import PLAIN
 from ..model import Model
 from ..pattern import Pattern
 from ..reading.streams import open_input
@@ -239,12 +240,24 @@ def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
             raise FormatError(
                 f"{path}: adds the token {text!r} with id {number}, which {TOKENIZER} does not define with that id"
             )
-        for flag in ("single_word", "lstrip", "rstrip"):
-            if isinstance(token, dict) and token.get(flag):
-                raise FormatError(f"{path}: the added token {text!r:.80} has {flag} on, which pybpe does not support")
+        if text is not None and isinstance(token, dict):
+            _check_flags(text, token, model, path)
     for text in _named_tokens(config):
         if text not in model.specials:
             raise FormatError(f"{path}: adds the special token {text!r:.80}: put it in added_tokens of {TOKENIZER}")
+
+
+def _check_flags(text: str, token: Mapping[str, Any], model: Model, path: str) -> None:
+    """Raises FormatError if transformers would replace the flags of a token in tokenizer.json by others."""
+    names = model.matching.get(text, PLAIN).names
+    flags = ("single_word", "lstrip", "rstrip", *(("normalized",) if model.matching else ()))
+    for flag in flags:
+        if flag in token and bool(token[flag]) != (flag in names):
+            here, there = ("off", "on") if flag in names else ("on", "off")
+            raise FormatError(
+                f"{path}: the added token {text!r:.80} has {flag} {here} here and {there} in {TOKENIZER}; transformers"
+                " follows one of them: make them equal"
+            )
 
 
 def _check_added_tokens(path: str, model: Model) -> None:

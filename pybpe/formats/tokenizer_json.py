@@ -160,7 +160,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
     if not of_transformers:
         _warn_of_call_settings(data, name)
     normalizer = pipeline.read_normalizer(data.get("normalizer"), name)
-    specials, visible = added_tokens.read(data, normalizer, name)
+    added = added_tokens.read(data, normalizer, name)
     own = model.get("pybpe")
     facts = dict(own) if isinstance(own, dict) else {}
     versions.check_object(facts, _OWN_VERSION, f"{name}: model.pybpe")
@@ -171,19 +171,20 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         pattern = steps.read_pattern(data.get("pre_tokenizer"), facts if "pybpe" in model else None, name)
     facts.pop("regex", None)
     pipeline.check_decoder(data.get("decoder"), name)
-    template = pipeline.read_post_processor(data.get("post_processor"), specials, name)
+    template = pipeline.read_post_processor(data.get("post_processor"), added.specials, name)
     fields = {key: fact for key in _OWN_FACTS if isinstance(fact := facts.pop(key, None), str)}
     return Model(
         (),
         (),
-        specials,
+        added.specials,
         pattern,
         normalizer,
         training=facts,
         whole_words="ignore_merges" in model and part(model, "ignore_merges", bool, name),
-        visible=visible,
+        visible=added.visible,
         template=template,
         unknown=_read_unknown(model, name),
+        matching=added.matching,
         **fields,
     )
 

@@ -17,7 +17,7 @@ The token that ends a document in plain text also separates documents in token f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,6 +25,7 @@ from .. import _binding
 from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
+from ..matching import PLAIN, Matching
 from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
@@ -148,9 +149,12 @@ class Kinds:
         return found[1] if found is not None else len(data)
 
 
-def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]) -> None:
+def check_mark(
+    kinds: Kinds, specials: Iterable[str], matching: Mapping[str, Matching], files: Iterable[InputFile]
+) -> None:
     """Refuses, for text files, a mark that overlaps a special token, because the start of the search would decide which
-    of the two it finds. Warns about a text with the usual mark if this tokenizer has another one.
+    of the two it finds, and a mark whose flags say that it does not always match alone. Warns about a text with the
+    usual mark if this tokenizer has another one.
 
     Raises:
         ArgumentError: documents could not be separated.
@@ -159,6 +163,11 @@ def check_mark(kinds: Kinds, specials: Iterable[str], files: Iterable[InputFile]
     if kinds.mark is None or not texts:
         return
     mark = kinds.mark
+    if (rules := matching.get(mark, PLAIN)).strips or rules.single_word:
+        raise ArgumentError(
+            f"the end of text {shown(mark)} has {rules.names[0]} on, so the text next to it decides what it matches:"
+            " pass another value of documents (--documents), or use JSON lines"
+        )
     for other in specials:
         ends = range(1, min(len(other), len(mark)) + (other != mark))
         if (other != mark and mark in other) or any(other[-size:] == mark[:size] for size in ends):

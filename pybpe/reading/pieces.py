@@ -8,13 +8,14 @@ not depend on the number of workers, and memory does not grow with the file.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from .. import _binding
 from ..arguments import Text, utf8
 from ..errors import file_errors
+from ..matching import Matching, matcher
 from ..normalize import is_normalized
 from ..pattern import Pattern
 
@@ -60,10 +61,16 @@ class Cutting(NamedTuple):
     none: bool
 
     @classmethod
-    def of(cls, pattern: Pattern, specials: Iterable[str], normalizer: str | None) -> Cutting:
-        """Returns the Cutting for a pattern, special tokens and a normalizer."""
+    def of(
+        cls,
+        pattern: Pattern,
+        specials: Iterable[str],
+        normalizer: str | None,
+        matching: Mapping[str, Matching] = {},  # noqa: B006  never changed
+    ) -> Cutting:
+        """Returns the Cutting for a pattern, special tokens with their flags, and a normalizer."""
         texts = list(specials)
-        cut = cutter(pattern, _binding.Specials.of(texts), normalizer)
+        cut = cutter(pattern, matcher(texts, matching), normalizer)
         longest = max((len(text.encode()) for text in texts), default=0)
         return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
 

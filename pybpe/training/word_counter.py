@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from .. import _binding
 from ..arguments import Text, utf8, whole_number
 from ..formats import counts_file
+from ..matching import Matching, matcher
 from ..normalize import check_normalizer, normalize
 from ..pattern import Pattern
 from ..reading.input_file import InputFile, known_total
@@ -42,6 +43,7 @@ class CountSettings:
         read: how files are read.
         tables: Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a
             text with recently assigned characters differently.
+        matching: text -> flags, for the special tokens that have any.
     """
 
     pattern: Pattern
@@ -49,6 +51,7 @@ class CountSettings:
     normalizer: str | None = None
     read: ReadOptions = ReadOptions()
     tables: str = ""
+    matching: Mapping[str, Matching] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
@@ -56,7 +59,7 @@ class CountSettings:
     @property
     def cutting(self) -> Cutting:
         """Finds where texts can be cut between two words."""
-        return Cutting.of(self.pattern, self.specials, self.normalizer)
+        return Cutting.of(self.pattern, self.specials, self.normalizer, self.matching)
 
 
 class WordCounter:
@@ -77,7 +80,7 @@ class WordCounter:
             whole_number("memory_limit, in bytes,", memory_limit, LEAST_MEMORY)
         self._settings = settings
         self._pattern = settings.pattern
-        self._specials = _binding.Specials.of(settings.specials)
+        self._specials = matcher(settings.specials, settings.matching)
         self._cut = settings.cutting.cut
         self._workers = worker_count(workers)
         # Sorting a table takes about three times its memory, in Python objects.

@@ -61,7 +61,8 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
         "specials": list(tok.special_tokens.items()),
         "normalizer": tok.normalizer,
         "whole_words": tok.model.whole_words,
-        "pattern": pattern_data(tok.pattern),
+        "strips": tok.model.strips,
+        "pattern": pattern_data(tok.pattern) if not tok.model.matching else _without_encoder(tok),
         "ids": ids.base64(),
         "curve": compression_curve(tok, text),
     }
@@ -115,6 +116,13 @@ def pattern_data(pattern: Pattern) -> dict[str, Any]:
         "javascript": javascript,
         "why": why,
     }
+
+
+def _without_encoder(tok: Tokenizer) -> dict[str, Any]:
+    """Returns the pattern of a tokenizer whose special tokens the page cannot match."""
+    text, rules = next(iter(tok.model.matching.items()))
+    why = f"its special token {text!r:.80} has {rules.names[0]} on"
+    return {**pattern_data(tok.pattern), "javascript": None, "why": why}
 
 
 def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:

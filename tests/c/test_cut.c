@@ -1,5 +1,5 @@
 /*
-Cuts of a text that has specials: the words and specials of the two parts are those of the whole, regardless of what
+Cuts of a text that has specials, some of them with flags: the words and specials of the two parts are those of the whole, regardless of what
 follows.
 */
 #include "check.h"
@@ -32,8 +32,10 @@ static const char *const pieces[] = {"<|a|>",
                                      "\xFF"};
 enum { SPECIALS = sizeof special_strings / sizeof *special_strings, PIECES = sizeof pieces / sizeof *pieces };
 
-/* The matcher for the first `count` of a random order of the specials. */
+/* The matcher for the first `count` of a random order of the specials; in every second round with flags. */
 static pybpe_specials *random_specials(size_t count) {
+    uint8_t flags[SPECIALS];
+    const unsigned most = random_below(2) ? PYBPE_SPECIAL_LATE * 2 : 1;
     uint8_t bytes[64];
     uint64_t offsets[SPECIALS + 1] = {0};
     uint32_t ids[SPECIALS];
@@ -43,10 +45,18 @@ static pybpe_specials *random_specials(size_t count) {
         memcpy(bytes + offsets[i], string, strlen(string));
         offsets[i + 1] = offsets[i] + strlen(string);
         ids[i] = (uint32_t)i;
+        flags[i] = (uint8_t)(random_below(2) ? 0 : random_below(most));
     }
     const pybpe_strings strings = {bytes, offsets, count};
     pybpe_specials *s = NULL;
-    CHECK_EQ(pybpe_specials_new(&s, &strings, ids, NULL, NULL), PYBPE_OK);
+    int code = pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL);
+    if (code == PYBPE_ERR_VALUE) { /* RSTRIP, and a special that begins inside a character, which may be white space */
+        for (size_t i = 0; i < count; i++) {
+            flags[i] &= (uint8_t)~PYBPE_SPECIAL_RSTRIP;
+        }
+        code = pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL);
+    }
+    CHECK_EQ(code, PYBPE_OK);
     return s;
 }
 
@@ -82,16 +92,19 @@ static void parts_add_words(parts *to, const pybpe_pretok *p, const uint8_t *tex
 /* Appends the parts of text[from..until). */
 static void parts_add(parts *to, const pybpe_pretok *p, const pybpe_specials *s, const uint8_t *text, size_t from,
                       size_t until) {
-    size_t start;
-    size_t end;
-    uint32_t id;
-    while (from < until && pybpe_specials_find(s, text + from, until - from, 0, &start, &end, &id)) {
-        parts_add_words(to, p, text, from, from + start);
-        to->ends[to->count] = from + end;
-        to->specials[to->count++] = id;
-        from += end;
+    size_t spans[2 * ENDS];
+    uint32_t ids[ENDS];
+    size_t count = pybpe_specials_find_all(s, text + from, until - from, 0, spans, ids, ENDS);
+    CHECK(count < ENDS);
+    for (size_t i = 0, pos = 0; i <= count; i++) {
+        size_t start = i < count ? spans[2 * i] : until - from;
+        parts_add_words(to, p, text, from + pos, from + start);
+        if (i < count) {
+            to->ends[to->count] = from + spans[2 * i + 1];
+            to->specials[to->count++] = ids[i];
+            pos = spans[2 * i + 1];
+        }
     }
-    parts_add_words(to, p, text, from, until);
 }
 
 static int parts_equal(const parts *a, const parts *b) {

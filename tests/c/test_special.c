@@ -87,7 +87,8 @@ static void test_by_hand(void) {
         pybpe_specials_free(s);
     }
     special_match match;
-    special_scan none = special_scan_start(NULL, (const uint8_t *)"ab", 2, 0);
+    special_scan none;
+    special_scan_start(&none, NULL, (const uint8_t *)"ab", 2, 0);
     CHECK(!special_scan_next(&none, &match));
     special_scan_end(&none);
 }
@@ -207,7 +208,8 @@ static int wrong_scans(const string_list *l, const pybpe_specials *s, const uint
     uint32_t ids[CAP], id = 0;
     int wrong = 0;
     special_match match;
-    special_scan scan = special_scan_start(s, text, n, from);
+    special_scan scan;
+    special_scan_start(&scan, s, text, n, from);
     while (naive_find(l, text, n, end, &start, &end, &id)) {
         wrong += !special_scan_next(&scan, &match) || match.start != start || match.end != end || match.id != id;
         if (next == count) {
@@ -265,6 +267,178 @@ static void test_random(void) {
         pybpe_specials_free(s);
     }
     CHECK_EQ(wrong, 0);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Flags
+*/
+
+static const char *const characters[] = {"a", "b",   "c", "_", "\xC3\xA9", " ", "\n", "\xC2\xA0", "\xE3\x80\x80",
+                                         "<", "\xFF"};
+enum { WORD_CHARACTERS = 5, FIRST_SPACE = 5, LAST_SPACE = 8, CHARACTERS = sizeof characters / sizeof *characters };
+
+/* The character that begins at `at`, or with `back` the one that ends there; CHARACTERS if there is none. */
+static size_t character_at(const uint8_t *text, size_t n, size_t at, int back) {
+    for (size_t i = 0; i < CHARACTERS; i++) {
+        size_t length = strlen(characters[i]);
+        if (length <= (back ? at : n - at) && memcmp(text + at - (back ? length : 0), characters[i], length) == 0) {
+            return i;
+        }
+    }
+    return CHARACTERS;
+}
+
+static size_t space_length(size_t character) {
+    return character >= FIRST_SPACE && character <= LAST_SPACE ? strlen(characters[character]) : 0;
+}
+
+/* The matches of one pass in text[from..n), by definition. Appends them to `found`. */
+static size_t naive_pass(const string_list *l, const uint8_t *flags, int late, const uint8_t *text, size_t n,
+                         special_match *found) {
+    size_t count = 0, done = 0;
+    string_list own;
+    list_start(&own);
+    uint8_t own_flags[64];
+    for (size_t i = 0; i < l->strings.count; i++) {
+        if (!(flags[i] & PYBPE_SPECIAL_LATE) == !late) {
+            own_flags[own.strings.count] = flags[i];
+            list_add(&own, l->bytes + l->offsets[i], (size_t)(l->offsets[i + 1] - l->offsets[i]));
+            own.ids[own.strings.count - 1] = (uint32_t)(own.strings.count - 1);
+        }
+    }
+    size_t start = 0, end = 0;
+    uint32_t k = 0;
+    for (size_t from = 0; naive_find(&own, text, n, from, &start, &end, &k);) {
+        from = end;
+        if ((own_flags[k] & PYBPE_SPECIAL_SINGLE_WORD) &&
+            (character_at(text, n, start, 1) < WORD_CHARACTERS || character_at(text, n, end, 0) < WORD_CHARACTERS)) {
+            continue;
+        }
+        for (size_t space = 1; space > 0 && (own_flags[k] & PYBPE_SPECIAL_LSTRIP) && start > done; start -= space) {
+            space = space_length(character_at(text, n, start, 1));
+        }
+        for (size_t space = 1; space > 0 && (own_flags[k] & PYBPE_SPECIAL_RSTRIP) && end < n; end += space) {
+            space = space_length(character_at(text, n, end, 0));
+        }
+        for (uint32_t i = 0; i < l->strings.count; i++) {
+            if (l->offsets[i + 1] - l->offsets[i] == own.offsets[k + 1] - own.offsets[k] &&
+                occurs_at(l, i, own.bytes + own.offsets[k], 8, 0)) {
+                found[count] = (special_match){start, end, l->ids[i]};
+            }
+        }
+        done = end;
+        count++;
+    }
+    return count;
+}
+
+static size_t naive_flags(const string_list *l, const uint8_t *flags, const uint8_t *text, size_t n,
+                          special_match *found) {
+    special_match early[128];
+    size_t count = 0, begin = 0, earlies = naive_pass(l, flags, 0, text, n, early);
+    for (size_t i = 0; i <= earlies; i++) {
+        size_t stop = i < earlies ? early[i].start : n;
+        size_t lates = naive_pass(l, flags, 1, text + begin, stop - begin, found + count);
+        for (size_t k = 0; k < lates; k++, count++) {
+            found[count].start += begin;
+            found[count].end += begin;
+        }
+        if (i < earlies) {
+            found[count++] = early[i];
+            begin = early[i].end;
+        }
+    }
+    return count;
+}
+
+static size_t random_characters(uint8_t *to, size_t count) {
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *character = characters[random_below(3) ? random_below(CHARACTERS) : FIRST_SPACE];
+        memcpy(to + n, character, strlen(character));
+        n += strlen(character);
+    }
+    return n;
+}
+
+static int wrong_flags(const string_list *l, const uint8_t *flags, const pybpe_specials *s, const uint8_t *text,
+                       size_t n, size_t from) {
+    special_match want[128];
+    size_t spans[256];
+    uint32_t ids[128];
+    size_t count = naive_flags(l, flags, text + from, n - from, want);
+    int wrong = pybpe_specials_find_all(s, text, n, from, spans, ids, 128) != count;
+    for (size_t i = 0; i < count && !wrong; i++) {
+        wrong = spans[2 * i] != want[i].start + from || spans[2 * i + 1] != want[i].end + from || ids[i] != want[i].id;
+    }
+    size_t start, end;
+    uint32_t id;
+    int found = pybpe_specials_find(s, text, n, from, &start, &end, &id);
+    return wrong || found != (count > 0) || (found && (start != spans[0] || end != spans[1] || id != ids[0]));
+}
+
+static void test_random_flags(void) {
+    static string_list l;
+    int wrong = 0, refused = 0;
+    for (int round = 0; round < 20000; round++) {
+        uint8_t flags[64], text[160];
+        list_start(&l);
+        for (uint32_t i = 0, count = 1 + random_below(5); i < count; i++) {
+            uint8_t string[16];
+            size_t n = random_characters(string, 1 + random_below(3));
+            int known = 0;
+            for (size_t k = 0; k < l.strings.count; k++) {
+                known |= l.offsets[k + 1] - l.offsets[k] == n && occurs_at(&l, k, string, n, 0);
+            }
+            if (!known) {
+                flags[l.strings.count] = (uint8_t)(random_below(2) ? random_below(16) : 0);
+                list_add(&l, string, n);
+            }
+        }
+        pybpe_specials *s = NULL;
+        int code = pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, NULL, NULL);
+        if (code != PYBPE_OK) { /* RSTRIP, and white space at the start of a special */
+            refused += code == PYBPE_ERR_VALUE;
+            CHECK(s == NULL);
+            continue;
+        }
+        for (int k = 0; k < 4; k++) {
+            size_t n = random_characters(text, random_below(40));
+            wrong += wrong_flags(&l, flags, s, text, n, random_below(2) ? 0 : random_below((uint32_t)n + 1));
+        }
+        pybpe_specials_free(s);
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(refused > 100 && refused < 10000);
+}
+
+/* Much white space before and after many specials: each byte of it is read a few times. */
+static void test_long_space(void) {
+    enum { TEXT = 4000000 };
+    const uint64_t offsets[] = {0, 3, 6, 9};
+    const uint32_t ids[] = {0, 1, 2};
+    const uint8_t flags[] = {PYBPE_SPECIAL_LSTRIP, PYBPE_SPECIAL_RSTRIP,
+                             PYBPE_SPECIAL_LSTRIP | PYBPE_SPECIAL_SINGLE_WORD | PYBPE_SPECIAL_LATE};
+    const pybpe_strings strings = {(const uint8_t *)"<l><r><s>", offsets, 3};
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new_flags(&s, &strings, ids, flags, NULL, NULL), PYBPE_OK);
+    uint8_t *text = malloc(TEXT);
+    memset(text, ' ', TEXT);
+    for (size_t i = 100; i + 100 < TEXT; i += i % 1000 == 100 ? 200000 : 5) {
+        memcpy(text + i, "<s>a", 4); /* refused, and the white space before it is long */
+    }
+    memcpy(text + TEXT - 3, "<l>", 3);
+    size_t count = 0;
+    special_match match;
+    special_scan scan;
+    special_scan_start(&scan, s, text, TEXT, 0);
+    while (special_scan_next(&scan, &match)) {
+        count++;
+    }
+    special_scan_end(&scan);
+    CHECK_EQ(count, 1);
+    pybpe_specials_free(s);
+    free(text);
 }
 
 /* Fills with a short period, except for some letters. */
@@ -372,7 +546,8 @@ static void test_look_ahead(void) {
         CHECK_EQ(pybpe_specials_new(&s, &strings, ids, &mem, NULL), PYBPE_OK);
         m.left = fails ? 0 : -1;
         special_match match;
-        special_scan scan = special_scan_start(s, text, n, 0);
+        special_scan scan;
+        special_scan_start(&scan, s, text, n, 0);
         while (special_scan_next(&scan, &match)) {
             count += match.start == 2 * count && match.end == match.start + 1 && match.id == 7;
         }
@@ -391,19 +566,20 @@ static void test_failing_memory(void) {
     list_string(&l, "<|a|>");
     list_string(&l, "<|a|>, and so long that there must be two automata");
     int passed = 0, failures = 0;
-    for (long grant = 0; grant < 24; grant++) {
+    const uint8_t flags[] = {PYBPE_SPECIAL_LSTRIP, PYBPE_SPECIAL_LATE};
+    for (long grant = 0; grant < 60; grant++) {
         failing_memory m = {.left = grant};
         pybpe_allocator mem = {failing_resize, &m};
         pybpe_specials *s = NULL;
         pybpe_error err;
-        int code = pybpe_specials_new(&s, &l.strings, l.ids, &mem, &err);
+        int code = pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, &mem, &err);
         passed += code == PYBPE_OK;
         failures += code != PYBPE_OK && (code != PYBPE_ERR_MEMORY || s != NULL);
         pybpe_specials_free(s);
         failures += m.blocks != 0;
     }
     CHECK_EQ(failures, 0);
-    CHECK(passed > 0 && passed < 24);
+    CHECK(passed > 0 && passed < 60);
 }
 
 int main(void) {
@@ -412,6 +588,8 @@ int main(void) {
     test_refused();
     test_random();
     test_random_long();
+    test_random_flags();
+    test_long_space();
     test_large();
     test_look_ahead();
     test_failing_memory();

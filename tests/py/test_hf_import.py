@@ -199,7 +199,7 @@ TWO_IDS = {
         (changed(model={"dropout": 0.1}), "dropout"),
         (changed(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}), "Sequence"),
         (changed(added_tokens=[added(0, "<a>"), added(1, "<a>")]), "different ids"),
-        (changed(added_tokens=[added(1500, "<a>"), added(1501, "a>b", normalized=True)]), "overlap"),
+        (changed(added_tokens=[added(1500, "<a>") | {"rstrip": True}, added(1501, " b")]), "begins with white space"),
         (changed(added_tokens=[added(1500, "<a>", normalized=True)], normalizer={"type": "NFKC"}), "normalized"),
         (changed(added_tokens=[added(300, "Ġt")]), "id"),
         (changed(added_tokens=True), "'added_tokens' must be of type list"),

@@ -165,9 +165,11 @@ class TokenView {
     return isCut && !/\p{Surrogate}/u.test(decodeUtf8(whole)) ? whole : null;
   }
 
-  /** Returns whether byte offsets mean the same in another view. A different normalizer gives a different text. */
+  /** Returns whether byte offsets mean the same in another view. A different normalizer gives a different text, and so
+   * may special tokens that take white space. */
   hasTextOf(other) {
-    return other.tokenizer.data.normalizer === this.tokenizer.data.normalizer;
+    const [one, two] = [this.tokenizer.data, other.tokenizer.data];
+    return one.normalizer === two.normalizer && !one.strips && !two.strips;
   }
 
   /** Returns the tokens that contain a byte of start..end. */
