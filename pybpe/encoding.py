@@ -18,7 +18,7 @@ from .batches import TextGroup, joined, packed, text_groups
 from .errors import ArgumentError
 from .matching import matcher
 from .model import Model
-from .normalize import normalize
+from .normalize import normalize, with_space
 from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
 from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
 
@@ -38,6 +38,7 @@ class TextEncoder:
 
     Attributes:
         specials: the matcher for all special tokens, or None.
+        cut: finds the places at which a text can be cut without changing its ids.
     """
 
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
@@ -45,10 +46,11 @@ class TextEncoder:
         pretok = model.pattern.pretok
         self._encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
         self.specials = model.matcher()
-        self._cut = cutter(model.pattern, self.specials, model.normalizer)
+        self.cut = cutter(model.pattern, self.specials, model.normalizer, model.prefix_space)
         self._searches = pretok is None
-        self._direct = model.normalizer is None and not self._searches
-        self._growth = 1 if model.normalizer is None else _NORMALIZED_GROWTH
+        self._direct = model.normalizer is None and not self._searches and not model.prefix_space
+        # Each text that gets a space has at least one byte.
+        self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
 
     # ------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ class TextEncoder:
             pending += utf8(text)
             if len(pending) < enough:
                 continue
-            at = self._cut(pending, max(1, len(pending) // 2))
+            at = self.cut(pending, max(1, len(pending) // 2))
             if at < len(pending):
                 yield from self._encode_piece(bytes(pending[:at]), specials)
                 del pending[:at]
@@ -96,7 +98,7 @@ class TextEncoder:
         ids = numpy.empty(len(data), dtype=dtype)  # untouched pages cost nothing
         count = 0
         if num_threads == 1 or len(data) <= PIECE_BYTES:
-            for piece in data_pieces(data, self._cut):
+            for piece in data_pieces(data, self.cut):
                 count += self._encode_into(piece, specials, ids[count:])
         else:
             for part in self._parts(data, specials, dtype, num_threads):
@@ -135,7 +137,7 @@ class TextEncoder:
                 buffer = numpy.empty(len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)
 
-        for buffer, count in map_ordered(encode, data_pieces(data, self._cut), num_threads):
+        for buffer, count in map_ordered(encode, data_pieces(data, self.cut), num_threads):
             yield buffer[:count]
             spare.append(buffer)
 
@@ -157,24 +159,39 @@ class TextEncoder:
         return b"".join([*parts, bytes(normalize(data[begin:], self._model.normalizer))])
 
     def matched_lengths(self, text: Text, ids: Sequence[int], specials: _binding.Specials | None) -> Mapping[int, int]:
-        """Returns the number of bytes of text that each special token among the ids of a text matches, by its index, if
-        that may differ from the token's own."""
-        if not self._model.strips or specials is None:
+        """Returns the number of bytes of text that ids stand for, by their index in `ids`, the ids of the text, where
+        that number may differ from the length of the token. A special token may take white space; the first token of a
+        text between special tokens may have a space that was added."""
+        if not self._model.strips and not self._model.prefix_space:
             return {}
+        data, begin, first = bytes(utf8(text)), 0, 0
+        found: dict[int, int] = {}
         special_ids = set(self._model.specials.values())
         places = (place for place, i in enumerate(ids) if i in special_ids)
-        return {place: end - start for place, (start, end, _) in zip(places, specials.find_all(bytes(utf8(text))))}
+        for place, (start, end, _) in zip(places, specials.find_all(data) if specials is not None else ()):
+            found |= self._first_length(data[begin:start], ids, first)
+            found[place] = end - start
+            begin, first = end, place + 1
+        return found | self._first_length(data[begin:], ids, first)
+
+    def _first_length(self, segment: bytes, ids: Sequence[int], first: int) -> dict[int, int]:
+        """Returns the number of bytes of a segment that its first id stands for, if a space was added before it."""
+        if not self._model.prefix_space or len(self._prepared(segment)) == len(
+            normalize(segment, self._model.normalizer)
+        ):
+            return {}
+        return {first: len(self._model.tokens[ids[first]]) - 1}
 
     def _pieces(self, text: Text) -> Iterator[_binding.Data]:
         """Yields a text in pieces that can be encoded separately."""
-        return text_pieces(text, self._cut)
+        return text_pieces(text, self.cut)
 
     def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
         if self._direct:
             return _interruptibly(self._encoder.encode, piece, specials)
         ids: list[int] = []
         for segment, special in segments(bytes(piece), specials):
-            data = bytes(normalize(segment, self._model.normalizer))
+            data = self._prepared(segment)
             if self._searches:
                 ids += self._encoder.encode_words(data, self._model.pattern.word_ends(data))
             else:
@@ -182,6 +199,11 @@ class TextEncoder:
             if special is not None:
                 ids.append(special)
         return ids
+
+    def _prepared(self, segment: bytes) -> bytes:
+        """Returns a text between special tokens as the pattern sees it."""
+        data = normalize(segment, self._model.normalizer)
+        return bytes(with_space(data) if self._model.prefix_space else data)
 
     def _encode_into(
         self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]

@@ -48,6 +48,8 @@ class Model:
         unknown: unk_token and fuse_unk of a tokenizer.json, which saved files keep. They say what Hugging Face does
             with a byte that has no token. pybpe raises an error for a text with such a byte.
         matching: text -> flags, for the special tokens that have any.
+        prefix_space: whether a space is added before each text between special tokens, after normalization, unless the
+            text begins with one: Hugging Face's add_prefix_space.
     """
 
     tokens: Sequence[bytes]
@@ -63,6 +65,7 @@ class Model:
     chat_template: str | None = None
     unknown: Mapping[str, object] = field(default_factory=dict)
     matching: Mapping[str, Matching] = field(default_factory=dict)
+    prefix_space: bool = False
 
     @property
     def lacking_bytes(self) -> list[int]:
@@ -89,13 +92,15 @@ class Model:
     @property
     def changes_text(self) -> bool:
         """Whether ids may decode to a different text than the one that was encoded."""
-        return self.normalizer is not None or self.strips
+        return self.normalizer is not None or self.strips or self.prefix_space
 
     @property
     def encodes_again(self) -> bool:
-        """Whether encoding the decoded text gives the same ids. It may not if white space that a match took kept
-        another special token apart from a word."""
-        return not (self.strips and any(rules.single_word for rules in self.matching.values()))
+        """Whether encoding the decoded text gives the same ids. It may not if white space that a match took, or a space
+        that was added, decides whether other special tokens match."""
+        looks_around = any(rules.single_word for rules in self.matching.values())
+        has_spaces = any(char.isspace() for text in self.specials for char in text)
+        return not (looks_around and self.strips) and not (self.prefix_space and (looks_around or has_spaces))
 
     def matcher(self) -> _binding.Specials | None:
         """Returns the C matcher for all special tokens, or None if there are none."""
@@ -117,6 +122,7 @@ class Model:
         digest.update(b"whole words" if self.whole_words else b"")
         flags = sorted((text, rules.names) for text, rules in self.matching.items())
         digest.update(repr(flags).encode() if flags else b"")
+        digest.update(b"prefix space" if self.prefix_space else b"")
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
@@ -227,7 +233,10 @@ def refuse_aliases(model: Model, target: str) -> None:
 
 
 def refuse_matching(model: Model, target: str) -> None:
-    """Raises UnsupportedError if a special token has flags, which only tokenizer.json can hold."""
+    """Raises UnsupportedError if a special token has flags, or a space is added before texts, which only tokenizer.json
+    can hold."""
+    if model.prefix_space:
+        raise UnsupportedError(f"{target} cannot hold add_prefix_space: save a tokenizer.json")
     for text, rules in model.matching.items():
         raise UnsupportedError(
             f"{target} cannot hold the special token {text!r:.80}, which has {' and '.join(rules.names)} on: save a"

@@ -30,6 +30,12 @@ def normalize(data: Data, normalizer: str | None) -> Data:
     return _binding.normalize(data, normalizer)
 
 
+def with_space(data: Data) -> Data:
+    """Returns a text with a space before it, unless it is empty or begins with one, as add_prefix_space does in Hugging
+    Face's library."""
+    return b" " + bytes(data) if len(data) and bytes(data[:1]) != b" " else data
+
+
 def normalize_text(text: str, normalizer: str | None) -> str:
     """Returns a normalized str. Lone surrogates do not change."""
     if normalizer is None or text.isascii():

@@ -49,12 +49,13 @@ def spans(
         token_offsets: the byte offsets at which the tokens of id 0, 1, ... begin if all of them are joined, and at
             which the last one ends: shape (n_vocab + 1,).
         data: the bytes that the ids spell.
-        matched: index of an id -> the number of bytes that it stands for in `data`, if not those of its token.
+        matched: index of an id -> the number of bytes that it stands for in `data`, if not those of its token. A space
+            that was added stands for none; in characters, it has the span of the character after it, as in Hugging
+            Face's library.
     """
     import numpy
 
     places = sorted(matched)
-
     text = numpy.frombuffer(data, dtype=numpy.uint8)
     byte_spans: list[Span] = []
     char_spans: list[Span] = []
@@ -71,11 +72,14 @@ def spans(
         if characters < start or not is_first.all():  # otherwise every byte so far is a character
             before = numpy.concatenate(([characters], characters + numpy.cumsum(is_first, dtype=numpy.int64)))
             step = _between(before[bounds])
-            for i in numpy.flatnonzero(~is_first[bounds[:-1]]).tolist():  # the token begins inside a character
+            inside = ~numpy.append(is_first, True)[bounds[:-1]]  # a token without bytes may begin at the end
+            for i in numpy.flatnonzero(inside).tolist():  # the token begins inside a character
                 step[i] = (max(0, step[i][0] - 1), step[i][1])
             characters = int(before[-1])
         else:
             characters += len(is_first)
+        for i in numpy.flatnonzero(lengths == 0).tolist():
+            step[i] = (step[i][0], step[i][0] + 1)
         char_spans += step
         start += int(bounds[-1])
     return byte_spans, char_spans

@@ -230,6 +230,8 @@ def _notes(
         if tok.normalizer is not None:
             notes.append(f"{name} changes the text first ({tok.normalizer}). Bytes, characters and words are counted"
                          " before that change")  # fmt: skip
+        if tok.model.prefix_space:
+            notes.append(f"{name} adds a space before each text that does not begin with one")
         if tok.template is not None:
             notes.append(f"{name} has a template that adds tokens around a text. These tokens are not counted")
         tokens = sum(int(tally.counts[name].sum()) for tally in tallies.values())

@@ -51,6 +51,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
             "whole_words": model.whole_words,
             "eot_token": model.eot,
             "template": str(model.template) if model.template is not None else None,
+            "prefix_space": model.prefix_space,
             "matching": {text: rules.names for text, rules in model.matching.items()},
         }
 

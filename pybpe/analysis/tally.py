@@ -127,8 +127,8 @@ class Tallier:
         self._workers = worker_count(workers)
         self._marks = _binding.Specials.of(_distinct(map(hidden_specials, tokenizers.values())))
         specials = _binding.Specials.of(_distinct(tok.special_tokens for tok in tokenizers.values()))
-        matchers = [(tok, found) for tok in tokenizers.values() for found in {specials, tok.specials_matcher}]
-        self._cut = common_cut([cutter(tok.pattern, found, tok.normalizer) for tok, found in matchers])
+        cuts = [cutter(tok.pattern, specials, tok.normalizer) for tok in tokenizers.values()]
+        self._cut = common_cut(cuts + [tok.encoder.cut for tok in tokenizers.values() if tok.model.changes_text])
         self._visible = {name: tok.encoder.allowed((), tok.model.visible) for name, tok in tokenizers.items()}
 
     def tally(self, inputs: Inputs | Iterable[Text], progress: bool | None) -> Tally:

@@ -113,13 +113,12 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
 
 def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     """Yields the input in pieces that can be encoded separately. Warns if it is not UTF-8."""
-    from ..reading.pieces import cutter, stream_pieces
+    from ..reading.pieces import stream_pieces
     from ..reading.text_encoding import Doubts
 
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
-        cut = cutter(tokenizer.pattern, tokenizer.specials_matcher, tokenizer.normalizer)
-        for piece in stream_pieces(stream, cut):
+        for piece in stream_pieces(stream, tokenizer.encoder.cut):
             doubts.tell(doubts.look(piece, args.file or "-", offset))
             offset += len(piece)
             yield piece  # type: ignore[misc]  # memoryviews work as bytes

@@ -105,6 +105,7 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
         "pattern": tok.pattern.name or tok.pattern.regex,
         "digits": tok.pattern.digits,
         "normalizer": tok.normalizer,
+        "prefix_space": tok.model.prefix_space,
         "whole_words": tok.model.whole_words,
         "template": str(tok.template) if tok.template is not None else None,
         "dtype": tok.dtype.name,

@@ -157,7 +157,7 @@ def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], 
     splits, files = options.split.splits, staged.files
     kinds = options.kinds(tok.model.eot)
     check_mark(kinds, tok.special_tokens, tok.model.matching, files)
-    cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer, tok.model.matching)
+    cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer, tok.model.matching, tok.model.prefix_space)
     plan = planning.Plan(files, kinds, options.split, cutting)
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     check_shares(plan, kinds, splits, options.output.least_tokens)

@@ -14,7 +14,6 @@ from ..encoding import AllowedSpecial
 from ..matching import PLAIN
 from ..model import END_OF_TEXT
 from ..reading.documents import RECORDS, Kinds
-from ..reading.pieces import cutter
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
 from ..reading.splits import hash_split
@@ -67,9 +66,7 @@ class TaskEncoder:
 
     def task_pieces(self, task: Task) -> Iterator[PlannedPiece]:
         """Yields the pieces of a task, in order."""
-        return planned_pieces(
-            task, self.kinds, cutter(self.tok.pattern, self.tok.specials_matcher, self.tok.normalizer)
-        )
+        return planned_pieces(task, self.kinds, self.tok.encoder.cut)
 
     def segments(self, piece: PlannedPiece) -> list[Segment]:
         """Returns the segments of a piece.

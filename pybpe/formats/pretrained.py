@@ -88,6 +88,8 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         "model_max_length": 10**30,  # transformers writes this for "no limit"
         **special_map,
     }
+    if model.prefix_space:
+        config["add_prefix_space"] = True
     template = chat_template(model)
     if template is not None:
         config["chat_template"] = template
@@ -120,6 +122,7 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
             _warn_of_class(config.get("tokenizer_class"), model, folder)
     else:
         model = _read_two_files(folder, config.get("tokenizer_class"), pattern)
+    _check_prefix_space(config, model, os.path.join(folder, CONFIG))
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
     _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model)
@@ -225,10 +228,16 @@ def _read_object(path: str) -> dict[str, Any]:
     return config
 
 
+def _check_prefix_space(config: Mapping[str, Any], model: Model, path: str) -> None:
+    """Raises FormatError if a configuration, where the setting is off unless it is there, differs from tokenizer.json:
+    versions of transformers differ in which one they follow."""
+    if config and bool(config.get("add_prefix_space")) != model.prefix_space:
+        here, there = ("off", "on") if model.prefix_space else ("on", "off")
+        raise FormatError(f"{path}: add_prefix_space is {here} here and {there} in {TOKENIZER}: make them equal")
+
+
 def _check_config(config: Mapping[str, Any], model: Model, path: str) -> None:
     """Raises FormatError if the configuration would change the ids that tokenizer.json gives."""
-    if config.get("add_prefix_space"):
-        raise FormatError(f"{path}: add_prefix_space is on, which pybpe does not support")
     if config.get("split_special_tokens"):
         raise FormatError(
             f"{path}: split_special_tokens is on, which encodes special tokens as text; pybpe's encode recognizes them"

@@ -61,7 +61,8 @@ _PUNCTUATION = intersection(
 
 
 def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Pattern:
-    """Returns the pattern of a pre-tokenizer. `own` is model.pybpe, if the file has it.
+    """Returns the pattern of a pre-tokenizer. `own` is model.pybpe, if the file has it. `read_prefix_space` reads
+    add_prefix_space.
 
     Raises:
         FormatError: a step does something that pybpe does not support, or no step turns the text into bytes. The
@@ -77,9 +78,8 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
         if step.get("type") != "ByteLevel":
             found.append(_read_step(step, own if len(steps) == 2 else None, in_bytes, name))
             continue
-        if in_bytes or step.get("add_prefix_space"):
-            what = "ByteLevel twice" if in_bytes else "ByteLevel with add_prefix_space"
-            raise FormatError(f"{name}: the pre_tokenizer has {what}, which pybpe does not support")
+        if in_bytes:
+            raise FormatError(f"{name}: the pre_tokenizer has ByteLevel twice, which pybpe does not support")
         in_bytes = True
         found += [Pattern("gpt2")] if step.get("use_regex", True) else []
     if not in_bytes or not found:
@@ -88,6 +88,19 @@ def read_pattern(pre_tokenizer: Any, own: JsonObject | None, name: str) -> Patte
             " and one ByteLevel. Pass pattern= if you know a pattern that gives the same words"
         )
     return Pattern(THEN.join(step.regex for step in found)) if len(found) > 1 else found[0]
+
+
+def read_prefix_space(pre_tokenizer: Any, name: str) -> bool:
+    """Returns whether a pre-tokenizer adds a space before each text. Raises FormatError if it adds one before each word
+    of another step."""
+    steps = list(_flat(pre_tokenizer))
+    adding = [i for i, step in enumerate(steps) if step.get("type") == "ByteLevel" and step.get("add_prefix_space")]
+    if adding not in ([], [0]):
+        raise FormatError(
+            f"{name}: the pre_tokenizer has ByteLevel with add_prefix_space after another step, which pybpe does not"
+            " support"
+        )
+    return bool(adding)
 
 
 def _shown(step: JsonObject) -> object:
@@ -102,7 +115,8 @@ def _of_ours(pre_tokenizer: Any, own: JsonObject | None) -> Pattern | None:
         return None
     try:
         pattern = Pattern(spelled)
-        return pattern if write_pre_tokenizer(pattern) == pre_tokenizer else None
+        ours = write_pre_tokenizer(pattern, read_prefix_space(pre_tokenizer, ""))
+        return pattern if ours == pre_tokenizer else None
     except (UnsupportedError, ValueError):
         return None
 
@@ -189,26 +203,34 @@ def _behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
 # Writing
 
 
-def write_pre_tokenizer(pattern: Pattern) -> JsonObject:
-    """Returns the pre-tokenizer. If Hugging Face's engine cannot run the pattern, Hugging Face refuses the result."""
+def write_pre_tokenizer(pattern: Pattern, prefix_space: bool = False) -> JsonObject:
+    """Returns the pre-tokenizer. If Hugging Face's engine cannot run the pattern, Hugging Face refuses the result.
+
+    Raises:
+        UnsupportedError: a space is added before texts, and ByteLevel, which adds it, cannot be the first step.
+    """
     try:
-        return _written(pattern)
+        steps = _written(pattern)
     except UnsupportedError:
-        return _sequence([patterns.private_split(pattern), _byte_level(use_regex=False)])
+        steps = [patterns.private_split(pattern), _byte_level(use_regex=False)]
+    if prefix_space:
+        if steps[0]["type"] != "ByteLevel":
+            raise UnsupportedError(
+                f"tokenizer.json cannot hold add_prefix_space with the pattern {pattern.name or pattern.regex!r:.80}:"
+                " only with gpt2, because Hugging Face would add a space before each word"
+            )
+        steps = [{**steps[0], "add_prefix_space": True}, *steps[1:]]
+    return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
 
 
-def _written(pattern: Pattern) -> JsonObject:
-    """Returns the pre-tokenizer. Raises UnsupportedError if Hugging Face's engine cannot run a step."""
+def _written(pattern: Pattern) -> list[JsonObject]:
+    """Returns the steps. Raises UnsupportedError if Hugging Face's engine cannot run a step."""
     steps = list(pattern.steps or (pattern,))
     of_bytes = [step for step in steps if step.regex.startswith(OF_BYTES)]
     before = steps[: len(steps) - len(of_bytes)]
     use_regex = bool(before) and before[-1] == Pattern("gpt2")
     written = [_write_step(step) for step in (before[:-1] if use_regex else before)]
-    return _sequence([*written, _byte_level(use_regex), *map(_write_step, of_bytes)])
-
-
-def _sequence(steps: list[JsonObject]) -> JsonObject:
-    return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
+    return [*written, _byte_level(use_regex), *map(_write_step, of_bytes)]
 
 
 def _byte_level(use_regex: bool) -> JsonObject:

@@ -62,7 +62,7 @@ def to_object(model: Model) -> JsonObject:
         "padding": None,
         "added_tokens": added_tokens.write(model),
         "normalizer": pipeline.write_normalizer(model.normalizer),
-        "pre_tokenizer": steps.write_pre_tokenizer(model.pattern),
+        "pre_tokenizer": steps.write_pre_tokenizer(model.pattern, model.prefix_space),
         "post_processor": pipeline.write_post_processor(model.template, model.specials),
         "decoder": pipeline.write_decoder(),
         "model": {
@@ -185,6 +185,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         template=template,
         unknown=_read_unknown(model, name),
         matching=added.matching,
+        prefix_space=steps.read_prefix_space(data.get("pre_tokenizer"), name),
         **fields,
     )
 

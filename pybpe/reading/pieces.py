@@ -37,13 +37,17 @@ def has_cuts(pattern: Pattern, normalizer: str | None) -> bool:
     return pretok is not None and pretok.has_cuts and (normalizer is None or not pattern.is_custom)
 
 
-def cutter(pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None) -> Cut:
+def cutter(
+    pattern: Pattern, specials: _binding.Specials | None, normalizer: str | None, prefix_space: bool = False
+) -> Cut:
     """Returns the Cut for texts that are normalized and then split by a pattern. Texts of a pattern without cuts
-    are never cut."""
+    are never cut. With `prefix_space`, a space is added before each text that does not begin with one."""
     pretok = pattern.pretok
     if pretok is None or not has_cuts(pattern, normalizer):
         return lambda data, start: len(data)
     cut: Cut = partial(_binding.text_cut, pretok, specials)
+    if prefix_space:
+        cut = partial(_cut_before_space, cut)
     return cut if normalizer is None else partial(_normalizable_cut, cut, normalizer)
 
 
@@ -67,12 +71,21 @@ class Cutting(NamedTuple):
         specials: Iterable[str],
         normalizer: str | None,
         matching: Mapping[str, Matching] = {},  # noqa: B006  never changed
+        prefix_space: bool = False,
     ) -> Cutting:
-        """Returns the Cutting for a pattern, special tokens with their flags, and a normalizer."""
+        """Returns the Cutting for a pattern, special tokens with their flags, and what `cutter` takes."""
         texts = list(specials)
-        cut = cutter(pattern, matcher(texts, matching), normalizer)
+        cut = cutter(pattern, matcher(texts, matching), normalizer, prefix_space)
         longest = max((len(text.encode()) for text in texts), default=0)
         return cls(cut, _CUT_CONTEXT + longest, not has_cuts(pattern, normalizer))
+
+
+def _cut_before_space(cut: Cut, data: _binding.Data, start: int) -> int:
+    """Returns a cut before a space, so that the text after it does not get another one."""
+    view = memoryview(data)
+    while 0 < (at := cut(data, start)) < len(view) and view[at] != ord(" "):
+        start = at + 1
+    return at
 
 
 def _normalizable_cut(cut: Cut, normalizer: str, data: _binding.Data, start: int) -> int:

@@ -123,11 +123,11 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
             "the counts were made with a different pattern or normalizer than the base has: count again with those of"
             " the base"
         )
-    if counts.settings.matching != wanted.matching:
-        raise ArgumentError(
-            f"the base has special tokens with flags, such as {next(iter(wanted.matching))!r:.80}, without which the"
-            " words were counted: pass inputs instead of counts"
+    if (counts.settings.matching, counts.settings.prefix_space) != (wanted.matching, wanted.prefix_space):
+        what = (
+            "add_prefix_space" if wanted.prefix_space else f"flags of special tokens, such as {[*wanted.matching][:1]}"
         )
+        raise ArgumentError(f"the base has {what}, without which words were counted: pass inputs instead of counts")
 
 
 def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, object]:

@@ -137,8 +137,8 @@ class Plan:
         if options.special_ids != "first":
             raise ArgumentError("special_ids cannot be used with base: new special tokens follow the ids of the base")
         new = [text for text in specials if text not in base.specials]
-        counted_as = replace(settings, specials=(*base.specials, *new), matching=base.matching)
-        return cls(options, counted_as, new, words)
+        settings = replace(settings, specials=(*base.specials, *new), matching=base.matching)
+        return cls(options, replace(settings, prefix_space=base.prefix_space), new, words)
 
     @property
     def base(self) -> Model | None:

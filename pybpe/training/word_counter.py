@@ -14,7 +14,7 @@ from .. import _binding
 from ..arguments import Text, utf8, whole_number
 from ..formats import counts_file
 from ..matching import Matching, matcher
-from ..normalize import check_normalizer, normalize
+from ..normalize import check_normalizer, normalize, with_space
 from ..pattern import Pattern
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
@@ -44,6 +44,7 @@ class CountSettings:
         tables: Pattern.tables where the words were counted; empty means here. With other tables, a pattern may split a
             text with recently assigned characters differently.
         matching: text -> flags, for the special tokens that have any.
+        prefix_space: as in Model.
     """
 
     pattern: Pattern
@@ -52,6 +53,7 @@ class CountSettings:
     read: ReadOptions = ReadOptions()
     tables: str = ""
     matching: Mapping[str, Matching] = field(default_factory=dict)
+    prefix_space: bool = False
 
     def __post_init__(self) -> None:
         check_normalizer(self.normalizer)
@@ -59,7 +61,17 @@ class CountSettings:
     @property
     def cutting(self) -> Cutting:
         """Finds where texts can be cut between two words."""
-        return Cutting.of(self.pattern, self.specials, self.normalizer, self.matching)
+        return Cutting.of(self.pattern, self.specials, self.normalizer, self.matching, self.prefix_space)
+
+    @property
+    def changes_text(self) -> bool:
+        """Whether texts change before they are split into words."""
+        return self.normalizer is not None or self.prefix_space
+
+    def prepared(self, text: _binding.Data) -> _binding.Data:
+        """Returns a text without special tokens as the pattern sees it."""
+        data = normalize(text, self.normalizer)
+        return with_space(data) if self.prefix_space else data
 
 
 class WordCounter:
@@ -154,7 +166,7 @@ class WordCounter:
 
     def _add(self, piece: Piece) -> int:
         has_records = piece.records or bool(piece.texts)
-        ordinary = has_records or self._settings.normalizer is not None  # _texts yields texts without specials
+        ordinary = has_records or self._settings.changes_text  # _texts yields texts without specials
         free = self._free[not ordinary]
         specials = None if ordinary else self._specials
         try:
@@ -191,12 +203,12 @@ class WordCounter:
 
     def _texts(self, piece: Piece) -> Iterable[_binding.Data]:
         """Returns the texts of a piece, normalized. As in encoding, it finds special tokens first."""
-        if self._settings.normalizer is None and not piece.records:
+        if not self._settings.changes_text and not piece.records:
             return piece.texts or (piece.data,)
         texts: Iterable[_binding.Data] = piece.texts or ordinary_segments(piece.data, self._specials)
         if piece.records:
             texts = record_texts(piece.data, self._settings.read.text_key, piece.path, piece.offset)
-        return (normalize(text, self._settings.normalizer) for text in texts)
+        return map(self._settings.prepared, texts)
 
     def _spill(self, counter: _binding.Counter) -> None:
         self._write_run(counts_file.sorted_entries(counter.export()))

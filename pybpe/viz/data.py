@@ -61,8 +61,8 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
         "specials": list(tok.special_tokens.items()),
         "normalizer": tok.normalizer,
         "whole_words": tok.model.whole_words,
-        "strips": tok.model.strips,
-        "pattern": pattern_data(tok.pattern) if not tok.model.matching else _without_encoder(tok),
+        "rewrites": tok.model.strips or tok.model.prefix_space,
+        "pattern": {**pattern_data(tok.pattern), **_what_the_page_lacks(tok.model)},
         "ids": ids.base64(),
         "curve": compression_curve(tok, text),
     }
@@ -118,11 +118,13 @@ def pattern_data(pattern: Pattern) -> dict[str, Any]:
     }
 
 
-def _without_encoder(tok: Tokenizer) -> dict[str, Any]:
-    """Returns the pattern of a tokenizer whose special tokens the page cannot match."""
-    text, rules = next(iter(tok.model.matching.items()))
-    why = f"its special token {text!r:.80} has {rules.names[0]} on"
-    return {**pattern_data(tok.pattern), "javascript": None, "why": why}
+def _what_the_page_lacks(model: Model) -> dict[str, Any]:
+    """Returns no pattern, and the reason, if the page cannot encode with this tokenizer whatever its pattern is."""
+    if model.prefix_space:
+        return {"javascript": None, "why": "it adds a space before each text (add_prefix_space)"}
+    for text, rules in model.matching.items():
+        return {"javascript": None, "why": f"its special token {text!r:.80} has {rules.names[0]} on"}
+    return {}
 
 
 def compression_curve(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:

@@ -70,6 +70,8 @@ BLOOM = " ?[^(\\s|[.,!?…。，、।۔،])]+"
 EXACT: dict[str, tuple[dict[str, Any], str | None]] = {
     "ByteLevel": (WITH_REGEX, None),
     "ByteLevel, NFC": (WITH_REGEX, "NFC"),
+    "ByteLevel with add_prefix_space": ({**WITH_REGEX, "add_prefix_space": True}, None),
+    "ByteLevel with add_prefix_space, NFC": ({**WITH_REGEX, "add_prefix_space": True}, "NFC"),
     "Digits, ByteLevel": (sequence(DIGITS, WITH_REGEX), None),
     "Digits, ByteLevel, NFC": (sequence(DIGITS, WITH_REGEX), "NFC"),
     "Split llama3": (splits(LLAMA3), None),

@@ -152,7 +152,18 @@ def hugging_face_file(tmp_path: Path, **changes: object) -> Path:
         ({"normalizer": {"type": "Lowercase"}}, "Lowercase"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),
         ({"pre_tokenizer": None}, "pre_tokenizer"),
-        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "add_prefix_space"),
+        (
+            {
+                "pre_tokenizer": {
+                    "type": "Sequence",
+                    "pretokenizers": [
+                        {"type": "Digits", "individual_digits": True},
+                        {"type": "ByteLevel", "add_prefix_space": True},
+                    ],
+                }
+            },
+            "add_prefix_space",
+        ),
         ({"added_tokens": [{"id": 0, "content": "<x>", "lstrip": 1}]}, "lstrip"),
         ({"added_tokens": [{"content": "<x>"}]}, "id"),
     ],

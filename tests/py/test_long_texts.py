@@ -105,7 +105,7 @@ def test_a_batch_is_no_single_text() -> None:
 
 def test_long_texts_in_every_way(long_text: str) -> None:
     data = long_text.encode()
-    expected = [i for piece in text_pieces(data, GPT2._encoder._cut, 10_000) for i in GPT2.encode(piece)]
+    expected = [i for piece in text_pieces(data, GPT2._encoder.cut, 10_000) for i in GPT2.encode(piece)]
     assert GPT2.encode(long_text) == GPT2.encode(data) == expected
     for threads in (1, 2, 3, None):
         for text in (long_text, data):
@@ -142,7 +142,7 @@ def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int
     """Each piece begins at a cut, none is lost, and the halves of surrogate pairs stay together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces_module._StrReader, "_PART", part)
-        pieces = [bytes(piece) for piece in text_pieces(text, GPT2._encoder._cut, block)]
+        pieces = [bytes(piece) for piece in text_pieces(text, GPT2._encoder.cut, block)]
     assert b"".join(pieces) == utf8(text)
     assert [i for piece in pieces for i in GPT2.encode(piece)] == GPT2.encode(text)
 
@@ -150,10 +150,10 @@ def test_pieces_of_a_str_are_those_of_its_bytes(text: str, part: int, block: int
 @given(data=st.binary(max_size=300) | st.text("ab .\n中", max_size=300).map(str.encode), step=st.integers(2, 40))
 def test_cuts_are_found_in_steps(data: bytes, step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        whole = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder._cut, 8)]
+        whole = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder.cut, 8)]
         patch.setattr(pieces_module, "_CUT_STEP", step)
         patch.setattr(pieces_module, "_CUT_WINDOW", 1)
-        stepwise = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder._cut, 8)]
+        stepwise = [bytes(piece) for piece in pieces_module.data_pieces(data, GPT2._encoder.cut, 8)]
     assert b"".join(whole) == b"".join(stepwise) == data
     assert [i for piece in stepwise for i in GPT2.encode(piece)] == GPT2.encode(data)
 
@@ -194,14 +194,14 @@ def test_no_call_of_c_is_long(monkeypatch: pytest.MonkeyPatch, long_text: str) -
 
 def test_encode_iterable_does_not_look_for_a_cut_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
-    cut = GPT2._encoder._cut
+    cut = GPT2._encoder.cut
 
     def counting(data, start):
         nonlocal looked_at
         looked_at += len(data) - start
         return cut(data, start)
 
-    monkeypatch.setattr(GPT2._encoder, "_cut", counting)
+    monkeypatch.setattr(GPT2._encoder, "cut", counting)
     text = "a" * 300_000
     assert list(GPT2.encode_iterable(text[i : i + 10] for i in range(0, len(text), 10))) == GPT2.encode(text)
     assert looked_at < 10 * len(text)

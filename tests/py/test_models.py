@@ -95,11 +95,14 @@ def test_what_is_saved_is_the_same_tokenizer(pipeline: str, tmp_path: Path) -> N
     """The test saves in pybpe's formats, and for Hugging Face."""
     ours = pybpe.Tokenizer.from_hf(tokenizers.Tokenizer.from_str(trained(pipeline)))
     ours.save(tmp_path / "ours.json")
-    ours.export(tmp_path / "ours.bin")
+    saved = ["ours.json"]
+    if not ours.model.prefix_space:
+        ours.export(tmp_path / "ours.bin")
+        saved.append("ours.bin")
     texts = hostile(3, 100)
     expected = [ours.encode(text) for text in texts]
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "ours.json"))
-    for again in (pybpe.Tokenizer.from_file(tmp_path / name) for name in ("ours.json", "ours.bin")):
+    for again in (pybpe.Tokenizer.from_file(tmp_path / name) for name in saved):
         assert again.pattern == ours.pattern and [again.encode(text) for text in texts] == expected
     assert [encoding.ids for encoding in theirs.encode_batch(texts, add_special_tokens=False)] == expected
     assert [encoding.ids for encoding in ours.to_hf().encode_batch(texts, add_special_tokens=False)] == expected
@@ -160,7 +163,7 @@ def test_random_pre_tokenizers_make_the_words_of_hugging_face() -> None:
         (sequence(split(r"\w+", "Removed", True), WITHOUT_REGEX), "may leave text unmatched"),
         (sequence(split(r"(?:\r?\n)+(?!\r?\n)", "MergedWithNext"), WITH_REGEX), "behavior 'MergedWithNext'"),
         (sequence(WITH_REGEX, WITH_REGEX), "ByteLevel twice"),
-        ({**WITH_REGEX, "add_prefix_space": True}, "add_prefix_space"),
+        (sequence(DIGITS, {**WITH_REGEX, "add_prefix_space": True}), "add_prefix_space after another step"),
         (sequence(DIGITS), "one ByteLevel"),
         (WITHOUT_REGEX, "one ByteLevel"),
         (sequence(WITH_REGEX, split("a(?=b)")), "after ByteLevel: the pattern has a lookahead"),
@@ -173,7 +176,8 @@ def test_what_is_refused_by_name(pre_tokenizer: dict[str, Any] | None, message: 
     path.write_text(changed(pre_tokenizer))
     with pytest.raises(pybpe.FormatError, match=message):
         pybpe.Tokenizer.from_file(path)
-    assert pybpe.Tokenizer.from_file(path, pattern="gpt2").pattern.name == "gpt2"
+    if "add_prefix_space" not in message:  # the pattern does not decide where spaces are added
+        assert pybpe.Tokenizer.from_file(path, pattern="gpt2").pattern.name == "gpt2"
 
 
 @pytest.mark.parametrize("kind", ["RobertaProcessing", "BertProcessing"])

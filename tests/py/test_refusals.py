@@ -82,7 +82,10 @@ def test_a_folder_without_a_tokenizer(tok: pybpe.Tokenizer, tmp_path: Path) -> N
         ({"add_prefix_space": True}, "add_prefix_space"),
         ({"chat_template": "\ud800"}, "chat_template contains a lone surrogate"),
         ({"added_tokens_decoder": {"7": {"content": "<|new|>"}}}, "adds the token '<|new|>' with id 7"),
-        ({"added_tokens_decoder": {"0": {"content": EOT, "lstrip": True}}}, f"the added token '{EOT}' has lstrip on here and off"),
+        (
+            {"added_tokens_decoder": {"0": {"content": EOT, "lstrip": True}}},
+            f"token '{EOT}' has lstrip on here and off",
+        ),
         ({"pad_token": "<|new|>"}, "adds the special token '<|new|>'"),
         ({"bos_token": {"__type": "AddedToken", "content": "<|new|>"}}, "adds the special token '<|new|>'"),
         ({"additional_special_tokens": [EOT, "<|new|>"]}, "adds the special token '<|new|>'"),

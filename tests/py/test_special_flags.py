@@ -188,7 +188,6 @@ def test_published_tokenizers(name: str) -> None:
     texts = random_texts(random.Random(name), [*names[:3], *names[-4:]], 400)
     for text, encoding in zip(texts, theirs.encode_batch(texts), strict=True):
         assert ours.encode(text, add_special_tokens=True) == encoding.ids, text
-    assert ours.encode_batch(texts, add_special_tokens=True) == [encoding.ids for encoding in theirs.encode_batch(texts)]
 
 
 def test_pieces_of_any_size_give_the_ids_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,7 +401,7 @@ def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:
     found = compare({"plain": plain, "tok": tok}, {"text": iter([text])}, progress=False)
     assert found is not None
     page = tokenizer_data("tok", tok, text.encode())
-    assert page["strips"] and page["pattern"]["why"] == "its special token '<mask>' has lstrip on"
+    assert page["rewrites"] and page["pattern"]["why"] == "its special token '<mask>' has lstrip on"
     assert tokenizer_data("plain", plain, text.encode())["pattern"]["why"] is None
 
 

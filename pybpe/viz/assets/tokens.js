@@ -166,10 +166,10 @@ class TokenView {
   }
 
   /** Returns whether byte offsets mean the same in another view. A different normalizer gives a different text, and so
-   * may special tokens that take white space. */
+   * may special tokens that take white space, or a space that is added. */
   hasTextOf(other) {
     const [one, two] = [this.tokenizer.data, other.tokenizer.data];
-    return one.normalizer === two.normalizer && !one.strips && !two.strips;
+    return one.normalizer === two.normalizer && !one.rewrites && !two.rewrites;
   }
 
   /** Returns the tokens that contain a byte of start..end. */
