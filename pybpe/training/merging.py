@@ -124,9 +124,8 @@ def _check_counts(counts: Counts, wanted: CountSettings) -> None:
             " the base"
         )
     if (counts.settings.matching, counts.settings.prefix_space) != (wanted.matching, wanted.prefix_space):
-        what = (
-            "add_prefix_space" if wanted.prefix_space else f"flags of special tokens, such as {[*wanted.matching][:1]}"
-        )
+        flagged = f"special tokens with flags, such as {next(iter(wanted.matching), '')!r:.80}"
+        what = "add_prefix_space" if wanted.prefix_space else flagged
         raise ArgumentError(f"the base has {what}, without which words were counted: pass inputs instead of counts")
 
 
