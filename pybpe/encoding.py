@@ -132,7 +132,10 @@ class TextEncoder:
         spare: list[numpy.ndarray[Any, Any]] = []
 
         def encode(piece: _binding.Data) -> tuple[numpy.ndarray[Any, Any], int]:
-            buffer = spare.pop() if spare else numpy.empty(2 * PIECE_BYTES, dtype=dtype)
+            try:
+                buffer = spare.pop()  # not after a test whether there is one: another thread may take it meanwhile
+            except IndexError:
+                buffer = numpy.empty(2 * PIECE_BYTES, dtype=dtype)
             if len(buffer) < len(piece):
                 buffer = numpy.empty(len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from pydoc_data import topics
@@ -37,4 +38,6 @@ if __name__ == "__main__":
     assert SOURCE / "pybpe" not in Path(pybpe.__file__).parents, f"{pybpe.__file__} is not the installed package"
     with tempfile.TemporaryDirectory() as made:
         use(Path(made))
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):  # free-threaded Python turns the GIL on for a module that needs it
+        assert not sys._is_gil_enabled()
     print(f"Python {sys.version.split()[0]}: pybpe {pybpe.__version__} works as installed")

@@ -3,7 +3,7 @@
 #
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
-# make msan | tsan | memcheck        one of them
+# make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
 #                                            the files of runs=20 runs; shares objects among threads for seconds=60
@@ -61,7 +61,7 @@ $(1): $$(C_TESTS:build/%=build/$(1)/%)
 endef
 
 $(eval $(call SANITIZER,msan,clang,-O1 -g -fsanitize=memory -fsanitize-memory-track-origins -fno-omit-frame-pointer,))
-$(eval $(call SANITIZER,tsan,clang,-O1 -g -fsanitize=thread,TSAN_OPTIONS=halt_on_error=1))
+$(eval $(call SANITIZER,tsan,$(or $(shell command -v clang),gcc),-O1 -g -fsanitize=thread,TSAN_OPTIONS=halt_on_error=1))
 $(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 --leak-check=full))
 
 sanitize-all: sanitize msan tsan memcheck
