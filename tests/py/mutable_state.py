@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHES = {"cache", "lru_cache", "cached_property"}
 MUTATORS = set(
-    "add append appendleft clear discard extend insert move_to_end pop popitem popleft put remove reverse setdefault sort"
-    " update write".split()
+    "add append appendleft clear discard extend insert move_to_end pop popitem popleft put remove reverse setdefault"
+    " sort update write".split()
 )
 CONSTRUCTORS = {"__init__", "__post_init__"}
 
