@@ -365,7 +365,7 @@ TOKENIZER_FAULTS = {
     "tokenizer V too small": Row(
         steps(without_trailer, patch(TOKENIZER, 8, V - 1)),
         TOKENIZER,
-        "9 bytes follow the 399 tokens",
+        r"\d+ bytes follow the 399 tokens",
         "ignores",
         "save_bin",
         SAME,

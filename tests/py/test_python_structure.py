@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-from mutable_state import found_in_sources, listed_on_the_page
-
 ROOT = Path(__file__).resolve().parents[2]
 MOST_PARAMETERS = 7
 # Public functions, whose keyword arguments are what users write.
@@ -39,11 +37,3 @@ def test_only_public_functions_have_many_parameters() -> None:
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and parameters(function) > MOST_PARAMETERS
     }
     assert found == WITH_KEYWORDS
-
-
-def test_docs_threads_lists_everything_that_threads_could_change() -> None:
-    """To add a name to docs/threads.md, find out who uses the object, and write there why threads cannot break it."""
-    listed = listed_on_the_page()
-    assert len(listed) == len(set(listed))
-    assert sorted(found_in_sources() - set(listed)) == []
-    assert sorted(set(listed) - found_in_sources()) == []

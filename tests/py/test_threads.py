@@ -1,7 +1,6 @@
 """What several threads share gives each of them the same results, also in free-threaded Python. docs/threads.md lists
-everything that changes, and test_python_structure.py compares that list with the source."""
+everything that changes, and test_mutable_state.py compares that list with the source."""
 
-import ast
 import sys
 import sysconfig
 import threading
@@ -11,7 +10,6 @@ from functools import partial
 
 import numpy
 import pytest
-from mutable_state import assigned, mutable_state
 from texts import chinese, english, mixed
 
 import pybpe
@@ -83,35 +81,3 @@ def test_threads_take_and_return_the_same_buffers(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
 def test_the_extension_leaves_the_gil_off() -> None:
     assert not sys._is_gil_enabled()  # type: ignore[attr-defined,unused-ignore]
-
-
-def test_the_list_finds_each_kind() -> None:
-    source = """
-from functools import lru_cache
-import functools
-held, fixed = {}, [1]
-class Frozen:
-    def __init__(self): self.a = []
-    def get(self): return self.a
-class Changed:
-    def put(self): self.a.append(1)
-class Assigned:
-    def put(self): self.a.b[0] += 1
-class Lazy:
-    @functools.cached_property
-    def value(self): return 1
-@lru_cache(maxsize=1)
-def cached(): return fixed
-def holds(): held[1] = 2
-def outer():
-    spare, own = [], []
-    own.append(1)
-    def inner(): spare.pop()
-def counts():
-    number = 0
-    def inner():
-        nonlocal number
-        number += 1
-"""
-    found = set(mutable_state(tree := ast.parse(source), "", dict.fromkeys(assigned(tree), "")))
-    assert found == {"Changed", "Assigned", "Lazy.value", "cached", "held", "outer", "counts"}
