@@ -46,9 +46,9 @@ from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
 from pybpe.reading.streams import open_input
+from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others
-from pybpe.support.platform import sync_folder
 
 from .records import Record, read_records
 
@@ -273,8 +273,8 @@ def _publish(unfinished: str, folder: str, name: str) -> None:
     written = os.listdir(unfinished)
     with file_errors(folder, "cannot be written"):
         for file in written:
-            os.replace(os.path.join(unfinished, file), os.path.join(folder, file))
-        sync_folder(folder)
+            platform.replace_file(os.path.join(unfinished, file), os.path.join(folder, file))
+        platform.sync_folder(folder)
     for split in SPLIT_NAMES:
         for ending in ("bin", "mask"):
             number = "[0-9]" * 6

@@ -196,7 +196,7 @@ def _link_cpu_data(folder: str, manifest: pybpe.Manifest) -> None:
             remove_file(new)  # left by a killed run with the same process number
             platform.make_link(os.path.join("..", "..", "..", "data", manifest.shards[split][0].file), new)
             try:
-                os.replace(new, link)
+                platform.replace_file(new, link)
             except OSError:
                 os.unlink(new)
                 raise

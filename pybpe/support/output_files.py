@@ -51,7 +51,7 @@ def give_name(temporary: str, path: str) -> None:
     The file gets the mode of the file that it replaces."""
     with file_errors(path, "cannot be written"):
         platform.sync_file(temporary, like=path)
-        os.replace(temporary, path)
+        platform.replace_file(temporary, path)
         platform.sync_folder(os.path.dirname(path) or ".")
 
 

@@ -39,6 +39,19 @@ if sys.platform == "win32":
         with open(path, "r+b") as stream:
             os.fsync(stream.fileno())
 
+    def replace_file(source: str, target: str) -> None:
+        """Renames a file, and replaces the file with the new name. Windows refuses that while any program has this file
+        open or mapped; programs that examine new files have them open for an instant. So tries again for half a
+        second, and then raises PermissionError."""
+        for pause in (0.01, 0.04, 0.15, 0.3, None):
+            try:
+                return os.replace(source, target)
+            except PermissionError as error:
+                if pause is None:
+                    reason = f"{error.strerror}; perhaps the file is open in a program"
+                    raise PermissionError(error.errno, reason, target) from None
+                time.sleep(pause)
+
     def sync_folder(folder: str) -> None:
         """Does nothing. Windows cannot sync a folder, and NTFS keeps a journal of names."""
 
@@ -88,6 +101,10 @@ else:
                 with suppress(OSError):  # there is no such file, or the file system has no permissions
                     os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(like).st_mode) & 0o777)
             os.fsync(stream.fileno())
+
+    def replace_file(source: str, target: str) -> None:
+        """Renames a file, and replaces the file with the new name."""
+        os.replace(source, target)
 
     def sync_folder(folder: str) -> None:
         """Makes sure that the names in a folder are on disk."""

@@ -39,7 +39,7 @@ def replace(path: Path) -> None:
     os.replace(other, path)
 
 
-CHANGES = [cut, grow, replace]
+CHANGES = [cut, grow, replace] if os.name != "nt" else [cut, grow]  # Windows does not replace an open file
 
 
 @pytest.fixture(params=["plain", "records", "marked"])

@@ -113,11 +113,10 @@ def locking(handle, mode, size):
 
 
 msvcrt.locking = locking
-unlink, removed = os.unlink, []
+unlink, replace, removed = os.unlink, os.replace, []
 
 
-def unlink_closed(path, **keywords):
-    # Windows does not remove an open file.
+def refuse_if_open(path):
     open_files = set()
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -125,9 +124,20 @@ def unlink_closed(path, **keywords):
         except OSError:
             pass
     if os.path.realpath(path) in open_files:
-        raise PermissionError(errno.EACCES, "the file is open", path)
+        raise PermissionError(errno.EACCES, "Access is denied", path)
+
+
+def unlink_closed(path, **keywords):
+    # Windows does not remove an open file.
+    refuse_if_open(path)
     removed.append(os.fspath(path))
     unlink(path, **keywords)
+
+
+def replace_closed(source, target):
+    # Windows does not replace an open file.
+    refuse_if_open(target)
+    replace(source, target)
 
 
 fsync = os.fsync
@@ -151,6 +161,7 @@ for name in ("fchmod", "statvfs", "sched_getaffinity", "O_CLOEXEC", "O_NONBLOCK"
         delattr(os, name)
 if os.path.isdir("/proc/self/fd"):
     os.unlink = os.remove = unlink_closed
+    os.replace = replace_closed
 sys.platform = "win32"
 
 
@@ -170,9 +181,11 @@ for package in (pybpe, llmc_compat):
 
 WORK = """
 from llmc_compat.workspace import make_workspace
+import threading
 from pathlib import Path
 from pybpe.errors import FileError
 from pybpe.support import platform
+from pybpe.support.output_files import give_name
 from pybpe.support.locking import only_holder
 
 tok = pybpe.train("text.txt", vocab_size=400, special_tokens=["<|endoftext|>"], workers=2)
@@ -198,6 +211,22 @@ with only_holder("lock", "out"):
     os.close(handle)
     assert os.path.exists("lock")
 assert not os.path.exists("lock") and platform.open_files_limit() is None
+if os.replace is replace_closed:
+    manifest_file = Path("shards", "manifest.json")
+    old = manifest_file.read_bytes()
+    Path("new").write_text("new")
+    reader = open(manifest_file)
+    try:
+        give_name("new", str(manifest_file))
+        raise AssertionError("an open file was replaced")
+    except FileError as error:
+        assert "manifest.json: cannot be written: Access is denied; perhaps the file is open in a program" in str(error)
+        assert error.errno == errno.EACCES and manifest_file.read_bytes() == old
+    closing = threading.Timer(0.03, reader.close)  # pybpe tries again
+    closing.start()
+    give_name("new", str(manifest_file))
+    closing.join()
+    assert manifest_file.read_text() == "new" and not os.path.exists("new")
 make_workspace("text.txt", "work", vocab_size=400, layers=1, heads=1, channels=8, context=64)
 links = sorted(Path("work/dev/data/tinyshakespeare").iterdir())
 assert [link.is_symlink() for link in links] == [False, False]
