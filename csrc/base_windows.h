@@ -19,6 +19,7 @@ What base.c and loader.c, written for POSIX, use on Windows instead. Internal.
 #include <fcntl.h>
 #include <io.h>
 #include <process.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -124,16 +125,33 @@ static inline ssize_t windows_pwrite(int fd, const void *data, size_t n, uint64_
     return -1;
 }
 
+/* Windows refuses to replace a file while any program has it open. Programs that examine new files have them open for an
+   instant, so this tries again for half a second. */
 static inline int windows_rename(const char *from, const char *to) {
     wchar_t wide_from[WINDOWS_PATH], wide_to[WINDOWS_PATH];
     if (!windows_path(from, wide_from) || !windows_path(to, wide_to)) {
         return -1;
     }
-    if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) {
-        return 0;
+    for (DWORD pause = 16; pause <= 512; pause *= 2) {
+        if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) {
+            return 0;
+        }
+        errno = windows_errno();
+        if (errno != EACCES) {
+            break;
+        }
+        if (pause < 512) {
+            Sleep(pause);
+        }
     }
-    errno = windows_errno();
     return -1;
+}
+
+static inline void windows_strerror(int number, char *text, size_t n) {
+    (void)strerror_s(text, n, number);
+    if (number == EACCES && n > 0) {
+        (void)snprintf(text, n, "Permission denied; perhaps the file is open in a program");
+    }
 }
 
 static inline int windows_unlink(const char *path) {
@@ -193,7 +211,7 @@ static inline int windows_entropy(void *data, size_t n) {
 #define realpath(path, resolved) windows_realpath(path, resolved)
 #define getpid() _getpid()
 #define getentropy(data, n) windows_entropy(data, n)
-#define strerror_r(number, text, n) strerror_s(text, n, number)
+#define strerror_r(number, text, n) windows_strerror(number, text, n)
 
 /* ---------------------------------------------------------------------------------------------------
 glob
