@@ -336,6 +336,23 @@ int pybpe_trainer_new(pybpe_trainer **out, const pybpe_strings *words, const uin
                       const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_trainer_free(pybpe_trainer *t);
 
+/* A language in parity-aware training. */
+typedef struct pybpe_language {
+    pybpe_strings words; /* to learn from */
+    const uint64_t *counts;
+    pybpe_strings measured; /* the words of a development text, which shows what the language costs */
+    const uint64_t *measured_counts;
+    uint64_t size; /* the cost is the number of tokens of the development text divided by this: at least 1 */
+} pybpe_language;
+
+/* Creates a trainer whose every merge helps the language that costs the most at this point (of several the first): it
+   merges the pair that is most frequent in the words of this language, in all languages. If no pair of this language
+   occurs min_frequency times, it helps the next. The result is a trainer like others. Everything is copied. Returns
+   PYBPE_ERR_LIMIT if all words have more than 4 GiB - 1 bytes in total, if the sum of word counts over all bytes
+   exceeds 2^43, or if the tokens of a development text or its size exceed 2^32 - 1. */
+int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *languages, size_t count,
+                             const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
+
 /* Merges until about `budget` occurrences have been rewritten (2^20 take a few ms) or training is done, in which case
    it sets *done to 1. The budget does not influence the result. */
 int pybpe_trainer_step(pybpe_trainer *t, size_t budget, int *done, pybpe_error *err);

@@ -29,20 +29,37 @@ typedef struct token_shape {
 typedef struct neighbor {
     uint64_t weight;
     uint32_t places_count;
+    uint32_t slot;    /* in `touched`, if places_count > 0 */
     uint32_t *places; /* where the list of the new pair is written; NULL if it is not kept */
 } neighbor;
 
 typedef struct side {
     neighbor *by_token; /* all zero between merges */
     uint32_t *touched;  /* the tokens whose entries are not zero */
+    uint64_t *counts;   /* of each touched token in each language, if there are languages: see train_parity.c */
     size_t touched_count;
 } side;
 
-/* The words of one count are from `start` up to the next run's start. */
+/* The words of one text and one count are from `start` up to the next run's start. */
 typedef struct run {
     uint32_t start;
-    uint64_t weight;
+    uint32_t text;   /* 0 if there is only one: see train_parity.c */
+    uint64_t count;  /* of each word */
+    uint64_t weight; /* the same; in parity-aware training, what it contributes to the weight of a pair */
 } run;
+
+/* The words of a text, with their counts. */
+typedef struct word_text {
+    const pybpe_strings *words;
+    const uint64_t *counts;
+} word_text;
+
+/* A language in parity-aware training. */
+typedef struct parity_language {
+    uint64_t tokens, size; /* of its development text; it costs tokens / size */
+    uint64_t threshold;    /* all pairs that occur this often in its training text are in its heap */
+    bool exhausted;        /* it has no such pair */
+} parity_language;
 
 /* A scan goes through COMPACT, then the two EXACT or the three FILTER stages, and can be interrupted anywhere; then
    pairs are merged. */
@@ -80,6 +97,8 @@ struct pybpe_trainer {
     uint32_t slots; /* in ids */
     run *runs;      /* a last one starts at `slots` */
     size_t runs_count;
+    parity_language *languages; /* NULL in ordinary training */
+    size_t languages_count;
 
     token *tokens;
     token_shape *shapes;
@@ -93,7 +112,7 @@ struct pybpe_trainer {
 
     train_stage stage;
     train_scan scan;
-    uint64_t threshold; /* 0 before the first scan */
+    uint64_t threshold; /* of the weight of pairs; 0 before the first scan */
     pair_table pairs;
     side left, right;
     uint32_t alias, alias_of; /* see train_merge.c; UINT32_MAX if there is none */
@@ -127,9 +146,33 @@ void huggingface_byte_order(uint32_t order[256]);
 /* train_words.c: repeats the merges of the base. */
 int train_base_apply(pybpe_trainer *t, const pybpe_train_config *config, pybpe_error *err);
 
-/* Lays out the words as symbols, after the merges of the base, which train_base_apply has repeated. */
-int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts,
-                        const pybpe_train_config *config, pybpe_error *err);
+/* Lays out the words of each text as symbols, after the merges of the base, which train_base_apply has repeated. */
+int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
+                        pybpe_error *err);
+
+/* train_parity.c: prepares the first scan, when the words are laid out; chooses the next pair to merge; lowers
+   thresholds, and returns false if training is done. */
+int train_parity_start(pybpe_trainer *t, const pybpe_language *languages, pybpe_error *err);
+uint32_t train_parity_next(pybpe_trainer *t);
+bool train_parity_lower(pybpe_trainer *t);
+int train_parity_push(pybpe_trainer *t, uint32_t index, pybpe_error *err);
+
+/* Adds a place in a run to the counts of a pair, or of a neighbor to which it has just been added; subtracts counts;
+   notes that two tokens of a run became one. */
+void train_parity_count(const pybpe_trainer *t, uint64_t *counts, const run *r);
+void train_parity_neighbor(pybpe_trainer *t, side *s, const neighbor *n, const run *r);
+void train_parity_subtract(const pybpe_trainer *t, uint64_t *from, const uint64_t *counts);
+void train_parity_merged(pybpe_trainer *t, const run *r);
+
+/* The counts of a neighbor, by language. */
+static inline uint64_t *side_counts(const pybpe_trainer *t, const side *s, const neighbor *n) {
+    return &s->counts[n->slot * t->languages_count];
+}
+
+/* Puts a pair into the heap, or into the heaps of the languages in which it is frequent. */
+static inline int train_pair_push(pybpe_trainer *t, uint32_t index, pybpe_error *err) {
+    return t->languages == NULL ? pair_heap_push(&t->pairs, 0, index, err) : train_parity_push(t, index, err);
+}
 
 /* train_compact.c: compacts the symbols to one slot per token, about `*budget` of them per call. Returns true when that
    is done. */
@@ -146,6 +189,7 @@ void train_scan_free(pybpe_trainer *t);
 typedef struct symbol_range {
     uint32_t from, to;
     uint64_t weight;
+    const run *in;
 } symbol_range;
 
 /* train_scan_exact.c: a cell for each pair of tokens, if they are few. */

@@ -14,13 +14,17 @@ become its own left neighbor:
 
 enum { PREFETCH_PLACES = 12 };
 
-static inline void side_add(side *s, uint32_t id, uint64_t weight) {
+static inline void side_add(pybpe_trainer *t, side *s, uint32_t id, const run *r) {
     neighbor *n = &s->by_token[id];
     if (n->places_count == 0) {
+        n->slot = (uint32_t)s->touched_count;
         s->touched[s->touched_count++] = id;
     }
-    n->weight += weight;
+    n->weight += r->weight;
     n->places_count += 1;
+    if (t->languages != NULL) {
+        train_parity_neighbor(t, s, n, r);
+    }
 }
 
 static void side_clear(side *s) {
@@ -63,30 +67,39 @@ static void merge_rewrite(pybpe_trainer *t, pair *p, uint32_t merged) {
         }
         p->places[live++] = at;
         in_run = run_seek(t, in_run, at);
-        uint64_t weight = t->runs[in_run].weight;
+        const run *r = &t->runs[in_run];
         ids[middle - 1] = TRAIN_HOLE;
         ids[middle] = TRAIN_HOLE;
         ids[at] = merged;
         ids[end - 1] = merged;
         if (ids[at - 1] != TRAIN_SEP) {
-            side_add(&t->left, ids[at - 1], weight);
+            side_add(t, &t->left, ids[at - 1], r);
         }
         if (ids[end] != TRAIN_SEP) {
-            side_add(&t->right, ids[end], weight);
+            side_add(t, &t->right, ids[end], r);
+        }
+        if (t->languages != NULL) {
+            train_parity_merged(t, r);
         }
     }
     p->places_count = live;
 }
 
-static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, uint64_t weight) {
+/* Lowers the counts of a pair by those of neighbor n on side s. */
+static void pair_lower(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, const neighbor *n) {
     uint32_t index = pair_table_find(&t->pairs, left, right);
-    if (index != PAIR_NONE) {
-        t->pairs.pairs[index].count -= weight;
+    if (index == PAIR_NONE) {
+        return;
+    }
+    t->pairs.pairs[index].count -= n->weight;
+    if (t->languages != NULL) {
+        train_parity_subtract(t, pair_counts(&t->pairs, index), side_counts(t, s, n));
     }
 }
 
 /* Adds a new pair if it is frequent enough, with room for its list of places. */
-static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbor *n, uint32_t *kept, pybpe_error *err) {
+static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, const side *s, neighbor *n, uint32_t *kept,
+                      pybpe_error *err) {
     if (n->weight < t->threshold || !pair_is_allowed(t, left, right)) {
         return PYBPE_OK;
     }
@@ -101,7 +114,10 @@ static int pair_raise(pybpe_trainer *t, uint32_t left, uint32_t right, neighbor 
         p->places_count = n->places_count;
         n->places = p->places;
         *kept += 1;
-        code = pair_heap_push(&t->pairs, index, err);
+        if (t->languages != NULL) {
+            memcpy(pair_counts(&t->pairs, index), side_counts(t, s, n), t->languages_count * sizeof(uint64_t));
+        }
+        code = train_pair_push(t, index, err);
     }
     return code;
 }
@@ -114,21 +130,25 @@ static int merge_recount(pybpe_trainer *t, uint32_t a, uint32_t b, uint32_t c, u
     for (size_t i = 0; i < t->right.touched_count && code == PYBPE_OK; i++) {
         uint32_t r = t->right.touched[i];
         neighbor *n = &t->right.by_token[r];
-        pair_lower(t, b, r, n->weight);
-        if (r == a) {
+        pair_lower(t, b, r, &t->right, n);
+        if (r == a && twice->places_count > 0) {
             n->weight -= twice->weight;
             n->places_count -= twice->places_count;
+            if (t->languages != NULL) {
+                train_parity_subtract(t, side_counts(t, &t->right, n), side_counts(t, &t->left, twice));
+            }
         }
         if (n->places_count > 0) {
-            code = pair_raise(t, c, r, n, kept, err);
+            code = pair_raise(t, c, r, &t->right, n, kept, err);
         }
     }
     for (size_t i = 0; i < t->left.touched_count && code == PYBPE_OK; i++) {
         uint32_t l = t->left.touched[i];
+        neighbor *n = &t->left.by_token[l];
         if (l != c) {
-            pair_lower(t, l, a, t->left.by_token[l].weight);
+            pair_lower(t, l, a, &t->left, n);
         }
-        code = pair_raise(t, l, c, &t->left.by_token[l], kept, err);
+        code = pair_raise(t, l, c, &t->left, n, kept, err);
     }
     return code;
 }
@@ -209,6 +229,9 @@ int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error
     side_clear(&t->left);
     side_clear(&t->right);
     t->pairs.pairs[index].count = 0;
+    if (t->languages != NULL) {
+        memset(pair_counts(&t->pairs, index), 0, t->languages_count * sizeof(uint64_t));
+    }
     pair_places_free(&t->pairs, index);
     return code;
 }

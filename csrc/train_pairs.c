@@ -9,11 +9,15 @@ current count is the most frequent pair. So changing a count costs nothing here.
 
 static const size_t SLOTS_START = 1 << 12;
 
-int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context,
+static size_t heaps_count(const pair_table *t) { return t->columns > 0 ? t->columns : 1; }
+
+int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context, size_t columns,
                     pybpe_error *err) {
-    *t = (pair_table){.mem = mem_of(mem), .seed = hash_seed_draw(), .order = order, .order_context = context};
+    *t = (pair_table){
+        .mem = mem_of(mem), .seed = hash_seed_draw(), .columns = columns, .order = order, .order_context = context};
     t->slots = mem_alloc_zeroed(&t->mem, SLOTS_START, sizeof *t->slots);
-    if (t->slots == NULL) {
+    t->heaps = mem_alloc_zeroed(&t->mem, heaps_count(t), sizeof *t->heaps);
+    if (t->slots == NULL || t->heaps == NULL) {
         return error_set_memory(err, "the table of pairs", SLOTS_START * sizeof *t->slots);
     }
     t->mask = SLOTS_START - 1;
@@ -26,7 +30,11 @@ void pair_table_free(pair_table *t) {
     }
     mem_free(&t->mem, t->pairs);
     mem_free(&t->mem, t->slots);
-    mem_free(&t->mem, t->heap);
+    mem_free(&t->mem, t->counts);
+    for (size_t i = 0; t->heaps != NULL && i < heaps_count(t); i++) {
+        mem_free(&t->mem, t->heaps[i].entries);
+    }
+    mem_free(&t->mem, t->heaps);
 }
 
 void pair_table_clear(pair_table *t) {
@@ -34,7 +42,9 @@ void pair_table_clear(pair_table *t) {
         mem_free(&t->mem, t->pairs[i].places);
     }
     t->count = 0;
-    t->heap_count = 0;
+    for (size_t i = 0; i < heaps_count(t); i++) {
+        t->heaps[i].count = 0;
+    }
     memset(t->slots, 0, (t->mask + 1) * sizeof *t->slots);
 }
 
@@ -90,6 +100,14 @@ int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index
         return PYBPE_ERR_MEMORY;
     }
     t->pairs = pairs;
+    if (t->columns > 0) {
+        uint64_t *counts = array_room(t, t->counts, t->count, &t->counts_cap, t->columns * sizeof *counts, err);
+        if (counts == NULL) {
+            return PYBPE_ERR_MEMORY;
+        }
+        t->counts = counts;
+        memset(&counts[t->count * t->columns], 0, t->columns * sizeof *counts);
+    }
     if (2 * (t->count + 1) > t->mask) {
         int code = slots_grow(t, err);
         if (code != PYBPE_OK) {
@@ -127,52 +145,62 @@ static inline bool entry_before(const pair_table *t, const pair_entry *x, const 
     return t->order(t->order_context, &t->pairs[x->index], &t->pairs[y->index]);
 }
 
-static void pair_heap_sift_down(pair_table *t, size_t at) {
-    pair_entry moving = t->heap[at];
-    for (size_t child = 2 * at + 1; child < t->heap_count; child = 2 * at + 1) {
-        if (child + 1 < t->heap_count && entry_before(t, &t->heap[child + 1], &t->heap[child])) {
-            child += 1;
-        }
-        if (!entry_before(t, &t->heap[child], &moving)) {
-            break;
-        }
-        t->heap[at] = t->heap[child];
-        at = child;
-    }
-    t->heap[at] = moving;
+/* The current count of a pair, by which the heap of a column is ordered. */
+static inline uint64_t pair_count_in(const pair_table *t, size_t column, uint32_t index) {
+    return t->columns == 0 ? t->pairs[index].count : pair_counts(t, index)[column];
 }
 
-int pair_heap_push(pair_table *t, uint32_t index, pybpe_error *err) {
-    pair_entry *heap = array_room(t, t->heap, t->heap_count, &t->heap_cap, sizeof *heap, err);
-    if (heap == NULL) {
+static void pair_heap_sift_down(const pair_table *t, pair_heap *heap, size_t at) {
+    pair_entry *entries = heap->entries;
+    pair_entry moving = entries[at];
+    for (size_t child = 2 * at + 1; child < heap->count; child = 2 * at + 1) {
+        if (child + 1 < heap->count && entry_before(t, &entries[child + 1], &entries[child])) {
+            child += 1;
+        }
+        if (!entry_before(t, &entries[child], &moving)) {
+            break;
+        }
+        entries[at] = entries[child];
+        at = child;
+    }
+    entries[at] = moving;
+}
+
+int pair_heap_push(pair_table *t, size_t column, uint32_t index, pybpe_error *err) {
+    pair_heap *heap = &t->heaps[column];
+    pair_entry *entries = array_room(t, heap->entries, heap->count, &heap->cap, sizeof *entries, err);
+    if (entries == NULL) {
         return PYBPE_ERR_MEMORY;
     }
-    t->heap = heap;
-    pair_entry moving = {t->pairs[index].count, index};
-    size_t at = t->heap_count++;
-    while (at > 0 && entry_before(t, &moving, &heap[(at - 1) / 2])) {
-        heap[at] = heap[(at - 1) / 2];
+    heap->entries = entries;
+    pair_entry moving = {pair_count_in(t, column, index), index};
+    size_t at = heap->count++;
+    while (at > 0 && entry_before(t, &moving, &entries[(at - 1) / 2])) {
+        entries[at] = entries[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = moving;
+    entries[at] = moving;
     return PYBPE_OK;
 }
 
-uint32_t pair_heap_pop(pair_table *t, uint64_t threshold) {
-    while (t->heap_count > 0) {
-        pair_entry top = t->heap[0];
-        uint64_t count = t->pairs[top.index].count;
+uint32_t pair_heap_pop(pair_table *t, size_t column, uint64_t threshold) {
+    pair_heap *heap = &t->heaps[column];
+    while (heap->count > 0) {
+        pair_entry top = heap->entries[0];
+        uint64_t count = pair_count_in(t, column, top.index);
         if (count >= threshold && count < top.count) {
-            t->heap[0].count = count;
-            pair_heap_sift_down(t, 0);
+            heap->entries[0].count = count;
+            pair_heap_sift_down(t, heap, 0);
             continue;
         }
-        t->heap[0] = t->heap[--t->heap_count];
-        pair_heap_sift_down(t, 0);
+        heap->entries[0] = heap->entries[--heap->count];
+        pair_heap_sift_down(t, heap, 0);
         if (count >= threshold) {
             return top.index;
         }
-        pair_places_free(t, top.index);
+        if (t->columns == 0) { /* it may still be frequent in another language */
+            pair_places_free(t, top.index);
+        }
     }
     return PAIR_NONE;
 }

@@ -22,10 +22,17 @@ typedef struct pair_entry {
     uint32_t index;
 } pair_entry;
 
+/* The pairs that may be merged, the most frequent first; lazy: see train_pairs.c. */
+typedef struct pair_heap {
+    pair_entry *entries;
+    size_t count, cap;
+} pair_heap;
+
 /* Whether pair x is merged before pair y if both are equally frequent. */
 typedef bool pair_order(const void *context, const pair *x, const pair *y);
 
-/* pairs[] with a hash table of indices into it, and a heap of those that may be merged. */
+/* pairs[] with a hash table of indices into it, and a heap of those that may be merged. In parity-aware training a pair
+   also has a count for each language, its column, and each language has a heap, ordered by these counts. */
 typedef struct pair_table {
     pybpe_allocator mem;
     hash_seed seed;
@@ -33,13 +40,16 @@ typedef struct pair_table {
     size_t count, cap;
     uint32_t *slots; /* index + 1, 0 is empty; at most half full */
     size_t mask;
-    pair_entry *heap;
-    size_t heap_count, heap_cap;
+    size_t columns;   /* 0 without languages; there is one heap then */
+    uint64_t *counts; /* of pair i in column c: counts[i * columns + c] */
+    size_t counts_cap;
+    pair_heap *heaps;
     pair_order *order;
     const void *order_context;
 } pair_table;
 
-int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context,
+/* Initializes an empty table. `order` gets `context`. On failure, pair_table_free must still be called. */
+int pair_table_init(pair_table *t, const pybpe_allocator *mem, pair_order *order, const void *context, size_t columns,
                     pybpe_error *err);
 void pair_table_free(pair_table *t);
 
@@ -75,14 +85,17 @@ static inline uint32_t pair_table_find(const pair_table *t, uint32_t left, uint3
 /* The index of a pair, added with count 0 and no places if it is new. */
 int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err);
 
+/* The counts of a pair, by column. */
+static inline uint64_t *pair_counts(const pair_table *t, uint32_t index) { return &t->counts[index * t->columns]; }
+
 /* Allocates memory for exactly n places of a pair. */
 int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err);
 void pair_places_free(pair_table *t, uint32_t index);
 
-/* Puts a pair into the heap with its current count. */
-int pair_heap_push(pair_table *t, uint32_t index, pybpe_error *err);
+/* Puts a pair into the heap of a column with its current count. Without columns, the heap is that of column 0. */
+int pair_heap_push(pair_table *t, size_t column, uint32_t index, pybpe_error *err);
 
 /* Removes the most frequent pair and returns it if its count is at least `threshold`; otherwise returns PAIR_NONE. */
-uint32_t pair_heap_pop(pair_table *t, uint64_t threshold);
+uint32_t pair_heap_pop(pair_table *t, size_t column, uint64_t threshold);
 
 #endif

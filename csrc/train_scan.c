@@ -25,7 +25,7 @@ int train_scan_start(pybpe_trainer *t, bool lower, pybpe_error *err) {
     t->scan.lower = lower;
     int code = exact_fits(t) ? exact_alloc(t, err) : filter_alloc(t, err);
     if (code == PYBPE_OK) {
-        scan_rewind(t, t->tokens_count > 256 ? STAGE_COMPACT : STAGE_EXACT_COUNT);
+        scan_rewind(t, t->tokens_count > 256 || t->scan.cells == NULL ? STAGE_COMPACT : STAGE_EXACT_COUNT);
     }
     return code;
 }
@@ -42,7 +42,8 @@ static symbol_range scan_next(pybpe_trainer *t, size_t most) {
     while (t->scan.at >= t->runs[t->scan.run + 1].start) {
         t->scan.run += 1;
     }
-    symbol_range s = {t->scan.at, t->runs[t->scan.run + 1].start, t->runs[t->scan.run].weight};
+    const run *in = &t->runs[t->scan.run];
+    symbol_range s = {t->scan.at, in[1].start, in->weight, in};
     s.to = s.to < t->slots ? s.to : t->slots - 1; /* the last separator has no right neighbor */
     if (s.to - s.from > most) {
         s.to = s.from + (uint32_t)most;

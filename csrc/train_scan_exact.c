@@ -31,6 +31,9 @@ static size_t exact_columns(const pybpe_trainer *t) { return (size_t)t->tokens_c
 static inline size_t exact_number(uint32_t id) { return (uint32_t)(id + 1); }
 
 bool exact_fits(const pybpe_trainer *t) {
+    if (t->languages != NULL) { /* cells have no counts of languages */
+        return false;
+    }
     return t->tokens_count == 256 || (t->tokens_count <= EXACT_TOKENS_MAX &&
                                       exact_columns(t) * exact_columns(t) <= EXACT_CELLS_A_SLOT * (size_t)t->slots);
 }
@@ -100,7 +103,7 @@ static int exact_keep_pair(pybpe_trainer *t, uint32_t left, uint32_t right, exac
     p->places_count = cell->seen.places_count;
     cell->list.to = p->places;
     cell->list.step = 1;
-    return pair_heap_push(&t->pairs, index, err);
+    return train_pair_push(t, index, err);
 }
 
 int exact_keep(pybpe_trainer *t, pybpe_error *err) {

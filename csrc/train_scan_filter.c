@@ -104,6 +104,9 @@ int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err) {
             }
             t->pairs.pairs[index].count += s.weight;
             t->pairs.pairs[index].places_count += 1;
+            if (t->languages != NULL) {
+                train_parity_count(t, pair_counts(&t->pairs, index), s.in);
+            }
         }
     }
     return PYBPE_OK;
@@ -120,7 +123,7 @@ int filter_keep(pybpe_trainer *t, pybpe_error *err) {
         }
         code = pair_places_alloc(&t->pairs, (uint32_t)i, n, err);
         if (code == PYBPE_OK) {
-            code = pair_heap_push(&t->pairs, (uint32_t)i, err);
+            code = train_pair_push(t, (uint32_t)i, err);
         }
     }
     return code;

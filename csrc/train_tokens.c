@@ -55,15 +55,22 @@ static int items_room(pybpe_trainer *t, size_t cap) {
 static int side_room(pybpe_trainer *t, side *s, size_t cap) {
     neighbor *by_token = mem_alloc_zeroed(&t->mem, cap, sizeof *by_token);
     uint32_t *touched = mem_alloc_array(&t->mem, cap, sizeof *touched);
-    if (by_token == NULL || touched == NULL) {
+    uint64_t *counts = NULL;
+    if (t->languages_count > 0) {
+        counts = mem_alloc_array(&t->mem, cap, t->languages_count * sizeof *counts);
+    }
+    if (by_token == NULL || touched == NULL || (counts == NULL && t->languages_count > 0)) {
         mem_free(&t->mem, by_token);
         mem_free(&t->mem, touched);
+        mem_free(&t->mem, counts);
         return PYBPE_ERR_MEMORY;
     }
     mem_free(&t->mem, s->by_token);
     mem_free(&t->mem, s->touched);
+    mem_free(&t->mem, s->counts);
     s->by_token = by_token;
     s->touched = touched;
+    s->counts = counts;
     return PYBPE_OK;
 }
 
@@ -171,8 +178,10 @@ void train_tokens_free(pybpe_trainer *t) {
     mem_free(&t->mem, t->index_slots);
     mem_free(&t->mem, t->left.by_token);
     mem_free(&t->mem, t->left.touched);
+    mem_free(&t->mem, t->left.counts);
     mem_free(&t->mem, t->right.by_token);
     mem_free(&t->mem, t->right.touched);
+    mem_free(&t->mem, t->right.counts);
 }
 
 /* ---------------------------------------------------------------------------------------------------

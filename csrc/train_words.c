@@ -117,61 +117,68 @@ static int counted_word_compare(const void *x, const void *y) {
 static uint64_t word_length(const pybpe_strings *words, size_t i) { return words->offsets[i + 1] - words->offsets[i]; }
 
 /* A word of one byte has no pair, and a word that never occurs has no weight: neither is laid out. */
-static bool word_matters(const pybpe_strings *words, const uint64_t *counts, size_t i) {
-    return counts[i] > 0 && word_length(words, i) > 1;
+static bool word_matters(const word_text *text, size_t i) {
+    return text->counts[i] > 0 && word_length(text->words, i) > 1;
 }
 
-/* Computes the slots that the words need, and checks that no sum of counts can overflow. */
-static int words_measure(const pybpe_strings *words, const uint64_t *counts, uint64_t *slots, size_t *used,
-                         pybpe_error *err) {
-    uint64_t weight = 0;
-    *slots = 1;
-    *used = 0;
+/* What the words that matter need. */
+typedef struct words_size {
+    uint64_t slots, weight;
+    size_t used; /* words of a text, at most */
+} words_size;
+
+/* Adds up the slots that the words of a text need, and checks that no sum of counts can overflow. */
+static int words_measure(const word_text *text, words_size *size, pybpe_error *err) {
+    const pybpe_strings *words = text->words;
+    size_t used = 0;
     for (size_t i = 0; i < words->count; i++) {
-        if (!word_matters(words, counts, i)) {
+        if (!word_matters(text, i)) {
             continue;
         }
         uint64_t pairs;
-        if (__builtin_mul_overflow(counts[i], word_length(words, i), &pairs) ||
-            __builtin_add_overflow(weight, pairs, &weight)) {
+        if (__builtin_mul_overflow(text->counts[i], word_length(words, i), &pairs) ||
+            __builtin_add_overflow(size->weight, pairs, &size->weight)) {
             return error_set(err, PYBPE_ERR_LIMIT, i,
                              "word counts are too large: their sum over all bytes exceeds 2^64 - 1");
         }
-        *slots += word_length(words, i) + 1;
-        *used += 1;
+        size->slots += word_length(words, i) + 1;
+        used += 1;
     }
-    if (*slots >= TRAIN_HOLE || words->count >= TRAIN_HOLE) {
+    size->used = used > size->used ? used : size->used;
+    if (size->slots >= TRAIN_HOLE || words->count >= TRAIN_HOLE) {
         return error_set(
             err, PYBPE_ERR_LIMIT, 0,
             "%llu bytes of distinct words are too many to train on; the limit is 4 GiB: train on a sample of "
             "the corpus, or drop the words that occur once",
-            (unsigned long long)*slots);
+            (unsigned long long)size->slots);
     }
     return PYBPE_OK;
 }
 
-/* The words that matter, by descending count: a counting sort for small counts, since nearly all are small. */
-static int words_sort(const pybpe_strings *words, const uint64_t *counts, counted_word *sorted, size_t used,
-                      const pybpe_allocator *mem, pybpe_error *err) {
+/* The words that matter, by descending count: a counting sort for small counts, since nearly all are small. Sets *used
+   to their number. */
+static int words_sort(const word_text *text, counted_word *sorted, size_t *used, const pybpe_allocator *mem,
+                      pybpe_error *err) {
     uint32_t *starts = mem_alloc_zeroed(mem, SMALL_COUNTS + 1, sizeof *starts);
     if (starts == NULL) {
         return error_set_memory(err, "the sorting of words", (SMALL_COUNTS + 1) * sizeof *starts);
     }
-    for (size_t i = 0; i < words->count; i++) {
-        if (word_matters(words, counts, i) && counts[i] < SMALL_COUNTS) {
-            starts[counts[i]] += 1;
+    uint32_t end = 0, large = 0;
+    for (size_t i = 0; i < text->words->count; i++) {
+        if (word_matters(text, i)) {
+            starts[text->counts[i] < SMALL_COUNTS ? text->counts[i] : SMALL_COUNTS] += 1;
+            end += 1;
         }
     }
-    uint32_t end = (uint32_t)used;
+    *used = end;
     for (size_t count = 1; count < SMALL_COUNTS; count++) { /* the rarest words are at the end of the list */
         end -= starts[count];
         starts[count] = end;
     }
-    size_t large = 0;
-    for (size_t i = 0; i < words->count; i++) {
-        if (word_matters(words, counts, i)) {
-            size_t at = counts[i] < SMALL_COUNTS ? starts[counts[i]]++ : large++;
-            sorted[at] = (counted_word){counts[i], (uint32_t)i};
+    for (size_t i = 0; i < text->words->count; i++) {
+        if (word_matters(text, i)) {
+            uint32_t at = text->counts[i] < SMALL_COUNTS ? starts[text->counts[i]]++ : large++;
+            sorted[at] = (counted_word){text->counts[i], (uint32_t)i};
         }
     }
     mem_free(mem, starts);
@@ -196,58 +203,78 @@ static int word_lay_out(const base_coder *base, const uint8_t *bytes, size_t n, 
     return PYBPE_OK;
 }
 
-/* Makes room for the runs, one for each count that occurs. */
-static int runs_alloc(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
-    size_t runs = 1;
+/* Makes room for the runs of a text, one for each count that occurs, and for the end after them. */
+static int runs_room(pybpe_trainer *t, const counted_word *sorted, size_t used, pybpe_error *err) {
+    size_t runs = t->runs_count + 1;
     for (size_t i = 0; i < used; i++) {
         runs += i == 0 || sorted[i].count != sorted[i - 1].count;
     }
-    t->runs = mem_alloc_array(&t->mem, runs, sizeof *t->runs);
-    return t->runs != NULL ? PYBPE_OK : error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
+    run *grown = mem_resize_array(&t->mem, t->runs, runs, sizeof *t->runs);
+    if (grown == NULL) {
+        return error_set_memory(err, "the counts of words", runs * sizeof *t->runs);
+    }
+    t->runs = grown;
+    return PYBPE_OK;
 }
 
-static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const pybpe_strings *words,
-                       const base_coder *base, pybpe_error *err) {
-    uint32_t *to = t->ids;
-    *to++ = TRAIN_SEP;
+static int layout_fill(pybpe_trainer *t, const counted_word *sorted, size_t used, const base_coder *base,
+                       const word_text *text, uint32_t number, pybpe_error *err) {
+    const pybpe_strings *words = text->words;
+    uint32_t *to = t->ids + t->slots;
     int code = PYBPE_OK;
     for (size_t i = 0; i < used && code == PYBPE_OK; i++) {
-        if (i == 0 || sorted[i].count != sorted[i - 1].count) {
-            t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), sorted[i].count};
+        uint64_t count = sorted[i].count;
+        if (i == 0 || count != sorted[i - 1].count) {
+            t->runs[t->runs_count++] = (run){(uint32_t)(to - t->ids), number, count, count};
         }
         code = word_lay_out(base, words->bytes + words->offsets[sorted[i].word],
                             (size_t)word_length(words, sorted[i].word), &to, err);
         *to++ = TRAIN_SEP;
     }
     t->slots = (uint32_t)(to - t->ids);
-    t->runs[t->runs_count] = (run){t->slots, 0};
+    t->runs[t->runs_count] = (run){.start = t->slots};
     return code;
 }
 
-int train_words_lay_out(pybpe_trainer *t, const pybpe_strings *words, const uint64_t *counts,
-                        const pybpe_train_config *config, pybpe_error *err) {
-    uint64_t slots;
-    size_t used;
-    int code = words_measure(words, counts, &slots, &used, err);
+/* Lays out all texts; `sorted` has room for the words of any. */
+static int texts_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, counted_word *sorted,
+                         const base_coder *base, pybpe_error *err) {
+    t->ids[0] = TRAIN_SEP;
+    t->slots = 1;
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
+        size_t used;
+        code = words_sort(&texts[i], sorted, &used, &t->mem, err);
+        if (code == PYBPE_OK) {
+            code = runs_room(t, sorted, used, err);
+        }
+        if (code == PYBPE_OK) {
+            code = layout_fill(t, sorted, used, base, &texts[i], (uint32_t)i, err);
+        }
+    }
+    return code;
+}
+
+int train_words_lay_out(pybpe_trainer *t, const word_text *texts, size_t texts_count, const pybpe_train_config *config,
+                        pybpe_error *err) {
+    words_size size = {1, 0, 0};
+    int code = PYBPE_OK;
+    for (size_t i = 0; i < texts_count && code == PYBPE_OK; i++) {
+        code = words_measure(&texts[i], &size, err);
+    }
     if (code != PYBPE_OK) {
         return code;
     }
-    counted_word *sorted = mem_alloc_array(&t->mem, used + 1, sizeof *sorted);
-    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)slots, sizeof *t->ids)) {
+    counted_word *sorted = mem_alloc_array(&t->mem, size.used + 1, sizeof *sorted);
+    if (sorted == NULL || !mem_table_alloc(&t->ids_table, &t->mem, (size_t)size.slots, sizeof *t->ids)) {
         mem_free(&t->mem, sorted);
-        return error_set_memory(err, "the words of a training", (size_t)slots * sizeof *t->ids);
+        return error_set_memory(err, "the words of a training", (size_t)size.slots * sizeof *t->ids);
     }
     t->ids = t->ids_table.data;
-    code = words_sort(words, counts, sorted, used, &t->mem, err);
+    base_coder base;
+    code = base_coder_new(&base, t, config, err);
     if (code == PYBPE_OK) {
-        code = runs_alloc(t, sorted, used, err);
-    }
-    base_coder base = {NULL, NULL, NULL};
-    if (code == PYBPE_OK) {
-        code = base_coder_new(&base, t, config, err);
-    }
-    if (code == PYBPE_OK) {
-        code = layout_fill(t, sorted, used, words, &base, err);
+        code = texts_lay_out(t, texts, texts_count, sorted, &base, err);
         base_coder_free(&base);
     }
     mem_free(&t->mem, sorted);
