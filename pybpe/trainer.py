@@ -19,6 +19,7 @@ from .support.run_options import RunOptions
 from .tokenizer import Tokenizer
 from .training.counts import Counts
 from .training.merging import TrainInput, train_model
+from .training.parity import Texts
 from .training.plan import TrainOptions
 
 
@@ -39,6 +40,8 @@ def train(
     superwords: bool = False,
     transition: float | None = None,
     whole_characters: bool = False,
+    parity: Texts | None = None,
+    parity_per: str = "text",
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
     encoding: str | None = None,
@@ -56,7 +59,7 @@ def train(
     Args:
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
             A path may be a glob, a folder (all files in it), or "-" (standard input). Each file or text is separate:
-            no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
+            no word spans two. With parity, a mapping of languages to such inputs. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
             record is a separate text, in which no special token is recognized.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
@@ -82,14 +85,21 @@ def train(
         superwords: True trains in two stages (SuperBPE). Stage 1 is ordinary BPE. Stage 2 merges across spaces and
             makes tokens such as " of the", of at most four words. The tokenizer gets the pattern of stage 2, even if a
             base has another pattern. With a base, stage 1 extends the base, unless it already has enough tokens.
-        transition: the share of vocab_size at which stage 2 begins; None is 0.8.
+        transition: the share of vocab_size at which stage 2 of superwords begins, or parity; before it, training is
+            ordinary BPE. None is 0.8 for superwords, and 0 for parity.
         whole_characters: True forbids tokens that contain parts of two characters, or a part of a character next to a
             whole character.
             The tokens of a base are kept.
+        parity: a development text for each language of `inputs`: language -> paths or texts. Each merge helps the
+            language that costs the most tokens on its development text: it merges the pair that is most frequent in
+            the inputs of this language. If none occurs `min_frequency` times, it helps the next language. Cannot be
+            used with superwords, counts or a checkpoint.
+        parity_per: how to compare languages: "text" compares the tokens of the development texts, which must be
+            translations of each other, line by line; "character" and "byte" compare tokens per character and per byte.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
-        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
+        max_documents, max_bytes: use only a sample of this size; with parity, of each language. Documents are JSON records, ranges of 1 MiB of plain
             text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
             in an order that `seed` decides, and an iterable in the order of its texts. It stops at the first safe cut
             or record after max_bytes (of file content).
@@ -130,6 +140,8 @@ def train(
         superwords=superwords,
         transition=transition,
         whole_characters=whole_characters,
+        parity=parity,
+        parity_per=parity_per,
     )
     source = TrainInput(inputs, counts, ReadOptions(text_key, encoding), Sample(max_documents, max_bytes, seed))
     run = RunOptions(workers, executor, memory_limit, progress)

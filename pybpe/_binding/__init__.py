@@ -33,7 +33,7 @@ from .text import (
     unicode_version,
     utf8_valid,
 )
-from .training import RULE_SUPERWORDS, RULE_WHOLE_CHARACTERS, TIE_BREAKS, Counter, Trainer, Words
+from .training import RULE_SUPERWORDS, RULE_WHOLE_CHARACTERS, TIE_BREAKS, Counter, Language, Trainer, Words
 from .vocabulary import IdBuffer, Vocab, VocabRules, new_bytes, tokenizer_json_spans
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Data",
     "Encoder",
     "IdBuffer",
+    "Language",
     "Loader",
     "MARKS",
     "NORMALIZERS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import errors
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
@@ -121,12 +121,27 @@ class Counter:
         return Words(strings, counts, (blob, offsets))
 
 
+class Language(NamedTuple):
+    """A language in parity-aware training.
+
+    Attributes:
+        words: the words to learn from.
+        measured: the words of a development text, which shows what the language costs: its tokens, divided by `size`.
+        size: an integer from 1 to 2^32 - 1.
+    """
+
+    words: Words
+    measured: Words
+    size: int
+
+
 class Trainer:
-    """The merge loop. Tokens 0-255 are the bytes; later numbers follow the order in which tokens are made."""
+    """The merge loop. Tokens 0-255 are the bytes; later numbers follow the order in which tokens are made. With a list
+    of languages instead of words, each merge helps the language that costs the most."""
 
     def __init__(
         self,
-        words: Words,
+        words: Words | Sequence[Language],
         *,
         vocab_size: int,
         max_token_length: int,
@@ -144,15 +159,11 @@ class Trainer:
         config.base_merges = self._base
         config.base_merges_count = len(base_merges)
         config.rules = rules
-        self.c = make_handle(
-            "pybpe_trainer",
-            lib.pybpe_trainer_new,
-            lib.pybpe_trainer_free,
-            words.strings,
-            words.counts,
-            config,
-            ffi.NULL,
-        )
+        if isinstance(words, Words):
+            new, texts = lib.pybpe_trainer_new, (words.strings, words.counts)
+        else:
+            new, texts = lib.pybpe_trainer_new_parity, (_languages(words), len(words))
+        self.c = make_handle("pybpe_trainer", new, lib.pybpe_trainer_free, *texts, config, ffi.NULL)
 
     def step(self, budget: int) -> bool:
         """Processes about `budget` occurrences. Returns True when training is done."""
@@ -171,3 +182,13 @@ class Trainer:
         count = lib.pybpe_trainer_merges(self.c, out)
         flat = ffi.unpack(out[0], 3 * count) if count else []
         return list(zip(flat[0::3], flat[1::3], flat[2::3]))
+
+
+def _languages(languages: Sequence[Language]) -> Any:
+    """Returns an array for C. The Words must outlive it."""
+    array = ffi.new("pybpe_language[]", len(languages))
+    for entry, language in zip(array, languages):
+        entry.words, entry.counts = language.words.strings[0], language.words.counts
+        entry.measured, entry.measured_counts = language.measured.strings[0], language.measured.counts
+        entry.size = language.size
+    return array

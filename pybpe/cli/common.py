@@ -210,6 +210,17 @@ def check_not_input(output: str, inputs: Iterable[str]) -> None:
                 raise ArgumentError(f"{path}: is both an input and the output; name another output")
 
 
+def named_files(what: str, given: Iterable[str]) -> dict[str, list[str]]:
+    """Returns name -> files, from arguments NAME=FILE of the option `what`."""
+    files: dict[str, list[str]] = {}
+    for entry in given:
+        name, equals, path = entry.partition("=")
+        if not equals or not name or not path:
+            raise ArgumentError(f"{what}: expected NAME=FILE, as in en=english.txt, not {entry!r:.80}")
+        files.setdefault(name, []).append(path)
+    return files
+
+
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 

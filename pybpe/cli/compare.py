@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ArgumentError
 from .common import (
     Sink,
     add_command,
@@ -15,6 +13,7 @@ from .common import (
     check_not_input,
     check_writable,
     load_all,
+    named_files,
     progress,
     report,
 )
@@ -59,7 +58,7 @@ def _run_compare(args: argparse.Namespace) -> None:
     from ..analysis.comparison import compare
     from ..reading.files import input_files
 
-    on = _texts(args.on)
+    on = named_files("--on", args.on)
     if args.output is not None:
         check_writable(args.output)
         check_not_input(
@@ -77,14 +76,3 @@ def _run_compare(args: argparse.Namespace) -> None:
         with Sink(args.output) as sink:
             sink.write(comparison.to_html().encode("utf-8"))
     report(args, comparison.to_dict(), str(comparison))
-
-
-def _texts(given: Sequence[str]) -> dict[str, list[str]]:
-    """Returns name -> files, from NAME=FILE."""
-    texts: dict[str, list[str]] = {}
-    for entry in given:
-        name, equals, path = entry.partition("=")
-        if not equals or not name or not path:
-            raise ArgumentError(f"--on: expected NAME=FILE, as in en=english.txt, not {entry!r:.80}")
-        texts.setdefault(name, []).append(path)
-    return texts

@@ -15,6 +15,7 @@ from .common import (
     check_tokenizer_output,
     check_writable,
     load,
+    named_files,
     parse_amount,
     parse_amounts,
     report,
@@ -38,12 +39,27 @@ def add_train(commands: Any) -> None:
         "pybpe train corpus/ --max-bytes 2G --checkpoint tok.checkpoint --vocab-size 50k -o tok.json\n"
         "pybpe train corpus.jsonl.zst --text-key content --sizes 8k,16k,32k --plot curve.png -o tok.json\n"
         "pybpe train novel.txt --superwords --vocab-size 20000 -o superwords.json\n"
+        "pybpe train en=en.txt zh='zh/*.txt' --parity en=dev.en --parity zh=dev.zh --vocab-size 20k -o fair.json\n"
         "pybpe train more.txt --base tok.json --vocab-size 24000 -o larger.json",
     )
     add_input_options(parser)
     add_training_options(parser, pattern=None, size_required=False)
     parser.add_argument("--counts", action="append", metavar="F", help="use counts from `pybpe counts`, not files")
     parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay the same")
+    parser.add_argument(
+        "--parity",
+        action="append",
+        metavar="NAME=FILE",
+        help="a development text of each language, repeatable: each merge helps the language that costs the most tokens"
+        " on its own. Files to train on are then NAME=FILE too. --max-bytes and --max-documents are for each language",
+    )
+    parser.add_argument(
+        "--parity-per",
+        default="text",
+        metavar="WHAT",
+        help="compare languages by tokens per text (default; the development texts must be translations, line by line),"
+        " character or byte",
+    )
     parser.add_argument("--checkpoint", metavar="F", help="save progress to F; rerun the same command to resume")
     parser.add_argument(
         "--sizes",
@@ -134,7 +150,7 @@ def add_training_options(
         "--transition",
         type=float,
         metavar="SHARE",
-        help="the share of the vocabulary at which the second stage begins (default: 0.8)",
+        help="the share of the vocabulary at which the second stage begins, or --parity (default: 0.8, and 0 for parity)",
     )
     parser.add_argument(
         "--whole-characters",
@@ -166,7 +182,7 @@ def _run_train(args: argparse.Namespace) -> None:
     from ..trainer import train
 
     check_tokenizer_output(args.output)
-    check_not_input(args.output, args.files)
+    inputs, parity = _inputs(args)
     size = _vocab_size(args)
     if args.plot is not None:
         check_writable(args.plot)
@@ -176,8 +192,10 @@ def _run_train(args: argparse.Namespace) -> None:
     if counts is not None and not args.counts:  # these counts already come from the sample
         reading |= {"max_documents": None, "max_bytes": None}
     tokenizer = train(
-        args.files if counts is None else None,
+        inputs if counts is None else None,
         counts=counts,
+        parity=parity,
+        parity_per=args.parity_per,
         vocab_size=size,
         base=load(args.base) if args.base is not None else None,
         checkpoint=args.checkpoint,
@@ -195,6 +213,19 @@ def _run_train(args: argparse.Namespace) -> None:
         if args.plot is not None:
             compression_curve.plot(points, args.plot)
     report(args, facts, line)
+
+
+def _inputs(args: argparse.Namespace) -> tuple[list[str] | dict[str, list[str]], dict[str, list[str]] | None]:
+    """Returns the files to train on, by language if --parity is given, and the development texts."""
+    if not args.parity:
+        check_not_input(args.output, args.files)
+        return args.files, None
+    if args.counts or args.sizes is not None:
+        raise ArgumentError("--parity cannot be used with --counts or --sizes")
+    inputs, parity = named_files("with --parity, files", args.files), named_files("--parity", args.parity)
+    for files in (*inputs.values(), *parity.values()):
+        check_not_input(args.output, files)
+    return inputs, parity
 
 
 def fewer_than(size: int, got: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from ..support.run_options import RunOptions
 from .checkpoint import Checkpoint, only_trainer
 from .counting import count_inputs
 from .counts import Counts
+from .parity import LanguageWords, check_inputs, count_languages
 from .plan import Plan, Stage, TrainOptions
 from .superwords import words_of
 from .word_counter import CountSettings
@@ -54,6 +55,10 @@ class TrainInput:
 
     def plan(self, options: TrainOptions) -> Plan:
         """Returns the plan of a training run with these options."""
+        if options.parity is not None:
+            if self.counts is not None:
+                raise ArgumentError("parity needs texts of each language: pass inputs, not counts")
+            check_inputs(self.inputs, options.parity)
         counted = self.counts.settings if isinstance(self.counts, Counts) else None
         return Plan.of(options, counted, self.read)
 
@@ -76,20 +81,31 @@ def train_model(
 ) -> Model:
     """Does the work of `pybpe.train`."""
     plan = source.plan(options)
+    if options.parity is not None and checkpoint is not None:
+        raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
     ready = source.ready_counts(plan)
     with ExitStack() as held:
         saved = None
         if checkpoint is not None:
             held.enter_context(only_trainer(checkpoint))
             saved = Checkpoint(checkpoint, plan.fingerprint() | _input_fingerprint(source, ready))
+        words: _binding.Words | LanguageWords
         if saved is not None and saved.words is not None:
             words = saved.words
         elif ready is not None:
             words = ready.words
         else:
-            assert source.inputs is not None
-            words = count_inputs(source.inputs, plan.count, source.sample, run).words
+            words = _count(source, plan, run)
         return plan.model(_merge(words, plan, saved, run.progress))
+
+
+def _count(source: TrainInput, plan: Plan, run: RunOptions) -> _binding.Words | LanguageWords:
+    assert source.inputs is not None
+    options = plan.options
+    if options.parity is None:
+        return count_inputs(source.inputs, plan.count, source.sample, run).words
+    assert isinstance(source.inputs, Mapping)
+    return count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
 
 
 def learned(base: Model, inputs: Inputs | None, given: Mapping[str, Any]) -> Model:
@@ -149,17 +165,18 @@ def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, o
 
 
 def _merge(
-    counted: _binding.Words, plan: Plan, saved: Checkpoint | None, progress: bool | None
+    counted: _binding.Words | LanguageWords, plan: Plan, saved: Checkpoint | None, progress: bool | None
 ) -> list[tuple[int, int, int]]:
     """Returns all merges, including those of the base and of a checkpoint."""
     if saved is not None:
+        assert isinstance(counted, _binding.Words)
         run_interruptibly(saved.start, counted)
     ended = 0 if saved is None else saved.ended
     earlier = plan.base_merges + ([] if saved is None else saved.earlier)
     merges: list[tuple[int, int, int]] = []
     for stage in plan.stages[ended:]:
-        words = counted if stage.words is None else run_interruptibly(words_of, counted, stage.words)
-        trainer = _run_stage(plan.without_whole_words(words), stage, plan.options, earlier, (saved, progress))
+        words = run_interruptibly(_words_of_stage, counted, plan, stage)
+        trainer = _run_stage(words, stage, plan.options, earlier, (saved, progress))
         merges = trainer.merges()
         if saved is not None and stage.words is not None:
             saved.end_stage(trainer, len(earlier))
@@ -170,8 +187,18 @@ def _merge(
     return merges
 
 
+def _words_of_stage(
+    counted: _binding.Words | LanguageWords, plan: Plan, stage: Stage
+) -> _binding.Words | Sequence[_binding.Language]:
+    if isinstance(counted, LanguageWords):
+        if stage.parity:
+            return [plan.language_without_whole_words(language) for language in counted.languages]
+        counted = counted.together()
+    return plan.without_whole_words(counted if stage.words is None else words_of(counted, stage.words))
+
+
 def _run_stage(
-    words: _binding.Words,
+    words: _binding.Words | Sequence[_binding.Language],
     stage: Stage,
     options: TrainOptions,
     earlier: list[tuple[int, int]],

@@ -14,7 +14,7 @@ from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_te
 from ..normalize import check_normalizer
 from ..pattern import Digits, Pattern
 from ..reading.options import ReadOptions
-from . import superwords
+from . import parity, superwords
 from .word_counter import CountSettings
 
 _MERGING = ("tie_break", "min_frequency", "max_token_length")  # the options that a saved tokenizer records
@@ -43,6 +43,8 @@ class TrainOptions:
     superwords: bool = False
     transition: float | None = None
     whole_characters: bool = False
+    parity: parity.Texts | None = None
+    parity_per: str = "text"
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -56,13 +58,24 @@ class TrainOptions:
         check_normalizer(self.normalizer)
         instance("superwords", self.superwords, bool, "True or False")
         instance("whole_characters", self.whole_characters, bool, "True or False")
-        if self.superwords:
-            superwords.transition_size(self.transition, self.vocab_size)
-        elif self.transition is not None:
-            raise ArgumentError("transition needs superwords=True: it says when the stage of superwords begins")
+        self._check_stages()
         given = special_ids_of(self.special_tokens)
         ids = sorted((i, text) for text, i in given.items() if i is not None)
         object.__setattr__(self, "special_tokens", {text: i for i, text in ids} or tuple(given))
+
+    def _check_stages(self) -> None:
+        if self.parity is not None:
+            parity.check_options(self.parity, self.parity_per)
+            if self.superwords:
+                raise ArgumentError("parity cannot be used with superwords: leave one of them out")
+        elif self.parity_per != "text":
+            raise ArgumentError("parity_per needs parity: it says how parity compares languages")
+        if self.superwords or self.parity is not None:
+            superwords.transition_size(self.transition, self.vocab_size)
+        elif self.transition is not None:
+            raise ArgumentError(
+                "transition needs superwords=True or parity: it says when the stage of superwords or parity begins"
+            )
 
     @property
     def wanted_ids(self) -> Mapping[str, int]:
@@ -83,11 +96,13 @@ class Stage(NamedTuple):
             these words.
         size: the trainer's vocab_size: bytes and merged tokens.
         rules: the rules that forbid merges, as for `_binding.Trainer`.
+        parity: whether each merge helps the language that costs the most.
     """
 
     words: Pattern | None
     size: int
     rules: int
+    parity: bool = False
 
 
 @dataclass(frozen=True)
@@ -183,7 +198,11 @@ class Plan:
         options = self.options
         rules = _binding.RULE_WHOLE_CHARACTERS if options.whole_characters else 0
         chunks = _binding.RULE_SUPERWORDS if superwords.is_chunk_pattern(self.count.pattern) else 0
-        last = Stage(None, self._merged_size(options.vocab_size), rules | chunks)
+        last = Stage(None, self._merged_size(options.vocab_size), rules | chunks, options.parity is not None)
+        if last.parity:
+            size = superwords.transition_size(options.transition or 0.0, options.vocab_size)
+            first = last._replace(size=self._merged_size(size), parity=False)
+            return [first, last] if options.transition else [last]
         if self.words is None:
             return [last]
         size = superwords.transition_size(options.transition, options.vocab_size)
@@ -191,14 +210,34 @@ class Plan:
 
     def without_whole_words(self, words: _binding.Words) -> _binding.Words:
         """Returns the words that are not tokens of the base. Training learns nothing from the words that are."""
-        if self.base is None or not self.base.whole_words:
+        whole = self._whole_words()
+        if not whole:
             return words
-        whole = {self.base.tokens[i] for i in self.base.unreached()}
         return _binding.Words.from_dict({word: n for word, n in words.to_dict().items() if word not in whole})
+
+    def language_without_whole_words(self, language: _binding.Language) -> _binding.Language:
+        """Returns a language without the words that are tokens of the base. In its development text, such
+        a word becomes a word of one byte, because it is one token and stays one."""
+        whole = self._whole_words()
+        if not whole:
+            return language
+        measured: dict[bytes, int] = {}
+        for word, count in language.measured.to_dict().items():
+            kept = word[:1] if word in whole else word
+            measured[kept] = measured.get(kept, 0) + count
+        words = self.without_whole_words(language.words)
+        return _binding.Language(words, _binding.Words.from_dict(measured), language.size)
+
+    def _whole_words(self) -> set[bytes]:
+        if self.base is None or not self.base.whole_words:
+            return set()
+        return {self.base.tokens[i] for i in self.base.unreached()}
 
     def _set_options(self) -> dict[str, object]:
         """Returns the options that files record only if they are set, so that files without them do not change."""
         values = {name: getattr(self.options, name) for name in _RECORDED_IF_SET}
+        if self.options.parity is not None:
+            values |= {"parity": list(self.options.parity), "parity_per": self.options.parity_per}
         return {name: value for name, value in values.items() if value}
 
     def fingerprint(self) -> dict[str, object]:

@@ -1,0 +1,170 @@
+"""Parity-aware training, after Foroutan et al. 2025, "Parity-Aware Byte-Pair Encoding".
+
+Each language has text to learn from and a development text. A language costs the tokens of its development text,
+divided by its characters or bytes; the cost of a translation is the number of its tokens itself. In each step, the
+language that costs the most chooses the merge: the pair that is most frequent in the text to learn from.
+
+The authors' program, in the variant that they call base, does the same, with two differences. It stops when the most
+frequent pair of the language is too rare, while pybpe continues with the next language. And it compares only tokens of
+translations. Their hybrid variant is `transition`: ordinary BPE up to this share of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import _binding
+from ..arguments import instance, is_unicode, one_of, shown, utf8
+from ..errors import ArgumentError
+from ..reading.files import corpus_files
+from ..reading.paths import STDIN, is_path_list, path_list
+from ..reading.ranges import Range, Source
+from ..reading.records import record_texts
+from ..reading.sample import Sample, flat_texts
+from ..support.run_options import RunOptions
+from .counting import count_inputs
+from .word_counter import CountSettings
+
+UNITS = ("text", "character", "byte")
+
+Texts = Mapping[str, Any]  # as for `inputs` of pybpe.train: Inputs | Iterable[Text]
+
+
+@dataclass(frozen=True)
+class LanguageWords:
+    """The words of all languages."""
+
+    languages: Sequence[_binding.Language]
+
+    def together(self) -> _binding.Words:
+        """Returns the words to learn from, of all languages together."""
+        counter = _binding.Counter(None, None)
+        for language in self.languages:
+            counter.add_words(language.words)
+        return counter.export()
+
+
+def check_options(parity: object, per: object) -> None:
+    """Raises ArgumentError unless these are valid values of the arguments `parity` and `parity_per`."""
+    one_of("parity_per", per, UNITS)
+    _check_texts("parity", parity)
+
+
+def _check_texts(name: str, texts: object) -> None:
+    """Raises ArgumentError unless `texts` maps the names of languages to paths or texts."""
+    instance(name, texts, Mapping, "a mapping of languages to texts, such as {'en': 'en.txt', 'zh': 'zh.txt'}")
+    assert isinstance(texts, Mapping)
+    if len(texts) < 2:
+        raise ArgumentError(f"{name} has {len(texts)} languages: there must be at least 2")
+    for language in texts:
+        instance(f"the name of a language in {name}", language, str, "a str")
+        if not language or not language.isprintable() or not is_unicode(language):
+            raise ArgumentError(f"{name}: {shown(language)} cannot be the name of a language: use one such as 'en'")
+
+
+def check_inputs(inputs: object, parity: Texts) -> None:
+    """Raises ArgumentError unless `inputs` are texts of the languages of `parity`."""
+    _check_texts("with parity, inputs", inputs)
+    assert isinstance(inputs, Mapping)
+    for language in sorted(inputs.keys() ^ parity.keys()):
+        lacking, other = ("parity", "inputs") if language in inputs else ("inputs", "parity")
+        raise ArgumentError(f"{lacking} lacks the language {language!r} of {other}: both need text of each language")
+    texts = [*inputs.values(), *parity.values()]
+    if sum(path_list(each).count(STDIN) for each in texts if is_path_list(each)) > 1:
+        raise ArgumentError("standard input (-) can be read only once")
+
+
+def count_languages(
+    inputs: Texts, options: tuple[Texts, str], settings: CountSettings, sample: Sample, run: RunOptions
+) -> LanguageWords:
+    """Counts the words of all languages.
+
+    Args:
+        inputs: the texts to learn from.
+        options: the values of the arguments `parity` and `parity_per`.
+        settings: how words are counted.
+        sample: how much text of each language to learn from. Development texts are read as a whole.
+        run: how to count the texts to learn from. This process counts the development texts.
+
+    Raises:
+        ArgumentError: a text is empty, or the development texts are not translations, line by line.
+    """
+    parity, per = options
+    kept = {name: _readable_twice(texts) for name, texts in parity.items()}
+    if per == "text":
+        _check_lines({name: _lines(texts, settings) for name, texts in kept.items()})
+    alone = replace(run, executor=None, memory_limit=None)
+    languages = []
+    for name, texts in kept.items():
+        words = count_inputs(inputs[name], settings, sample, run).words
+        measured = count_inputs(texts, settings, Sample(), alone).words
+        for argument, found in (("inputs", words), ("parity", measured)):
+            if not len(found):
+                raise ArgumentError(f"{argument}: {shown(name)} has no text")
+        languages.append(_binding.Language(words, measured, _size(measured, per)))
+    return LanguageWords(languages)
+
+
+def _readable_twice(texts: Any) -> Any:
+    if is_path_list(texts):
+        if STDIN in path_list(texts):
+            raise ArgumentError("parity: a development text is read twice: use a file instead of standard input")
+        return texts
+    instance("parity", texts, Iterable, "paths or an iterable of texts, for each language")
+    if isinstance(texts, (bytes, bytearray, memoryview, Mapping, set, frozenset)):
+        raise ArgumentError(f"parity: pass paths, or texts as iter([...]), not a {type(texts).__name__}")
+    return _Kept(list(flat_texts(texts)))
+
+
+class _Kept:
+    """Texts in memory, which can be read twice. A plain list of str would be paths."""
+
+    def __init__(self, texts: list[Any]) -> None:
+        self._texts = texts
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._texts)
+
+
+def _size(words: _binding.Words, per: str) -> int:
+    """Returns what the tokens of a development text are divided by."""
+    if per == "text":
+        return 1
+    characters = per == "character"
+    return sum(
+        (len(word.decode("utf-8", "surrogateescape")) if characters else len(word)) * count
+        for word, count in words.to_dict().items()
+    )
+
+
+def _check_lines(lines: Mapping[str, int]) -> None:
+    if len(set(lines.values())) > 1:
+        found = ", ".join(f"{name} has {count}" for name, count in lines.items())
+        raise ArgumentError(
+            f"parity: the development texts are not translations of each other, line by line ({found} lines): use"
+            " translations, or compare languages by parity_per='character' or 'byte'"
+        )
+
+
+def _lines(texts: Any, settings: CountSettings) -> int:
+    """Returns the number of lines of a text, as `pybpe.compare` counts them: each record is one."""
+    if not is_path_list(texts):
+        return sum(_text_lines(bytes(utf8(text))) for text in texts)
+    lines = 0
+    for file in corpus_files(texts, settings.read):
+        ends_in_line = False
+        for piece in Source(settings.cutting).pieces(Range(file)):
+            if piece.records:
+                lines += sum(1 for _ in record_texts(piece.data, settings.read.text_key, piece.path, piece.offset))
+            else:
+                data = bytes(piece.data)
+                lines += data.count(b"\n")
+                ends_in_line = not data.endswith(b"\n")
+        lines += ends_in_line
+    return lines
+
+
+def _text_lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n") if text else 0)
