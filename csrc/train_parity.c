@@ -23,7 +23,7 @@ When a heap is empty, the thresholds are lowered, and a scan fills all heaps aga
 #define KEPT (UINT64_C(1) << 20)
 #define WEIGHT_MAX (UINT64_C(1) << 43) /* of all words; times KEPT, it fits in 64 bits */
 
-enum { THRESHOLD_STEP = 32, FIRST_SHARE = 2048 };
+enum { THRESHOLD_STEP = 32, FIRST_SHARE = 16384 };
 
 static uint64_t divide_up(uint64_t x, uint64_t by) { return x / by + (x % by != 0); }
 

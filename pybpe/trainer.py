@@ -59,8 +59,9 @@ def train(
     Args:
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
             A path may be a glob, a folder (all files in it), or "-" (standard input). Each file or text is separate:
-            no word spans two. With parity, a mapping of languages to such inputs. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
-            record is a separate text, in which no special token is recognized.
+            no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
+            record is a separate text, in which no special token is recognized. With parity, a mapping of languages to
+            such inputs.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
@@ -99,10 +100,11 @@ def train(
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
-        max_documents, max_bytes: use only a sample of this size; with parity, of each language. Documents are JSON records, ranges of 1 MiB of plain
+        max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
             text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
             in an order that `seed` decides, and an iterable in the order of its texts. It stops at the first safe cut
-            or record after max_bytes (of file content).
+            or record after max_bytes (of file content). With parity, pybpe takes a sample of this size of each
+            language, and the whole of the development texts.
         seed: random seed for sampling.
         workers: number of threads for counting; None for all CPUs. The result is the same for any number.
         executor: an executor that counts files, instead of threads: see `pybpe.count_words`.

@@ -150,7 +150,7 @@ def add_training_options(
         "--transition",
         type=float,
         metavar="SHARE",
-        help="the share of the vocabulary at which the second stage begins, or --parity (default: 0.8, and 0 for parity)",
+        help="the share of the vocabulary at which superwords (default: 0.8) or parity (default: 0) begin",
     )
     parser.add_argument(
         "--whole-characters",

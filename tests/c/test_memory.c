@@ -76,15 +76,16 @@ static uint64_t count_words(const pybpe_allocator *mem, int *code) {
 }
 
 /* With merges to begin with, so that long words are merged at once. */
-static uint64_t train(const pybpe_allocator *mem, int *code) {
+static pybpe_train_config train_config(void) {
     static const uint32_t base[] = {'a', 'b', 'c', 'd', 256, 257, ' ', 'e'};
-    const pybpe_strings words = {text, offsets, WORDS};
-    const pybpe_train_config config = {
+    return (pybpe_train_config){
         .vocab_size = 260 + new_tokens, .max_token_length = 16, .base_merges = base, .base_merges_count = 4};
-    pybpe_trainer *t = NULL;
+}
+
+/* Trains to the end and frees the trainer. Returns a sum of its merges. */
+static uint64_t train_on(pybpe_trainer *t, int *code) {
     uint64_t sum = 0;
     int done = 0;
-    *code = pybpe_trainer_new(&t, &words, counts, &config, mem, NULL);
     while (*code == PYBPE_OK && !done) {
         *code = pybpe_trainer_step(t, 1 << 20, &done, NULL);
     }
@@ -97,6 +98,24 @@ static uint64_t train(const pybpe_allocator *mem, int *code) {
     }
     pybpe_trainer_free(t);
     return sum;
+}
+
+static uint64_t train(const pybpe_allocator *mem, int *code) {
+    const pybpe_strings words = {text, offsets, WORDS};
+    const pybpe_train_config config = train_config();
+    pybpe_trainer *t = NULL;
+    *code = pybpe_trainer_new(&t, &words, counts, &config, mem, NULL);
+    return train_on(t, code);
+}
+
+/* One language has all words, and half of them as its development text; another one the opposite. */
+static uint64_t train_parity(const pybpe_allocator *mem, int *code) {
+    const pybpe_strings all = {text, offsets, WORDS}, half = {text, offsets, WORDS / 2};
+    const pybpe_language languages[2] = {{all, counts, half, counts, 1}, {half, counts, all, counts, 2}};
+    const pybpe_train_config config = train_config();
+    pybpe_trainer *t = NULL;
+    *code = pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL);
+    return train_on(t, code);
 }
 
 static pybpe_vocab_spec vocab_spec(small_vocab *v) {
@@ -182,6 +201,13 @@ static uint64_t count_many(const pybpe_allocator *mem, int *code) {
 static uint64_t train_many(const pybpe_allocator *mem, int *code) {
     new_tokens = 1100;
     uint64_t result = train(mem, code);
+    new_tokens = NEW_TOKENS;
+    return result;
+}
+
+static uint64_t train_parity_many(const pybpe_allocator *mem, int *code) {
+    new_tokens = 1100;
+    uint64_t result = train_parity(mem, code);
     new_tokens = NEW_TOKENS;
     return result;
 }
@@ -275,11 +301,13 @@ int main(void) {
     fill();
     check_failures_of("counting", count_words, 0);
     check_failures_of("training", train, 0);
+    check_failures_of("parity-aware training", train_parity, 0);
     memset(text + TEXT_BYTES / 2, 'a', TEXT_BYTES / 2); /* a word that is one chain of tokens */
     check_failures_of("encoding", encode, 0);
     check_failures_of("files", files, 0);
     check_failures_of("counting many words", count_many, LARGE);
     check_failures_of("training with many pairs", train_many, LARGE);
+    check_failures_of("parity-aware training with many pairs", train_parity_many, LARGE);
     check_failures_of("a word merged from left to right", encode_from_left, 512);
     check_failures_of("a word with many merges at once", encode_many_ranks, 512);
     check_failures_of("a huge word", encode_huge, 1 << 20);

@@ -185,6 +185,41 @@ static void test_rules(void) {
     CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
 }
 
+/* The development text of language a costs 4 tokens, then 2; that of b costs 3. */
+static void test_parity(void) {
+    static corpus words[2], measured[2];
+    for (int i = 0; i < 2; i++) {
+        corpus_start(&words[i]);
+        corpus_start(&measured[i]);
+    }
+    corpus_word(&words[0], "ab", 5);
+    corpus_word(&words[0], "ax", 9);
+    corpus_word(&words[1], "cd", 1);
+    corpus_word(&measured[0], "ax", 2);
+    corpus_word(&measured[1], "cd", 1);
+    corpus_word(&measured[1], "e", 1);
+    pybpe_language languages[2];
+    for (int i = 0; i < 2; i++) {
+        languages[i] = (pybpe_language){words[i].strings, words[i].counts, measured[i].strings, measured[i].counts, 1};
+    }
+    const uint32_t want[] = {'a', 'x', 256, 'c', 'd', 257, 'a', 'b', 258};
+    pybpe_train_config config = config_of(300);
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges;
+    int done = 0;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_step(t, SIZE_MAX, &done, NULL), PYBPE_OK);
+    CHECK(done && pybpe_trainer_merges(t, &merges) == 3 && memcmp(merges, want, sizeof want) == 0);
+    pybpe_trainer_free(t);
+    pybpe_error err;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 0, &config, NULL, &err), PYBPE_ERR_VALUE);
+    languages[1].size = 0;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK(t == NULL && err.offset == 1);
+    words[0].offsets[1] = 100; /* after the next word */
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_VALUE);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Against the definition: count all pairs, merge the best, repeat
 */
@@ -405,6 +440,7 @@ int main(void) {
     test_base();
     test_refused();
     test_rules();
+    test_parity();
     test_random();
     test_failing_memory();
     test_vocab_places();

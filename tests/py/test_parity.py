@@ -1,0 +1,286 @@
+"""Parity-aware training, against its definition; and what it refuses."""
+
+import json
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reference import parity as reference
+from reference.encode import Pair
+from reference.superwords import is_whole
+from texts import chinese, english
+
+import pybpe
+from pybpe import _binding
+from pybpe.analysis.measures import gini
+from pybpe.cli import main
+
+Merges = list[tuple[bytes, bytes]]
+
+
+def random_words(rng: random.Random, alphabet: bytes, most: int, large: int) -> dict[bytes, int]:
+    """Few letters, so that many pairs are equally frequent and merges overlap."""
+    counts = [0, 1, 1, 2, 3, rng.randint(1, 50), large]
+    return {bytes(rng.choices(alphabet, k=rng.randint(1, 7))): rng.choice(counts) for _ in range(rng.randint(0, most))}
+
+
+def random_languages(rng: random.Random) -> list[reference.Language]:
+    """One to five languages. Large counts make the trainer lower its thresholds, at different times."""
+    alphabet = rng.choice([b"ab", b"aab", b"abc", b"abcdefgh", "aé中".encode()])
+    large = rng.choice([1, 1000, 10**6])
+    return [
+        reference.Language(
+            words=random_words(rng, alphabet, 12, large),
+            measured=random_words(rng, alphabet, 8, 1),
+            size=rng.choice([1, rng.randint(1, 30)]),
+        )
+        for _ in range(rng.randint(1, 5))
+    ]
+
+
+def trained(
+    languages: Sequence[reference.Language], total: int, budget: int = 1 << 20, base: Merges = (), **given: object
+) -> Merges:
+    arguments: dict = {"max_token_length": 255, "min_frequency": 0, "tie_break": "lexicographic"} | given
+    words = _binding.Words.from_dict
+    trainer = _binding.Trainer(
+        [_binding.Language(words(dict(a)), words(dict(b)), size) for a, b, size in languages],
+        vocab_size=256 + total,
+        base_merges=numbered(base),
+        **arguments,
+    )
+    while not trainer.step(budget):
+        pass
+    tokens = [bytes([i]) for i in range(256)]
+    merges = []
+    for left, right, made in trainer.merges():
+        merges.append((tokens[left], tokens[right]))
+        if made == len(tokens):
+            tokens.append(tokens[left] + tokens[right])
+    return merges
+
+
+def numbered(merges: Merges) -> list[tuple[int, int]]:
+    ids = {bytes([i]): i for i in range(256)}
+    pairs = []
+    for left, right in merges:
+        pairs.append((ids[left], ids[right]))
+        ids.setdefault(left + right, len(ids))
+    return pairs
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_equals_the_definition(seed: int) -> None:
+    rng = random.Random(seed)
+    languages, total, least = random_languages(rng), rng.randint(1, 60), rng.choice([0, 0, 1, 2, 5])
+    rules = [is_whole] if seed % 4 == 0 else []
+    found = trained(
+        languages,
+        total,
+        rng.choice([1, 3, 100, 1 << 20]),
+        min_frequency=least,
+        rules=_binding.RULE_WHOLE_CHARACTERS if rules else 0,
+    )
+    assert found == reference.train(languages, total, least=least, rules=rules)
+
+
+def huggingface_order(pair: Pair, merges: Sequence[Pair]) -> tuple[int, int]:
+    """The lowest ids first: bytes in the order of the characters that represent them, then merges."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    ids = {bytes([b]): i for i, b in enumerate(printable + sorted(set(range(256)) - set(printable)))}
+    for left, right in merges:
+        ids.setdefault(left + right, len(ids))
+    return -ids[pair[0]], -ids[pair[1]]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ties_as_in_hugging_face(seed: int) -> None:
+    rng = random.Random(seed)
+    languages, total = random_languages(rng), rng.randint(1, 40)
+    found = trained(languages, total, tie_break="huggingface")
+    assert found == reference.train(languages, total, order=huggingface_order)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_continues_after_earlier_merges(seed: int) -> None:
+    rng = random.Random(seed)
+    languages = random_languages(rng)
+    whole = reference.train(languages, 30)
+    base = whole[: rng.randint(0, len(whole))]
+    assert trained(languages, 40, base=base) == reference.train(languages, 40, merges=base)
+
+
+def counted(text: str) -> dict[bytes, int]:
+    return pybpe.count_words(iter([text])).to_dict()
+
+
+TRAIN = {"en": english()[:12_000], "zh": chinese()[:4_000]}
+DEV = {"en": english()[40_000:45_000], "zh": chinese()[12_000:15_000]}
+
+
+def by_language(texts: dict[str, str]) -> dict:
+    return {name: iter([text]) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize("per", ["character", "byte"])
+def test_train_equals_the_definition(per: str) -> None:
+    sizes = {name: len(text) if per == "character" else len(text.encode()) for name, text in DEV.items()}
+    languages = [reference.Language(counted(TRAIN[n]), counted(DEV[n]), sizes[n]) for n in TRAIN]
+    tok = pybpe.train(by_language(TRAIN), parity=by_language(DEV), parity_per=per, vocab_size=330)
+    assert tok.merges == reference.train(languages, 330 - 256)
+
+
+def test_translations_are_compared_by_tokens() -> None:
+    dev = {name: lines_of(text, 20) for name, text in DEV.items()}
+    languages = [reference.Language(counted(TRAIN[n]), counted(dev[n]), 1) for n in TRAIN]
+    tok = pybpe.train(by_language(TRAIN), parity=by_language(dev), vocab_size=330)
+    assert tok.merges == reference.train(languages, 330 - 256)
+
+
+def test_transition_begins_with_ordinary_training() -> None:
+    both = pybpe.train(iter(TRAIN.values()), vocab_size=300)
+    languages = [reference.Language(counted(TRAIN[n]), counted(DEV[n]), len(DEV[n])) for n in TRAIN]
+    tok = pybpe.train(
+        by_language(TRAIN), parity=by_language(DEV), parity_per="character", vocab_size=400, transition=0.75
+    )
+    assert tok.merges[: 300 - 256] == both.merges
+    assert tok.merges == reference.train(languages, 400 - 256, merges=both.merges)
+
+
+def test_a_base_becomes_fairer() -> None:
+    base = pybpe.train(iter([TRAIN["en"]]), vocab_size=500, special_tokens=["<|endoftext|>"])
+    tok = pybpe.train(by_language(TRAIN), parity=by_language(DEV), parity_per="byte", vocab_size=700, base=base)
+    assert tok.merges[: len(base.merges)] == base.merges
+    assert base.extend(inputs=by_language(TRAIN), vocab_size=700, parity=by_language(DEV), parity_per="byte") == tok
+
+    def unfair(each: pybpe.Tokenizer) -> float:
+        return gini([each.count(text) / len(text.encode()) for text in DEV.values()])
+
+    assert unfair(tok) < unfair(base) / 5
+
+
+@pytest.mark.parametrize(("whole_words", "first"), [(True, b"ef"), (False, b"ab")])
+def test_whole_words_of_a_base_are_one_token(whole_words: bool, first: bytes) -> None:
+    """If "xyz" is one token, b costs more than a; otherwise they cost the same, and a is first."""
+    plain = pybpe.Tokenizer(dict(enumerate([*(bytes([i]) for i in range(256)), b"xyz"])), [])
+    base = pybpe.Tokenizer.from_model(replace(plain.model, whole_words=whole_words))
+    tok = base.extend(
+        inputs={"a": iter(["ab"]), "b": iter(["ef"])},
+        vocab_size=258,
+        parity={"a": iter(["xyz", "ab"]), "b": iter(["ef"])},
+        parity_per="byte",
+    )
+    assert tok.vocab[257] == first
+
+
+def files(tmp_path: Path, name: str, texts: dict[str, str]) -> dict[str, Path]:
+    for language, text in texts.items():
+        (tmp_path / f"{name}.{language}").write_text(text, encoding="utf-8", newline="")
+    return {language: tmp_path / f"{name}.{language}" for language in texts}
+
+
+def lines_of(text: str, count: int) -> str:
+    return "".join(text.replace("\n", " ")[40 * i : 40 * i + 40] + "\n" for i in range(count))
+
+
+def test_workers_executors_and_memory_limits_change_nothing(tmp_path: Path) -> None:
+    train = files(tmp_path, "train", TRAIN)
+    dev = files(tmp_path, "dev", {name: lines_of(text, 40) for name, text in DEV.items()})
+    arguments: dict = {"vocab_size": 400, "parity": dev, "special_tokens": ["the"]}
+    expected = pybpe.train(train, workers=1, **arguments)
+    assert pybpe.train(train, workers=3, **arguments) == expected
+    assert pybpe.train(train, memory_limit=1 << 24, **arguments) == expected
+    with ThreadPoolExecutor(2) as pool:
+        assert pybpe.train(train, executor=pool, **arguments) == expected
+    texts = {name: iter([path.read_text(encoding="utf-8")]) for name, path in dev.items()}
+    assert pybpe.train(train, **arguments | {"parity": texts}) == expected
+    records = {}
+    for name, path in dev.items():
+        records[name] = tmp_path / f"dev-{name}.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        records[name].write_text("".join(json.dumps({"text": line}) + "\n" for line in lines), encoding="utf-8")
+    again = pybpe.train(by_language(TRAIN), **arguments | {"parity": records, "special_tokens": []})
+    assert again.merges == pybpe.train(train, **arguments | {"special_tokens": []}).merges
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train = files(tmp_path, "train", TRAIN)
+    dev = files(tmp_path, "dev", {name: lines_of(text, 40) for name, text in DEV.items()})
+    out = tmp_path / "tok.json"
+    given = [f"{name}={path}" for name, path in train.items()]
+    given += [part for name, path in dev.items() for part in ("--parity", f"{name}={path}")]
+    options = ["--vocab-size", "600", "--quiet", "-o", str(out)]
+    assert main(["train", *given, "--transition", "0.6", *options]) == 0
+    tok = pybpe.Tokenizer.from_file(out)
+    assert tok == pybpe.train(train, parity=dev, vocab_size=600, transition=0.6)
+    facts = json.loads(out.read_bytes())["model"]["pybpe"]
+    assert (facts["parity"], facts["parity_per"], facts["transition"]) == (["en", "zh"], "text", 0.6)
+    assert main(["train", *given, "--parity-per", "byte", *options]) == 0
+    assert pybpe.Tokenizer.from_file(out) != tok
+    capsys.readouterr()
+    for arguments, message in (
+        ([str(train["en"]), *given[2:]], "expected NAME=FILE"),
+        ([*given, "--sizes", "300,400"], "--parity cannot be used"),
+        ([*given, "--counts", str(out)], "--parity cannot be used"),
+        ([*given, "--checkpoint", str(tmp_path / "c")], "checkpoint cannot be used with parity"),
+        ([*given[:2], "--parity-per", "byte"], "--parity-per needs parity"),
+        ([*given[:-1], f"zh={out}"], "is both an input and the output"),
+    ):
+        assert main(["train", *arguments, *options]) != 0
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parity": ["dev.en"]}, "parity must be a mapping"),
+        ({"parity": {"en": "a"}}, "at least 2"),
+        ({"parity": {"en": "a", "": "b"}}, "cannot be the name of a language"),
+        ({"parity": {"en": "a", 2: "b"}}, "the name of a language"),
+        ({"parity": {"en": "a", "zh": "b"}, "parity_per": "line"}, "parity_per must be one of"),
+        ({"parity": {"en": "a", "de": "b"}}, "lacks the language"),
+        ({"parity": {"en": "a", "zh": "b"}, "superwords": True}, "superwords"),
+        ({"parity": {"en": "-", "zh": "b"}}, "read twice"),
+        ({"parity": {"en": "absent", "zh": "absent"}}, "absent"),
+        ({"parity": {"en": iter(["a\n"]), "zh": iter(["a\nb\n"])}}, "not translations"),
+        ({"parity": {"en": iter([""]), "zh": iter([""])}}, "has no text"),
+        ({"parity": {"en": {"a": 1}, "zh": {"b": 1}}}, "not a dict"),
+        ({"parity": {"en": b"ab", "zh": b"ab"}}, "not a bytes"),
+        ({"parity": {"en": iter(["a"]), "zh": iter(["b"])}, "transition": 1.5}, "transition must be"),
+        ({"parity": {"en": iter(["a"]), "zh": iter(["b"])}, "checkpoint": "c"}, "checkpoint cannot be used"),
+        ({"parity_per": "byte"}, "parity_per needs parity"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises((pybpe.ArgumentError, pybpe.FileError), match=message):
+        pybpe.train({"en": iter(["a b"]), "zh": iter(["c d"])}, vocab_size=300, **arguments)
+
+
+def test_inputs_must_have_languages() -> None:
+    dev = {"en": iter(["a"]), "zh": iter(["b"])}
+    with pytest.raises(pybpe.ArgumentError, match="with parity, inputs must be a mapping"):
+        pybpe.train(iter(["a"]), parity=dev, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="pass inputs, not counts"):
+        pybpe.train(counts={"a": 1}, parity=dev, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="'zh' has no text"):
+        pybpe.train({"en": iter(["a"]), "zh": iter([""])}, parity=dev, vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="inputs is a dictionary"):
+        pybpe.train(by_language(TRAIN), vocab_size=300)
+    with pytest.raises(pybpe.ArgumentError, match="only once"):
+        pybpe.train({"en": "-", "zh": "-"}, parity=dev, vocab_size=300)
+
+
+def test_a_trainer_refuses_what_does_not_fit() -> None:
+    few = {b"ab": 1}
+    for languages, message in (
+        ([], "at least one"),
+        ([reference.Language(few, few, 0)], "empty or larger"),
+        ([reference.Language(few, few, 1 << 32)], "empty or larger"),
+        ([reference.Language(few, {b"ab": 1 << 31}, 1)], "empty or larger"),
+        ([reference.Language(few, few, 1), reference.Language({b"ab": 1 << 42}, few, 1)], "exceeds 2\\^43"),
+    ):
+        with pytest.raises((pybpe.ArgumentError, pybpe.LimitError), match=message):
+            trained(languages, 4)
