@@ -23,7 +23,7 @@ When a heap is empty, the thresholds are lowered, and a scan fills all heaps aga
 #define KEPT (UINT64_C(1) << 20)
 #define WEIGHT_MAX (UINT64_C(1) << 43) /* of all words; times KEPT, it fits in 64 bits */
 
-enum { THRESHOLD_STEP = 32, FIRST_SHARE = 16384 };
+enum { PARITY_FIRST_SHARE = 16384, PARITY_STEP = 32 };
 
 static uint64_t divide_up(uint64_t x, uint64_t by) { return x / by + (x % by != 0); }
 
@@ -77,7 +77,7 @@ int train_parity_start(pybpe_trainer *t, const pybpe_language *languages, pybpe_
                              "the development text of language %zu is empty or larger than 4 GiB", i);
         }
         all += l->threshold < WEIGHT_MAX ? l->threshold : WEIGHT_MAX;
-        l->threshold = threshold_at_least(t, l->threshold / FIRST_SHARE);
+        l->threshold = threshold_at_least(t, l->threshold / PARITY_FIRST_SHARE);
         if (all >= WEIGHT_MAX) {
             return error_set(err, PYBPE_ERR_LIMIT, i,
                              "word counts are too large: their sum over all bytes of all languages exceeds 2^43");
@@ -127,9 +127,9 @@ bool train_parity_lower(pybpe_trainer *t) {
     for (size_t i = 0; i < t->languages_count; i++) {
         parity_language *l = &t->languages[i];
         const pair_heap *heap = &t->pairs.heaps[i];
-        uint64_t lower = l->threshold / THRESHOLD_STEP;
+        uint64_t lower = l->threshold / PARITY_STEP;
         if (!l->exhausted) {
-            uint64_t top = heap->count > 0 ? heap->entries[0].count / THRESHOLD_STEP : lower;
+            uint64_t top = heap->count > 0 ? heap->entries[0].count / PARITY_STEP : lower;
             lower = top < l->threshold ? top : l->threshold;
         }
         lower = threshold_at_least(t, lower);
