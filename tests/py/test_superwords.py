@@ -108,7 +108,7 @@ def test_saved_files_carry_superwords(tmp_path: Path) -> None:
     assert len(ids) < len(pybpe.train(iter([text]), vocab_size=2001).encode(text))
     assert tok.decode(ids) == text
     for name in ("tok.json", "tok.bin"):
-        tok.save(tmp_path / name)
+        tok.export(tmp_path / name)
         assert pybpe.Tokenizer.from_file(tmp_path / name).encode(text) == ids
     facts = json.loads((tmp_path / "tok.json").read_bytes())["model"]["pybpe"]
     assert facts["superwords"] is True
