@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from . import viz as viz
     from .analysis.comparison import compare
     from .analysis.comparison_result import Comparison
-    from .dataset import Manifest, binarize, encode_files, pack, prepare
+    from .dataset import Manifest, binarize, encode_files, join, pack, prepare
     from .decoding import DecodeStream
     from .encodings import get_encoding
     from .errors import (
@@ -68,6 +68,7 @@ __all__ = [
     "count_words",
     "encode_files",
     "get_encoding",
+    "join",
     "mix",
     "pack",
     "padded_vocab_size",
@@ -100,6 +101,7 @@ _HOMES = {
     "count_words": "training.counting",
     "encode_files": "dataset",
     "get_encoding": "encodings",
+    "join": "dataset",
     "mix": "mixture",
     "pack": "dataset",
     "padded_vocab_size": "padding",

@@ -25,7 +25,7 @@ from .coding import add_count, add_decode, add_encode
 from .compare import add_compare
 from .corpus import add_corpus
 from .counts import add_counts
-from .dataset import add_pack, add_stats, add_verify
+from .dataset import add_join, add_pack, add_stats, add_verify
 from .inspect import add_inspect
 from .messages import in_flags, unknown_arguments, unknown_command
 from .mixture import add_mix
@@ -58,6 +58,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_binarize,
     add_prepare,
     add_corpus,
+    add_join,
     add_mix,
     add_pack,
     add_verify,

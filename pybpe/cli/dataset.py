@@ -1,4 +1,4 @@
-"""The commands on folders of token files: `pybpe pack`, `pybpe verify` and `pybpe stats`."""
+"""The commands on folders of token files: `pybpe join`, `pybpe pack`, `pybpe verify` and `pybpe stats`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,44 @@ from typing import Any
 
 from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
 from .mixture import mixture_lines
+
+
+def add_join(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "join",
+        "join token files that several machines wrote",
+        "Reads folders that `pybpe binarize` wrote with the same tokenizer and arguments, from different files, and\n"
+        "writes the token files that one run on all the files would have written.",
+        "pybpe join node0 node1 node2 -t tok.json -o all",
+    )
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders with a manifest.json, in the order to join")
+    add_tokenizer(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the output folder")
+    parser.add_argument("--name", metavar="NAME", help="NAME of the files (default: that of the first folder)")
+    parser.add_argument("--no-resume", action="store_true", help="start over; ignore an unfinished run")
+    add_common(parser, workers=False)
+    parser.set_defaults(run=_run_join)
+
+
+def _run_join(args: argparse.Namespace) -> None:
+    from ..dataset.joining import join
+
+    manifest = join(
+        load(args.tokenizer),
+        args.folders,
+        args.output,
+        name=args.name,
+        resume=not args.no_resume,
+        progress=progress(args),
+    )
+    counts = {
+        split: {"tokens": manifest.split_tokens(split), "files": len(found)} for split, found in manifest.shards.items()
+    }
+    lines = [
+        f"{split}: {facts['tokens']} tokens in {counted(facts['files'], 'file')}" for split, facts in counts.items()
+    ]
+    report(args, {"output": args.output, "splits": counts}, "\n".join(lines))
 
 
 def add_pack(commands: Any) -> None:

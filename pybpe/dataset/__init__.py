@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from . import documents as documents
     from .array_output import encode_files
     from .binarization import binarize
+    from .joining import join
     from .manifest import Manifest, ShardRecord
     from .packed_rows import pack
     from .packing import PackedSequences
@@ -26,6 +27,7 @@ __all__ = [
     "create_dataloader",
     "documents",
     "encode_files",
+    "join",
     "pack",
     "prepare",
 ]
@@ -42,6 +44,7 @@ _HOMES = {
     "binarize": "binarization",
     "create_dataloader": "torch_data",
     "encode_files": "array_output",
+    "join": "joining",
     "pack": "packed_rows",
     "prepare": "preparation",
 }

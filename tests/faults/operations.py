@@ -63,6 +63,8 @@ def make_inputs(folder: Path) -> None:
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
     talk = [{"role": "user", "content": "How are you?"}, {"role": "assistant", "content": "Well, thank you."}]
     (folder / "talks.jsonl").write_text("\n".join(json.dumps({"messages": talk}) for _ in range(40)))
+    for number, name in enumerate(["text.txt", "docs.jsonl"]):
+        pybpe.binarize(small_tokenizer(), folder / name, folder / f"node{number}", splits=(1,), name="x")
     chat_tokenizer().save(folder / "chat.json")
     huggingface_tokenizer().save(folder / "hf.json")
     initialization.write_random_checkpoint(folder / "model.bin", CONFIG)
@@ -109,6 +111,10 @@ def _binarize(format: str) -> Callable[[Path, Path], Any]:
     return run
 
 
+def _join(inputs: Path, out: Path) -> None:
+    pybpe.join(small_tokenizer(), [inputs / "node0", inputs / "node1"], out, progress=False)
+
+
 def _resize(inputs: Path, out: Path) -> None:
     old, new = pybpe.Tokenizer.from_file(inputs / "hf.json"), pybpe.Tokenizer.from_file(inputs / "chat.json")
     resize.resize_checkpoint(inputs / "model.bin", old, new, out / "resized.bin")
@@ -139,6 +145,7 @@ OPERATIONS = [
     Operation("train", _train, resumes=True),
     *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
       for format in ("llmc", "raw", "npy", "megatron", "webdataset")),
+    Operation("join", _join, resumes=True, several=True),
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
     Operation("checkpoint", lambda inputs, out: initialization.write_random_checkpoint(out / "m.bin", CONFIG)),
     Operation("checkpoint resize", _resize),

@@ -17,7 +17,7 @@ from texts import chinese, english
 import pybpe
 from pybpe.cli import main
 
-COMMANDS = ["train", "encode", "decode", "count", "binarize", "mix", "pack", "inspect"]
+COMMANDS = ["train", "encode", "decode", "count", "binarize", "join", "mix", "pack", "inspect"]
 
 
 def run(*args: object, stdin: bytes | None = None, code: int = 0) -> subprocess.CompletedProcess[bytes]:

@@ -1,0 +1,288 @@
+"""join: makes one folder of token files from several, which binarize wrote on different machines.
+
+Each machine runs `binarize` on its own files, into a folder of its own. Since split_by="hash" chooses a document's
+split by its content alone, every document is in the split in which one run on all files would have put it. So the
+tokens of the folders, one after the other, are those of that run, and `join` writes them as that run would:
+
+    node 1   train [aaaa|aaaa|aa]  val [a]           joined   train [aaaa|aaaa|aabb|bbbb|b]
+    node 2   train [bbbb|bbb]      val [bb]     ->            val   [abb]
+
+The ids are copied; no text is encoded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from .. import _binding
+from .._version import __version__
+from ..arguments import instance
+from ..errors import ArgumentError, FormatError, UnsupportedError
+from ..reading.paths import Inputs, path_list
+from ..reading.splits import SPLIT_NAMES
+from ..reading.text_encoding import Doubts
+from ..support.locking import only_writer
+from ..support.parallel import end_if_unwanted
+from ..support.run_options import RunOptions
+from ..tokenizer import Tokenizer
+from .encoding import Segment, text_length
+from .hashing import file_sha256
+from .journal import Journal
+from .manifest import Manifest, ShardRecord, is_plain_name, manifest_name
+from .options import OutputOptions
+from .run import Run
+from .split_writer import Layout
+from .token_folders import finished_manifest
+from .workers import Result
+
+_SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens", "sequence_length")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A folder to join.
+
+    Attributes:
+        folder: its path.
+        manifest: what is in it.
+        sha256: that of its manifest.
+    """
+
+    folder: str
+    manifest: Manifest
+    sha256: str
+
+    def name(self) -> str | None:
+        """The NAME of its files, or None if the format has none."""
+        form = _output(self.manifest.settings).form
+        expression = re.escape(form.file).replace(r"\{name\}", "(?P<name>.+)")
+        expression = expression.replace(r"\{split\}", "(?:train|val|test)").replace(r"\{index:06d\}", r"\d+")
+        found = (re.fullmatch(expression, name) for name in self.manifest.file_names)
+        return next((match["name"] for match in found if match and "name" in match.groupdict()), None)
+
+
+def join(
+    tok: Tokenizer,
+    folders: Inputs,
+    out: _binding.PathLike,
+    *,
+    name: str | None = None,
+    resume: bool = True,
+    progress: bool | None = None,
+) -> Manifest:
+    """Joins folders of token files, in the order given, into one.
+
+    If the folders were made with split_by="hash" and the same arguments, the token files are those that one run of
+    `binarize` on all their inputs, in this order, would write. With another `split_by`, each folder keeps its own
+    division. The files are rewritten, because the shards of a split must have equal size. The SHA-256 of each
+    one is checked first. A run that was killed resumes when called again.
+
+    Args:
+        tok: the tokenizer that made the folders.
+        folders: paths of folders that `binarize` or `prepare` wrote, as "llmc", "raw", "npy" or "megatron".
+        out: the output folder.
+        name: NAME of the files; None uses that of the first folder.
+        resume: False starts over and ignores an unfinished run.
+        progress: as in `pybpe.train`.
+
+    Returns:
+        The manifest. The sources of a shard are ranges of the files of `folders`, in tokens; settings["joined"] has the
+        folders, the SHA-256 of their manifests, and the inputs that they were made from.
+
+    Raises:
+        ArgumentError: the folders were made with different arguments, by another tokenizer, or from the same input.
+        FormatError: a file does not match its manifest. UnsupportedError: the format has rows, or no marks
+        between documents. LimitError: a shard would be too small or too large.
+    """
+    instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    target = _binding.path_text(out)
+    parts = _parts(tok, path_list(folders), target)
+    settings: dict[str, Any] = {**parts[0].manifest.settings, "joined": [_described(part) for part in parts]}
+    output = _output(settings, name or parts[0].name()).for_vocabulary(tok.n_vocab, tok.model.eot)
+    identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
+    with only_writer(target):
+        layout = Layout(tok, output, target, output.name or "", {})
+        journal = Journal(target, identity, len(settings["splits"]), resume)
+        work = Run(_Copying(parts, layout), layout, journal, lambda: None)
+        total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
+        records = work.write_shards(RunOptions(progress=progress), total)
+        return work.finish(settings, dict(parts[0].manifest.tokenizer), records)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is given
+
+
+def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
+    """Returns the folders. Raises an error if they cannot be joined."""
+    seen: dict[str, str] = {os.path.realpath(out): out}
+    parts: list[_Part] = []
+    for folder in folders:
+        if seen.setdefault(os.path.realpath(folder), folder) is not folder:
+            raise ArgumentError(f"{folder}: is given twice, or is the output folder")
+        manifest = finished_manifest(folder, tok)
+        _check_form(folder, manifest)
+        if parts:
+            _check_equal(parts[0], folder, manifest)
+        digest = file_sha256(os.path.join(folder, manifest_name(folder)))
+        parts.append(_Part(folder, manifest, digest))
+    _check_disjoint(parts)
+    return parts
+
+
+def _check_form(folder: str, manifest: Manifest) -> None:
+    settings = manifest.settings
+    missing = [key for key in (*_SETTINGS, "splits", "split_by") if key not in settings]
+    if missing:
+        raise FormatError(f"{folder}: the manifest's settings have no {missing[0]}: `binarize` did not write it")
+    if manifest.packing is not None:
+        raise UnsupportedError(f"{folder}: has packed rows: join the folders that were packed, then pack the result")
+    if settings.get("mixture") is not None:
+        raise UnsupportedError(f"{folder}: is a mixture: name all sources in one recipe instead")
+    output = _output(settings)
+    if not output.form.is_flat:
+        raise UnsupportedError(
+            f"{folder}: files of rows ({output.format}) cannot be joined, and need not be: their readers take several"
+            " folders"
+        )
+    if output.mode not in ("prepend", "append"):
+        raise UnsupportedError(
+            f"{folder}: there is no mark between documents (eot={output.mode!r}), so they cannot be told apart"
+        )
+
+
+def _output(settings: Mapping[str, Any], name: str | None = None) -> OutputOptions:
+    """Returns the options of the files that a manifest's settings describe."""
+    return OutputOptions(**{key: settings[key] for key in _SETTINGS}, name=name)
+
+
+def _check_equal(first: _Part, folder: str, manifest: Manifest) -> None:
+    theirs, ours = dict(manifest.settings), dict(first.manifest.settings)
+    for key in sorted((theirs.keys() | ours.keys()) - {"joined"}):
+        if theirs.get(key) != ours.get(key):
+            raise ArgumentError(
+                f"{folder}: was made with {key}={theirs.get(key)!r}, and {first.folder} with {ours.get(key)!r}: make"
+                " both with the same arguments"
+            )
+
+
+def _described(part: _Part) -> dict[str, Any]:
+    return {"folder": os.path.basename(os.path.normpath(part.folder)), "manifest": part.sha256, "inputs": _inputs(part)}
+
+
+def _inputs(part: _Part) -> list[list[Any]]:
+    """Returns the inputs of a folder: for each file, its name, and the start and end of what was read."""
+    joined = part.manifest.settings.get("joined")
+    if isinstance(joined, list):
+        return [entry for folder in joined for entry in folder["inputs"]]
+    ranges: dict[str, list[Any]] = {}
+    for records in part.manifest.shards.values():
+        for path, start, end in (source for record in records for source in record.sources):
+            known = ranges.setdefault(path, [path, start, end])
+            known[1:] = min(known[1], start), max(known[2], end)
+    return list(ranges.values())
+
+
+def _check_disjoint(parts: Sequence[_Part]) -> None:
+    """Raises ArgumentError if two folders were made from the same part of a file."""
+    seen: dict[str, list[tuple[int, int, str]]] = {}
+    for part in parts:
+        try:
+            inputs = [(str(path), int(start), int(end)) for path, start, end in _inputs(part)]
+        except (ValueError, TypeError, KeyError):
+            raise FormatError(f"{part.folder}: the sources in its manifest are damaged") from None
+        for path, start, end in inputs:
+            for first, last, folder in seen.setdefault(path, []):
+                if folder != part.folder and start < last and first < end:
+                    raise ArgumentError(
+                        f"{part.folder} and {folder}: both were made from {path}, so its documents would occur twice."
+                        " If these are different files, give them different paths"
+                    )
+            seen[path].append((start, end, part.folder))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reading
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A shard to copy.
+
+    Attributes:
+        split: index into SPLIT_NAMES.
+        path: the file.
+        record: what the manifest says of it.
+        is_last: whether it is the last of its split in its folder.
+    """
+
+    split: int
+    path: str
+    record: ShardRecord
+    is_last: bool
+
+
+def _tasks(parts: Sequence[_Part]) -> Iterator[_Task]:
+    for number, split in enumerate(SPLIT_NAMES):
+        for part in parts:
+            records = part.manifest.shards.get(split, [])
+            for record in records:
+                yield _Task(number, os.path.join(part.folder, record.file), record, record is records[-1])
+
+
+@dataclass(frozen=True)
+class _Copying:
+    """The work of join: the shards of `parts`."""
+
+    parts: Sequence[_Part]
+    layout: Layout
+
+    @property
+    def description(self) -> str:
+        """See Work."""
+        return "joining"
+
+    @property
+    def unit(self) -> str:
+        """See Work."""
+        return "B"
+
+    def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
+        """See Work."""
+        for task in islice(_tasks(self.parts), first, None):
+            _check_file(task)
+            yield from _read(task, self.layout)
+
+
+def _check_file(task: _Task) -> None:
+    """Raises FormatError if a shard does not match its manifest."""
+    record = task.record
+    if (
+        not is_plain_name(record.file)
+        or os.path.getsize(task.path) != record.bytes
+        or file_sha256(task.path) != record.sha256
+    ):
+        raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
+
+
+def _read(task: _Task, layout: Layout) -> Iterator[Result]:
+    mark, at, dtype = layout.tok.eot_token, 0, layout.output.dtype
+    for block in layout.form.read(task.path, dtype):
+        end_if_unwanted()
+        ids = array("H" if dtype == "uint16" else "I", block.tobytes())
+        at += len(ids)
+        ends = task.is_last and at == task.record.tokens
+        source = (task.path, at - len(ids), at)
+        assert mark is not None
+        marks = _binding.count_id(ids, mark)
+        segment = Segment(task.split, ids, marks, text_length(layout.tok, memoryview(ids)), ends, source)
+        yield Result([segment], len(block) * block.itemsize, at == task.record.tokens)
+    if at == 0:
+        yield Result([], 0, True)

@@ -1,0 +1,180 @@
+"""Joined folders are what one run of binarize on all inputs writes."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from texts import chinese, english
+
+import pybpe
+from pybpe.cli import main
+from pybpe.dataset.verification import verify
+
+EOT = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return pybpe.train(
+        iter([english()[:60_000], chinese()[:20_000]]), vocab_size=500, special_tokens=[EOT, "<|padding|>"]
+    )
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> list[Path]:
+    """Three files of different documents, short and long, with an empty one."""
+    rng = random.Random(5)
+    whole = english()[:200_000] + chinese()[:50_000]
+    paths = []
+    for number in range(3):
+        texts = []
+        for _ in range(150):
+            at = rng.randrange(len(whole))
+            texts.append(whole[at : at + rng.choice([3, 50, 400, 1000])])
+        texts.insert(7, "")
+        path = tmp_path / f"part{number}.jsonl"
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+        paths.append(path)
+    return paths
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Returns the files of a folder except the manifest."""
+    return {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name != "manifest.json"
+    }
+
+
+SETTINGS = [
+    {"format": "llmc", "shard_tokens": 3000},
+    {"format": "llmc", "eot": "append", "splits": (9, 1), "dtype": "uint32"},
+    {"format": "raw"},
+    {"format": "raw", "eot": "prepend", "splits": (1,)},
+    {"format": "npy", "shard_tokens": 1000},
+    {"format": "megatron"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_equals_one_run(settings: dict[str, object], tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", **settings)  # type: ignore[arg-type]
+    folders = [tmp_path / f"node{number}" for number in range(3)]
+    for path, folder in zip(inputs, folders, strict=True):
+        pybpe.binarize(tok, path, folder, name="x", **settings)  # type: ignore[arg-type]
+    joined = pybpe.join(tok, folders, tmp_path / "joined")
+    assert content(tmp_path / "joined") == content(tmp_path / "whole") and len(content(tmp_path / "whole")) > 0
+    for split, records in whole.shards.items():
+        theirs = joined.shards[split]
+        facts = [(r.file, r.tokens, r.documents, r.text_bytes, r.sha256) for r in records]
+        assert facts == [(r.file, r.tokens, r.documents, r.text_bytes, r.sha256) for r in theirs]
+    assert verify(tmp_path / "joined", tok)[1] == []
+    some = joined.shards["train"][0].sources[0]
+    assert some[0].startswith(str(folders[0])) and some[1] == 0
+    entries = joined.settings["joined"]
+    assert [entry["inputs"][0][0] for entry in entries] == [str(path) for path in inputs]  # type: ignore[attr-defined, index]
+
+
+def test_joined_folders_can_be_joined_again(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    whole = pybpe.binarize(tok, inputs, tmp_path / "whole", name="x")
+    for number, path in enumerate(inputs):
+        pybpe.binarize(tok, path, tmp_path / f"node{number}", name="x")
+    pybpe.join(tok, [tmp_path / "node0", tmp_path / "node1"], tmp_path / "two")
+    pybpe.join(tok, [tmp_path / "two", tmp_path / "node2"], tmp_path / "three")
+    assert content(tmp_path / "three") == content(tmp_path / "whole") and whole.tokens > 5000
+    with pytest.raises(pybpe.ArgumentError, match="both were made from .*part1"):
+        pybpe.join(tok, [tmp_path / "two", tmp_path / "node1"], tmp_path / "four")
+    assert not (tmp_path / "four").exists()
+
+
+def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    def made(name: str, path: Path = inputs[0], by: pybpe.Tokenizer = tok, **settings: object) -> Path:
+        pybpe.binarize(by, path, tmp_path / name, **settings)  # type: ignore[arg-type]
+        return tmp_path / name
+
+    def refused(folders: list[Path], match: str, kind: type[Exception] = pybpe.ArgumentError) -> None:
+        with pytest.raises(kind, match=match):
+            pybpe.join(tok, folders, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    first, second = made("a"), made("b", inputs[1])
+    refused([first, first], "given twice")
+    refused([first, made("again")], "both were made from .*part0.*occur twice")
+    refused(
+        [first, made("other", inputs[2], splits=(1, 1, 1))], r"splits=\[1.0, 1.0, 1.0\], and .*a with \[8.0, 1.0, 1.0\]"
+    )
+    refused([first, made("dtype", inputs[2], dtype="uint32")], "dtype='uint32'")
+    other = pybpe.train(iter(["ab ab"]), vocab_size=260, special_tokens=[EOT])
+    refused([first, made("tokenizer", inputs[2], other)], "another tokenizer made these files")
+    refused([made("none", inputs[2], eot="none")], "no mark between documents", pybpe.UnsupportedError)
+    refused([made("rows", inputs[2], format="webdataset")], "files of rows", pybpe.UnsupportedError)
+    pybpe.pack(tok, second, tmp_path / "packed", sequence_length=64)
+    refused([tmp_path / "packed"], "has packed rows", pybpe.UnsupportedError)
+    refused([inputs[0].parent / "nowhere"], "No such file", pybpe.FileError)
+    with pytest.raises(pybpe.ArgumentError, match="is the output folder"):
+        pybpe.join(tok, [first, second], first)
+
+    shard = next(first.glob("*_train_*.bin"))
+    whole = shard.read_bytes()
+    for damaged in (whole[:-2], whole[:-1] + b"\x01"):
+        shard.write_bytes(damaged)
+        with pytest.raises(pybpe.FormatError, match="does not match its manifest"):
+            pybpe.join(tok, [first, second], tmp_path / "out")
+        assert not any((tmp_path / "out").glob("*.bin"))
+
+
+SLOW = """
+import sys, time, pybpe
+from pybpe.dataset import joining, run
+run.CHECKPOINT_SECONDS = 0.0
+read = joining._read
+joining._read = lambda *given: (time.sleep(0.05), read(*given))[1]
+print("ready", flush=True)
+pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-1], sys.argv[-1], progress=False)
+"""
+
+
+def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    pybpe.binarize(tok, inputs, tmp_path / "whole", name="x", format="npy", shard_tokens=500)
+    folders = []
+    for number, path in enumerate(inputs):
+        folders.append(str(tmp_path / f"node{number}"))
+        pybpe.binarize(tok, path, folders[-1], name="x", format="npy", shard_tokens=500)
+    tok.save(tmp_path / "tok.json")
+    arguments = [sys.executable, "-c", SLOW, str(tmp_path / "tok.json"), *folders, str(tmp_path / "out")]
+    kills = 0
+    for least in (3, 8, 14):
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
+        while len(list((tmp_path / "out").glob("*.npy"))) < least and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills == 3
+    pybpe.join(tok, folders, tmp_path / "out")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert not (tmp_path / "out" / ".pybpe-unfinished").exists()
+
+
+def test_the_command(
+    tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok.save(tmp_path / "tok.json")
+    os.chdir(tmp_path)
+    for number, path in enumerate(inputs):
+        main(["binarize", "-t", "tok.json", path.name, "-o", f"node{number}", "--name", "x", "--quiet"])
+    main(["binarize", "-t", "tok.json", *(path.name for path in inputs), "-o", "whole", "--name", "x", "--quiet"])
+    capsys.readouterr()
+    main(["join", "node0", "node1", "node2", "-t", "tok.json", "-o", "all", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert content(tmp_path / "all") == content(tmp_path / "whole")
+    assert printed["splits"]["train"]["tokens"] == pybpe.Manifest.load(tmp_path / "all").split_tokens("train")
+    shutil.rmtree("node1")
+    assert main(["join", "node0", "node1", "-t", "tok.json", "-o", "less"]) == 2
+    assert "node1" in capsys.readouterr().err
