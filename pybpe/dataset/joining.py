@@ -34,12 +34,11 @@ from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from .encoding import Segment, text_length
 from .hashing import file_sha256
-from .journal import Journal
+from .journal import Journal, finished_manifest
 from .manifest import Manifest, ShardRecord, is_plain_name, manifest_name
 from .options import OutputOptions
 from .run import Run
 from .split_writer import Layout
-from .token_folders import finished_manifest
 from .workers import Result
 
 _SETTINGS = ("format", "eot", "dtype", "shard_tokens", "min_shard_tokens", "sequence_length")

@@ -28,6 +28,7 @@ from .. import _binding
 from ..errors import ArgumentError, FileError, FormatError, file_errors
 from ..support.locking import FOLDER, LOCK, STAGED
 from ..support.output_files import make_folder
+from ..tokenizer import Tokenizer
 from .manifest import Manifest, is_plain_name, manifest_name
 from .split_writer import SplitState
 
@@ -38,6 +39,20 @@ def check_finished(folder: str) -> None:
     """Raises ArgumentError if a run that writes to a folder was killed or is still running."""
     if os.path.exists(os.path.join(folder, FOLDER, NAME)):
         raise ArgumentError(f"{folder}: the run that writes to this folder has not finished: run its command again")
+
+
+def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
+    """Returns the manifest of a folder of token files.
+
+    Raises:
+        ArgumentError: the run that writes to it has not finished, or another tokenizer made the files. FileError,
+            FormatError: there is no manifest, or it is damaged.
+    """
+    manifest = Manifest.load(folder)
+    check_finished(folder)
+    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint():
+        raise ArgumentError(f"{folder}: another tokenizer made these files: its fingerprint differs")
+    return manifest
 
 
 class Journal:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .._version import __version__
 from ..dataset.binarization import binarize
 from ..dataset.hashing import file_sha256
-from ..dataset.journal import check_finished
+from ..dataset.journal import finished_manifest
 from ..dataset.manifest import Manifest, manifest_name, split_paths
 from ..dataset.token_files import TokenStream
 from ..dataset.writers import FORMATS
@@ -98,7 +98,7 @@ def open_folder(source: Source, tok: Tokenizer) -> Opened:
     """
     folder = source.data
     assert folder is not None
-    manifest = _finished_manifest(folder, tok)
+    manifest = finished_manifest(folder, tok)
     settings = manifest.settings
     form = FORMATS.get(str(settings.get("format")))
     if settings.get("packing") is not None:
@@ -110,14 +110,6 @@ def open_folder(source: Source, tok: Tokenizer) -> Opened:
     if settings.get("eot") not in ("prepend", "append") or tok.eot_token is None:
         raise ArgumentError(f"{folder}: has no end of text between documents: write it with eot='prepend'")
     return Opened.of(source.name, folder, manifest)
-
-
-def _finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
-    manifest = Manifest.load(folder)
-    check_finished(folder)
-    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint():
-        raise ArgumentError(f"{folder}: another tokenizer made these files: its fingerprint differs")
-    return manifest
 
 
 def open_sources(sources: Sequence[Source], tok: Tokenizer, out: str, staging: str, run: RunOptions) -> list[Opened]:
@@ -158,7 +150,7 @@ def _encoded(source: Source, tok: Tokenizer, folder: str, run: RunOptions) -> Op
     """Encodes a source into a folder, unless it has been encoded."""
     read: ReadOptions = source.read
     try:
-        manifest = _finished_manifest(folder, tok)
+        manifest = finished_manifest(folder, tok)
     except (OSError, ArgumentError, FormatError):
         manifest = binarize(
             tok,

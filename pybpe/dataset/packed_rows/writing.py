@@ -15,7 +15,7 @@ from ...support.output_files import unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..hashing import file_sha256
-from ..journal import check_finished
+from ..journal import finished_manifest
 from ..manifest import FILE_NAME, Manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
@@ -99,17 +99,14 @@ def pack(
 def _source(data: _binding.PathLike, tok: Tokenizer) -> Manifest:
     """Returns the manifest of the data. Raises an error if they cannot be packed."""
     name = _binding.path_text(data)
-    manifest = Manifest.load(name)
+    manifest = finished_manifest(name, tok)
     settings = manifest.settings
-    check_finished(name)
     if settings.get("packing") is not None:
         raise ArgumentError(f"{name}: has packed rows already: pack the folder that they were made from")
     if settings.get("format") != "llmc" or settings.get("dtype") not in ("uint16", "uint32"):
         raise ArgumentError(f"{name}: only llm.c's shards can be packed: write them with binarize, format='llmc'")
     if settings.get("eot") != "prepend":
         raise ArgumentError(f"{name}: a mark must begin each document: write the data with eot='prepend'")
-    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint() or tok.eot_token is None:
-        raise ArgumentError(f"{name}: another tokenizer made these files: its fingerprint differs")
     return manifest
 
 
