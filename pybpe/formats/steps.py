@@ -33,6 +33,12 @@ _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": T
 _LOSSY = ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "CharDelimiterSplit", "Metaspace")
 
 _NUMBER = chars(properties=["N"])
+# Laguna's step: line ends begin a piece. The lookahead has no effect, because the repeat takes all line ends. A
+# carriage return without a newline after it is text.
+_LINE_ENDS = [parse(regex, ONIGURUMA) for regex in (r"(?:\r?\n)+(?!\r?\n)", r"(?:\r?\n)+")]
+_FROM_LINE_ENDS = parse(
+    r"(?:\r?\n)+[^\r\n]*(?:\r(?!\n)[^\r\n]*)*|[^\r\n]+(?:\r(?!\n)[^\r\n]*)*|(?:\r(?!\n)[^\r\n]*)+", ONIGURUMA
+)
 # For Hugging Face, punctuation is that of ASCII, and the categories P of Unicode 8 (the crate unicode_categories).
 # These characters moved to a category P later:
 _LATER = (
@@ -182,10 +188,12 @@ def _behaving(tree: Node, behavior: Any, invert: bool) -> Node | None:
     """Returns a tree that matches the pieces that a Split makes with this behavior; None if no such tree is known.
 
     Behaviors other than Isolated join matches that touch each other, or join matches and the text between them. If the
-    matches are runs of one set of characters, a regular expression gives the same pieces.
+    matches are runs of one set of characters, or of line ends, a regular expression gives the same pieces.
     """
     if behavior == "Isolated":  # invert only exchanges matches and the text between them
         return tree
+    if behavior == "MergedWithNext" and not invert and tree in _LINE_ENDS:
+        return _FROM_LINE_ENDS
     run = run_of(tree)
     if run is None or behavior not in ("Contiguous", "MergedWithPrevious", "MergedWithNext"):
         return None

@@ -91,4 +91,8 @@ EXACT: dict[str, tuple[dict[str, Any], str | None]] = {
     ),
     "Punctuation, ByteLevel, Digits": (sequence(CONTIGUOUS, WITH_REGEX, DIGITS), None),
     "Split numbers, Split cl100k": (splits(r"\p{N}{1,3}", LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+")), None),
+    "Split line ends with MergedWithNext, Split qwen2": (
+        sequence(split(r"(?:\r?\n)+(?!\r?\n)", "MergedWithNext"), split(QWEN2), WITHOUT_REGEX),
+        None,
+    ),
 }

@@ -33,7 +33,7 @@ from pybpe import byte_level
 SPECIALS = ["<|endoftext|>", "<|im_end|>", "<tool>"]
 PIECES = [
     *SPECIALS, "<|im_end",
-    *(" ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85"),
+    *(" ", "  ", "   ", "\n", "\n\n", "\r\n", "\r", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85"),
     *("a", "The", " the", "don't", "I'LL", "'ſ", "x_y", "camelCase", "ABCd", "e\u0301", "\u0338", "ǆ", "ß"),
     *("ᾼ", "ꞇ"),
     *("1", "12", "123", "1234567", " 1", "3.14", "٣", "Ⅷ", "½", "²", "ò", "³é", "१२३", "𝟘"),
@@ -108,6 +108,7 @@ def test_what_is_saved_is_the_same_tokenizer(pipeline: str, tmp_path: Path) -> N
     assert [encoding.ids for encoding in ours.to_hf().encode_batch(texts, add_special_tokens=False)] == expected
 
 
+LINE_ENDS = [split(regex, "MergedWithNext") for regex in (r"(?:\r?\n)+(?!\r?\n)", r"(?:\r?\n)+")]
 BEHAVIORS = ["Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"]
 RUNS = [r"\p{N}", r"\p{N}+", r"[\p{P}\p{S}]", "[\r\n]", " ", r"\s+", "[a-z]", "[一-龥ア]+", "(?:a|b|1)", "(?>[^a-z ]+)"]
 PATTERNS = [LLAMA3, QWEN2, O200K, BLOOM, *DEEPSEEK_V3, r"\s?\p{L}+", r"\s?\p{P}+", r"\s+$", "don't", "x|xy?", "(?:12)+"]
@@ -116,7 +117,9 @@ AFTER = [DIGITS, {**DIGITS, "individual_digits": False}, split("[0-9][0-9][0-9]"
 
 def random_pre_tokenizer(rng: random.Random) -> dict[str, Any]:
     def step() -> dict[str, Any]:
-        kind = rng.randrange(5)
+        kind = rng.randrange(6)
+        if kind == 5:
+            return rng.choice(LINE_ENDS)
         if kind == 0:
             return rng.choice([DIGITS, {**DIGITS, "individual_digits": False}, CONTIGUOUS, {"type": "Punctuation"}])
         if kind == 1:
@@ -161,7 +164,8 @@ def test_random_pre_tokenizers_make_the_words_of_hugging_face() -> None:
         ({"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": True}, "Metaspace, which"),
         (sequence(split(r"\s+", "Removed"), WITHOUT_REGEX), "behavior 'Removed'.*it drops text"),
         (sequence(split(r"\w+", "Removed", True), WITHOUT_REGEX), "may leave text unmatched"),
-        (sequence(split(r"(?:\r?\n)+(?!\r?\n)", "MergedWithNext"), WITH_REGEX), "behavior 'MergedWithNext'"),
+        (sequence(split(r"(?:\r?\n)+(?!\r?\n)", "MergedWithPrevious"), WITH_REGEX), "behavior 'MergedWithPrevious'"),
+        (sequence(split(r"(?:\r?\n)+(?!\n)", "MergedWithNext"), WITH_REGEX), "behavior 'MergedWithNext'"),
         (sequence(WITH_REGEX, WITH_REGEX), "ByteLevel twice"),
         (sequence(DIGITS, {**WITH_REGEX, "add_prefix_space": True}), "add_prefix_space after another step"),
         (sequence(DIGITS), "one ByteLevel"),
