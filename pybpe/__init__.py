@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import teaching as teaching
     from . import viz as viz
+    from .analysis.advice import Advice, advise
     from .analysis.comparison import compare
     from .analysis.comparison_result import Comparison
     from .dataset import Manifest, binarize, encode_files, join, pack, prepare
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .training.counts import Counts
 
 __all__ = [
+    "Advice",
     "ArgumentError",
     "Comparison",
     "Counts",
@@ -63,6 +65,7 @@ __all__ = [
     "UnsupportedError",
     "WorkerError",
     "__version__",
+    "advise",
     "binarize",
     "compare",
     "count_words",
@@ -80,6 +83,7 @@ __all__ = [
 
 # Where each name comes from. Python loads a module at its first use, so a program that encodes never loads the trainer.
 _HOMES = {
+    "Advice": "analysis.advice",
     "ArgumentError": "errors",
     "Comparison": "analysis.comparison_result",
     "Counts": "training.counts",
@@ -96,6 +100,7 @@ _HOMES = {
     "UnknownIdError": "errors",
     "UnsupportedError": "errors",
     "WorkerError": "errors",
+    "advise": "analysis.advice",
     "binarize": "dataset",
     "compare": "analysis.comparison",
     "count_words": "training.counting",

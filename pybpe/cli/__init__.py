@@ -20,6 +20,7 @@ from llmc_compat.cli import IncludeDirAction, add_llmc
 
 from .._version import __version__
 from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_error
+from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
 from .compare import add_compare
@@ -67,6 +68,7 @@ _COMMANDS: tuple[Callable[[Any], None], ...] = (
     add_export,
     add_diff,
     add_compare,
+    add_advise,
     add_prune,
     add_extend,
     add_viz,

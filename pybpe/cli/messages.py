@@ -52,6 +52,8 @@ _COMMANDS = {
     "convert": "export",
     "save": "export",
     "measure": "compare",
+    "recommend": "advise",
+    "suggest": "advise",
     "visualize": "viz",
     "check": "llmc check",
     "workspace": "llmc workspace",

@@ -78,7 +78,7 @@ def count_inputs(inputs: Inputs, settings: CountSettings, sample: Sample, run: R
     """Does the work of `count_words`."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
-    files = _files_to_count(inputs, settings.read) if is_path_list(inputs) else None
+    files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
     if files is None:
         _check_texts(inputs)
     if run.executor is not None:
@@ -94,7 +94,8 @@ def count_inputs(inputs: Inputs, settings: CountSettings, sample: Sample, run: R
         counter.close()
 
 
-def _files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
+def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
+    """Returns the files that paths name, or raises an error if one of them cannot be counted."""
     try:
         files = corpus_files(inputs, read)
     except FileMissingError as error:

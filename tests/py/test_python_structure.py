@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_PARAMETERS = 7
 # Public functions, whose keyword arguments are what users write.
 WITH_KEYWORDS = {
+    "advise",
     *(
         "train",
         "count_words",
