@@ -44,6 +44,6 @@ def packing_faults(manifests: Iterable[Described], shards: Collection[str], run:
 
 def _fault(path: str, size: int, mark: int) -> str | None:
     try:
-        return row_fault(open_tokens(path), size, mark)
+        return row_fault([open_tokens(path)], size, mark)
     except Error:
         return None  # reported already

@@ -53,12 +53,13 @@ def add_pack(commands: Any) -> None:
     parser = add_command(
         commands,
         "pack",
-        "pack documents into rows of T tokens, for llm.c",
+        "pack documents into rows of T tokens",
         "Reads the llm.c shards that `pybpe binarize` or `prepare` wrote, and writes shards of rows of exactly T\n"
         "tokens, each beginning with the end-of-text token. Documents of up to T tokens are not cut. Train on the\n"
-        "result with llm.c's -t T.",
+        "result with llm.c's -t T, or choose a format that has position_ids and a loss_mask for other trainers.",
         "pybpe pack data -t tok.json --sequence-length 1024 -o packed\n"
-        "pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill",
+        "pybpe pack data -t tok.json --sequence-length 1024 -o packed --packing fill\n"
+        "pybpe pack data -t tok.json --sequence-length 2048 -o rows --format parquet",
     )
     parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json and llm.c's shards")
     add_tokenizer(parser)
@@ -70,6 +71,13 @@ def add_pack(commands: Any) -> None:
         metavar="HOW",
         help="best-fit (default) cuts only documents longer than T, and pads rows; fill also cuts documents to fill"
         " the rows that would be short; concat cuts wherever a row is full",
+    )
+    parser.add_argument(
+        "--format",
+        default="llmc",
+        metavar="F",
+        help="llmc (default), or with the columns input_ids, document_ids, position_ids and loss_mask: npy, parquet or"
+        " webdataset",
     )
     parser.add_argument(
         "--pad",
@@ -93,6 +101,7 @@ def _run_pack(args: argparse.Namespace) -> None:
         args.output,
         sequence_length=args.sequence_length,
         packing=args.packing,
+        format=args.format,
         pad=args.pad,
         seed=args.seed,
         shard_tokens=args.shard_tokens,

@@ -19,8 +19,8 @@ from .hashing import file_sha256
 from .journal import NAME as JOURNAL_NAME
 from .manifest import FileRecord, Manifest, ShardRecord
 from .packed_rows import row_fault
-from .token_files import open_tokens
 from .writers import FORMATS
+from .writers.flat import LLMC
 
 if TYPE_CHECKING:
     import numpy
@@ -113,8 +113,9 @@ def _row_problems(folder: str, shard: ShardRecord, manifest: Manifest) -> Iterat
     if manifest.packing is None:
         return
     try:
-        ids = open_tokens(os.path.join(folder, shard.file))
-        fault = row_fault(ids, manifest.packing["sequence_length"], manifest.tokenizer["eot"])  # type: ignore[arg-type]
+        blocks, size = shard_blocks(folder, shard, manifest), manifest.packing["sequence_length"]
+        more = int(manifest.settings.get("format") == LLMC.name)
+        fault = row_fault(blocks, size, manifest.tokenizer["eot"], more)  # type: ignore[arg-type]
     except Error as error:
         fault = str(error)
     if fault is not None:

@@ -12,7 +12,7 @@ import pytest
 from corpora import EOT, documents, small_tokenizer, tokens_of
 from killed import die_at
 from reference.loader import DataLoader
-from reference.packing import best_fit_spaces, pieces, pieces_of_rows
+from reference.packing import best_fit_spaces, fewest_rows, pieces, pieces_of_rows
 
 import pybpe
 from llmc_compat.batch import Batch
@@ -23,7 +23,9 @@ from pybpe.dataset import Manifest, PackedSequences
 from pybpe.dataset.packed_rows import pieces as pieces_module
 from pybpe.dataset.packed_rows import row_fault
 from pybpe.dataset.packed_rows.best_fit import best_fit
-from pybpe.dataset.packed_rows.layout import METHODS, make_rows, place, shuffled
+from pybpe.dataset.packed_rows.columns import columns_of
+from pybpe.dataset.packed_rows.exact_fit import refit
+from pybpe.dataset.packed_rows.layout import METHODS, chunks, place, shuffled
 from pybpe.dataset.packed_rows.pieces import groups
 from pybpe.dataset.statistics import dataset_statistics
 from pybpe.dataset.token_files import TokenStream
@@ -63,6 +65,62 @@ def test_many_lengths_take_few_steps_each() -> None:
     assert numpy.bincount(rows, weights=lengths).max() <= 1024
 
 
+def refitted(lengths: Sequence[int], size: int) -> int:
+    """Returns the number of rows after best fit and refit, when they are right."""
+    values = numpy.array(lengths, dtype=numpy.int64)
+    before = best_fit(values, size)
+    rows = refit(values, before, size)
+    used = numpy.bincount(rows, weights=values).astype(int)
+    assert used.max() <= size and used.min() > 0 and rows.max() <= before.max()
+    kept = numpy.bincount(before, weights=values)[before] == size
+    if rows.max() < before.max():  # pieces of full rows are together as before
+        assert len(set(zip(before[kept].tolist(), rows[kept].tolist()))) == len(set(before[kept].tolist()))
+    return int(rows.max()) + 1
+
+
+def test_refit_never_needs_more_rows_than_best_fit() -> None:
+    rng = random.Random(4)
+    for _ in range(400):
+        size = rng.choice([1, 2, 3, 7, 16, 33, 100, 256])
+        longest = rng.choice([size, -(-size // 2), -(-size // 5)])
+        refitted([rng.randint(1, longest) for _ in range(rng.choice([1, 2, 5, 40, 300]))], size)
+
+
+def test_refit_finds_the_fewest_rows_of_few_pieces() -> None:
+    """Not always, since no fast method does, but more often than best fit."""
+    rng = random.Random(5)
+    best = fits = both = 0
+    for _ in range(120):
+        size = rng.choice([20, 50, 100])
+        lengths = [rng.randint(size // 8, size // 2) for _ in range(11)]
+        fewest, found = fewest_rows(lengths, size), refitted(lengths, size)
+        assert found >= fewest
+        fits += len(best_fit_spaces(lengths, size)) == fewest
+        best += found == fewest
+        both += 1
+    assert fits < best <= both
+
+
+@pytest.mark.parametrize(
+    ("lengths", "size", "rows"),
+    [([6, 4, 4, 3, 3], 10, 2), ([4, 3, 3, 4, 3, 3], 10, 2), ([5, 4, 4, 3, 2, 2], 10, 2)],
+)
+def test_two_and_three_pieces_fill_rows_exactly(lengths: list[int], size: int, rows: int) -> None:
+    assert refitted(lengths, size) == rows
+
+
+def test_refit_is_as_good_with_many_pieces() -> None:
+    """Short pieces that leave gaps after best fit: each row here is one of a few sums of three."""
+    rng = random.Random(6)
+    lengths = []
+    for _ in range(300):
+        a = rng.randint(60, 120)
+        b = rng.randint(40, 190 - a)
+        lengths += [a, b, 256 - a - b]
+    before = len(best_fit_spaces(lengths, 256))
+    assert refitted(lengths, 256) < before
+
+
 # ----------------------------------------------------------------------------------------------------
 # Rows of made-up documents: every token is different, so each is found again
 
@@ -83,7 +141,8 @@ def packed(texts: list[list[int]], size: int, method: str) -> tuple[list[list[in
     for number, group in enumerate(groups(TokenStream(ids), MARK, size)):
         assert group.number == number
         placed = shuffled(place(group.documents, size, method), 7, number)
-        rows += make_rows(group, placed, size, MARK, PAD).tolist()
+        for part in chunks(placed, size):
+            rows += columns_of(group.ids, part, size, MARK, PAD).input_ids.tolist()
     return rows, number + 1
 
 
@@ -133,7 +192,7 @@ def rows_are_right(texts: list[list[int]], size: int, method: str) -> None:
         assert cuts <= len(rows) + (long if method == "fill" else 0)
         assert sum(row.count(PAD) > 1 for row in rows) <= number
     if number == 1 and method == "best-fit":
-        assert len(rows) == len(best_fit_spaces([len(piece) for piece in pieces(texts, MARK, size)], size))
+        assert len(rows) <= len(best_fit_spaces([len(piece) for piece in pieces(texts, MARK, size)], size))
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -180,7 +239,7 @@ def test_a_folder_is_packed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, me
         rows = []
         for shard in shards:
             ids = read_shard(tmp_path / "a" / shard.file).tolist()
-            assert row_fault(numpy.array(ids), T, tok.eot_token) is None and ids[-1] == tok.eot_token
+            assert row_fault([numpy.array(ids)], T, tok.eot_token) is None and ids[-1] == tok.eot_token
             rows += [ids[at : at + T] for at in range(0, len(ids) - 1, T)]
         expected = pieces(texts_of(tokens_of(data, split), tok.eot_token), tok.eot_token, T)
         found = pieces_of_rows(rows, tok.eot_token, made.packing["pad"])
@@ -255,6 +314,7 @@ def test_what_cannot_be_packed_is_refused(tok: pybpe.Tokenizer, data: Path, tmp_
     for wrong, message in (
         ({"sequence_length": 1}, "sequence_length"),
         ({"sequence_length": 64, "packing": "worst-fit"}, "packing"),
+        ({"sequence_length": 64, "format": "raw"}, "format must be one of llmc, npy, parquet, webdataset"),
         ({"sequence_length": 64, "pad": "nothing"}, "pad"),
         ({"sequence_length": 64, "shard_tokens": 64}, "shard_tokens"),
     ):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling import Permutation
 from .best_fit import best_fit
-from .pieces import Group, Pieces
+from .exact_fit import refit
+from .pieces import Pieces
 
 if TYPE_CHECKING:
     import numpy
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 METHODS = ("best-fit", "fill", "concat")
-_BATCH_TOKENS = 1 << 20
+_CHUNK_TOKENS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ def place(documents: Pieces, size: int, method: str) -> Placed:
     if method == "concat":
         return _concatenated(documents, size)
     pieces = documents.cut(size - 1)
-    rows = best_fit(pieces.texts + 1, size)
+    lengths = pieces.texts + 1
+    rows = refit(lengths, best_fit(lengths, size), size)
     if method == "best-fit" or not len(rows):
         return Placed(pieces, rows)
-    used = numpy.bincount(rows, weights=pieces.texts + 1)
+    used = numpy.bincount(rows, weights=lengths)
     is_full = used == size
     kept = is_full[rows]
     full = Placed(pieces.take(kept), (numpy.cumsum(is_full) - 1)[rows[kept]])
@@ -66,17 +68,17 @@ def _concatenated(pieces: Pieces, size: int) -> Placed:
     """Fills one row after another. Where only one token is left, the row ends: a mark without text is not a piece."""
     import numpy
 
-    found: list[tuple[int, int, bool, int]] = []
+    found: list[tuple[int, int, bool, bool, int]] = []
     row, room = 0, size
-    for start, text, begins in zip(pieces.starts.tolist(), pieces.texts.tolist(), pieces.begins.tolist()):
+    for start, text, begins, ends in zip(*(column.tolist() for column in vars(pieces).values())):
         while text:
             if room < 2:
                 row, room = row + 1, size
             part = min(text, room - 1)
-            found.append((start, part, begins, row))
+            found.append((start, part, begins, ends and part == text, row))
             start, text, begins, room = start + part, text - part, False, room - part - 1
-    columns = numpy.array(found, dtype=numpy.int64).reshape(-1, 4).T
-    return Placed(Pieces(columns[0], columns[1], columns[2].astype(bool)), columns[3])
+    columns = numpy.array(found, dtype=numpy.int64).reshape(-1, 5).T
+    return Placed(Pieces(columns[0], columns[1], columns[2].astype(bool), columns[3].astype(bool)), columns[4])
 
 
 def shuffled(placed: Placed, seed: int, group: int) -> Placed:
@@ -93,32 +95,11 @@ def shuffled(placed: Placed, seed: int, group: int) -> Placed:
     return Placed(placed.pieces.take(order), rows[order])
 
 
-def make_rows(group: Group, placed: Placed, size: int, mark: int, pad: int) -> Array:
-    """Returns the tokens of a group's rows: shape (rows, size). `placed` must be in the order of rows."""
+def chunks(placed: Placed, size: int) -> Iterator[Placed]:
+    """Yields the rows in parts of about a million tokens. `placed` must be in the order of rows."""
     import numpy
 
-    pieces, rows = placed.pieces, placed.rows
-    made = numpy.full(placed.count * size, pad, dtype=group.ids.dtype)
-    ends = numpy.cumsum(pieces.texts + 1)
-    before = ends - pieces.texts - 1  # tokens in all pieces before this one
-    row_starts = numpy.searchsorted(rows, rows)  # the first piece of the same row
-    places = rows * size + before - before[row_starts]
-    made[places] = mark
-    for batch in _batches(ends):
-        texts = pieces.texts[batch]
-        within = numpy.arange(int(texts.sum())) - numpy.repeat(numpy.cumsum(texts) - texts, texts)
-        ids = group.ids[numpy.repeat(pieces.starts[batch], texts) + within]
-        made[numpy.repeat(places[batch] + 1, texts) + within] = ids
-    return made.reshape(-1, size)
-
-
-def _batches(ends: Array) -> Iterator[slice]:
-    """Yields slices of pieces with about _BATCH_TOKENS tokens each, given where they end."""
-    import numpy
-
-    at = 0
-    while at < len(ends):
-        before = int(ends[at - 1]) if at else 0
-        end = max(at + 1, int(numpy.searchsorted(ends, before + _BATCH_TOKENS)))
-        yield slice(at, end)
-        at = end
+    at_once = max(1, _CHUNK_TOKENS // size)
+    for first in range(0, placed.count, at_once):
+        begin, end = numpy.searchsorted(placed.rows, (first, first + at_once)).tolist()
+        yield Placed(placed.pieces.take(slice(begin, end)), placed.rows[begin:end] - first)

@@ -26,15 +26,17 @@ class Pieces:
         starts: where a piece starts in the group's ids.
         texts: its number of tokens, at least 1.
         begins: whether it is the first piece of its document.
+        ends: whether it is the last one.
     """
 
     starts: Array
     texts: Array
     begins: Array
+    ends: Array
 
-    def take(self, which: Array) -> Pieces:
-        """Returns some of the pieces, by index or mask."""
-        return Pieces(self.starts[which], self.texts[which], self.begins[which])
+    def take(self, which: Array | slice) -> Pieces:
+        """Returns some of the pieces, by index, mask or slice."""
+        return Pieces(self.starts[which], self.texts[which], self.begins[which], self.ends[which])
 
     def cut(self, most: int) -> Pieces:
         """Cuts each piece into parts of `most` tokens and a rest."""
@@ -44,7 +46,8 @@ class Pieces:
         of = numpy.repeat(numpy.arange(len(counts)), counts)
         offsets = (numpy.arange(len(of)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)) * most
         texts = numpy.minimum(self.texts[of] - offsets, most)
-        return Pieces(self.starts[of] + offsets, texts, self.begins[of] & (offsets == 0))
+        begins, ends = self.begins[of] & (offsets == 0), self.ends[of] & (offsets + texts == self.texts[of])
+        return Pieces(self.starts[of] + offsets, texts, begins, ends)
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class Group:
 
     Attributes:
         number: from 0.
-        ids: their tokens, marks included, and perhaps more tokens after them.
+        start: where its ids start in the split.
+        ids: the tokens of its documents, marks included, and perhaps more tokens after them.
         documents: one piece per document. A document that is larger than a group is divided among groups.
     """
 
     number: int
+    start: int
     ids: Array
     documents: Pieces
 
@@ -85,7 +90,7 @@ def groups(stream: TokenStream, mark: int, size: int) -> Iterator[Group]:
         if at + step < len(stream):  # the last document may continue after these ids
             inside = len(found.texts) == 1
             found, step = _without_end(found, size - 1)
-        yield Group(number, ids, found.take(found.texts > 0))
+        yield Group(number, at, ids, found.take(found.texts > 0))
         at, number = at + step, number + 1
 
 
@@ -99,13 +104,13 @@ def _documents(ids: Array, mark: int, inside: bool) -> Pieces:
         first = starts[0] - 1 if len(starts) else len(ids)
         ends = numpy.append(first, ends[: len(starts)])
         starts, begins = numpy.append(0, starts), numpy.append(False, begins)
-    return Pieces(starts, ends - starts, begins)
+    return Pieces(starts, ends - starts, begins, numpy.ones(len(starts), dtype=bool))
 
 
 def _without_end(found: Pieces, most: int) -> tuple[Pieces, int]:
-    """Leaves the last document to the next group; of an only one, what does not fill a row. Returns the pieces, and
-    where the next group starts."""
+    """Leaves the last document to the next group; of an only one, what does not fill a row, and at least one token, as
+    it may end there. Returns the pieces, and where the next group starts."""
     if len(found.texts) > 1:
-        return Pieces(found.starts[:-1], found.texts[:-1], found.begins[:-1]), int(found.starts[-1]) - 1
-    texts = found.texts // most * most
-    return Pieces(found.starts, texts, found.begins), int(found.starts[0] + texts[0])
+        return found.take(slice(-1)), int(found.starts[-1]) - 1
+    texts = (found.texts - 1) // most * most
+    return Pieces(found.starts, texts, found.begins, ~found.ends), int(found.starts[0] + texts[0])

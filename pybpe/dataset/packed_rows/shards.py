@@ -1,7 +1,7 @@
-"""Writes the rows of each split into shards of equal size.
+"""Writes the rows of each split into shards; those of llm.c have equal size.
 
-Each split is read twice: first to count its rows, which gives the size of its shards, then to write them. So no token
-is written twice, and memory is that of one group of documents.
+The pieces of a split are placed first, which gives the number of rows and so the size of its shards, and then
+written. So no token is written twice, and memory is that of one group of documents.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +20,22 @@ from ...support.progress import Progress
 from ...tokenizer import Tokenizer
 from ..encoding import token_lengths
 from ..equal_shards import check_least
-from ..manifest import FILE_NAME, Manifest, ShardRecord, record_shard, split_paths
+from ..manifest import FileRecord, Manifest, ShardRecord, record_file, record_shard, split_paths
 from ..token_files import TokenStream
-from ..writers.base import id_bytes
+from ..writers import FORMATS as TOKEN_FORMATS
 from ..writers.flat import LLMC
-from .layout import Placed, make_rows, place, shuffled
+from .columns import Columns, columns_of, spare_rows
+from .layout import Placed, chunks, place, shuffled
 from .pieces import Group, groups
+from .placements import Placements
+from .row_files import FORMATS, NewShard, RowFile
 
 if TYPE_CHECKING:
     import numpy
 
     Array = numpy.ndarray[Any, Any]
 
-_BLOCK_TOKENS = 1 << 20
+_PLACEMENTS = "placements"  # a file in the unfinished folder
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Packing:
         tok: the tokenizer that made the data.
         folder, source: the data, and their manifest.
         identity: what the manifest says about the packing: see `pack`.
+        format: the name of one of FORMATS.
         shard_tokens: the most tokens per shard.
     """
 
@@ -49,6 +54,7 @@ class Packing:
     folder: str
     source: Manifest
     identity: Mapping[str, Any]
+    format: str
     shard_tokens: int
 
     @property
@@ -85,41 +91,47 @@ def write_packed(packing: Packing, settings: Mapping[str, Any], folder: str, bar
         if os.path.isdir(folder):
             shutil.rmtree(folder)
     make_folder(folder)
-    shards: dict[str, list[ShardRecord]] = {}
+    writers: dict[str, _SplitWriter] = {}
     counts: dict[str, dict[str, int]] = {}
     for split, records in packing.source.shards.items():
-        shards[split], counts[split] = _write_split(packing, split, folder, bar) if records else ([], {})
+        writers[split] = _SplitWriter(packing, split, folder)
+        counts[split] = _write_split(packing, writers[split], bar) if records else {}
     described = {**settings, "packing": {**packing.identity, "splits": counts}}
-    manifest = Manifest(described, packing.source.tokenizer, packing.source.text_bytes, shards)
-    _binding.write_file(os.path.join(folder, FILE_NAME), manifest.to_json())
+    shards = {split: writer.records for split, writer in writers.items()}
+    files = [record for writer in writers.values() for record in writer.others]
+    manifest = Manifest(described, packing.source.tokenizer, packing.source.text_bytes, shards, files)
+    name = TOKEN_FORMATS[packing.format].manifest
+    _binding.write_file(os.path.join(folder, name), manifest.to_json())
 
 
-def _write_split(packing: Packing, split: str, folder: str, bar: Progress) -> tuple[list[ShardRecord], dict[str, int]]:
-    """Writes one split. Returns its shards, and the numbers of rows, padding tokens, and cuts in documents."""
-    import numpy
-
+def _write_split(packing: Packing, writer: _SplitWriter, bar: Progress) -> dict[str, int]:
+    """Writes one split. Returns the numbers of rows, padding tokens, and cuts in documents."""
+    split, size = writer.split, packing.size
     stream = TokenStream(split_paths(packing.folder, packing.source, split))
-    planned = sum(placed.count for _, placed in _placed(packing, stream, bar))
-    shards, per_shard = _divide(packing, split, planned)
-    writer = _ShardWriter(packing, split, folder, per_shard)
+    path = os.path.join(writer.folder, _PLACEMENTS)
     pieces = documents = used = 0
-    with writer:
-        for group, placed in _placed(packing, stream, bar):
-            placed = shuffled(placed, int(packing.identity["seed"]), group.number)
-            begins = numpy.bincount(placed.rows, placed.pieces.begins, placed.count).astype(numpy.int64)
-            writer.add(make_rows(group, placed, packing.size, packing.mark, packing.pad), begins)
-            pieces, documents = pieces + len(placed.rows), documents + int(begins.sum())
-            used += int(placed.pieces.texts.sum()) + len(placed.rows)
-        spare = numpy.full((shards * per_shard - planned, packing.size), packing.pad, dtype=stream.dtype)
-        spare[:, :1] = packing.mark
-        writer.add(spare, numpy.zeros(len(spare), dtype=numpy.int64))
+    with file_errors(path, "cannot be written"), open(path, "w+b") as file, writer:
+        placements = Placements(stream, file)
+        placements.write(_placed(packing, stream, bar))
+        shards, per_shard = _divide(packing, split, placements.rows)
+        rows = shards * per_shard if packing.format == LLMC.name else placements.rows
+        writer.begin(rows, per_shard)
+        for ids, placed in placements.read():
+            for part in chunks(placed, size):
+                columns = columns_of(ids, part, size, packing.mark, packing.pad)
+                writer.add(columns)
+                pieces, documents = pieces + len(part.rows), documents + int(columns.begins.sum())
+                used += int(part.pieces.texts.sum()) + len(part.rows)
+            bar.add(int(placed.pieces.texts.sum()) + int(placed.pieces.begins.sum()))
+        spare = rows - placements.rows
+        writer.add(spare_rows(spare, size, packing.mark, packing.pad, str(stream.dtype)))
+    os.unlink(path)
     _check(packing, split, documents, sum(record.text_bytes for record in writer.records))
-    rows = shards * per_shard
-    return writer.records, {"rows": rows, "padding": rows * packing.size - used, "cuts": pieces - documents}
+    return {"rows": rows, "padding": rows * size - used, "cuts": pieces - documents}
 
 
 def _placed(packing: Packing, stream: TokenStream, bar: Progress) -> Iterator[tuple[Group, Placed]]:
-    """Yields each group, and the rows of its pieces.
+    """Yields each group, and the rows of its pieces, shuffled.
 
     Raises:
         ArgumentError: the documents contain the padding token.
@@ -129,18 +141,23 @@ def _placed(packing: Packing, stream: TokenStream, bar: Progress) -> Iterator[tu
             raise ArgumentError(
                 f"{packing.folder}: the documents contain the padding token, id {packing.pad}: pass another one as pad"
             )
-        yield group, place(group.documents, packing.size, str(packing.identity["method"]))
+        placed = place(group.documents, packing.size, str(packing.identity["method"]))
+        yield group, shuffled(placed, int(packing.identity["seed"]), group.number)
         bar.add(int(group.documents.texts.sum()) + len(group.documents.texts))
 
 
 def _divide(packing: Packing, split: str, rows: int) -> tuple[int, int]:
-    """Returns the number of shards of a split, and of rows in each.
+    """Returns the number of shards of a split, and of rows in each; the last may have fewer.
 
-    Of up to twice as many shards as necessary, the fewest that need the fewest rows of padding to be equal.
+    Those of llm.c are equal. Of up to twice as many shards as necessary, the fewest that need the fewest rows of
+    padding to be equal.
 
     Raises:
         ShardTooSmallError: the split is too small for one shard.
     """
+    if packing.format != "llmc":
+        each = max(1, packing.shard_tokens // packing.size)
+        return -(-rows // each), each
     least = max(1, int(packing.source.settings.get("min_shard_tokens", LLMC.min_tokens)))  # type: ignore[call-overload]
     check_least(packing.source.shards[split][0].file, rows * packing.size + 1, least)
     least_rows = -(-(least - 1) // packing.size)
@@ -160,60 +177,65 @@ def _check(packing: Packing, split: str, documents: int, text_bytes: int) -> Non
         )
 
 
-class _ShardWriter:
-    """Writes rows into one shard after another. The end of the `with` block removes a shard that is not finished.
+class _SplitWriter:
+    """Writes the rows of a split into one shard after another.
 
     Attributes:
         records: those of the finished shards.
+        others: those of other files.
     """
 
-    def __init__(self, packing: Packing, split: str, folder: str, per_shard: int) -> None:
-        self._packing, self._split, self._folder, self._per_shard = packing, split, folder, per_shard
+    def __init__(self, packing: Packing, split: str, folder: str) -> None:
+        self.split, self.folder = split, folder
+        self._packing = packing
         self._lengths = packing.text_lengths()
-        self._name = packing.source.shards[split][0].file.rsplit(f"_{split}_", 1)[0]
-        self._shard: _binding.ShardWriter | None = None
-        self._rows = self._documents = self._text_bytes = 0
+        self._file: RowFile | None = None
+        self._left = self._per_shard = 0  # rows to come, and of a shard
+        self._in_shard = self._room = self._documents = self._text_bytes = 0
         self.records: list[ShardRecord] = []
+        self.others: list[FileRecord] = []
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *_: object) -> None:
-        if self._shard is not None:
-            self._shard.discard()
+        if self._file is not None:
+            with suppress(OSError):  # closing a file on a full disk fails again
+                self._file.discard()
 
-    @property
-    def _path(self) -> str:
-        name = LLMC.file.format(name=self._name, split=self._split, index=len(self.records))
-        return os.path.join(self._folder, name)
+    def begin(self, rows: int, per_shard: int) -> None:
+        """Sets the number of rows of the split, and of a shard."""
+        self._left, self._per_shard = rows, per_shard
 
-    def add(self, rows: Array, begins: Array) -> None:
-        """Writes rows, in each of which so many documents begin."""
-        while len(rows):
-            part = self._per_shard - self._rows
-            with file_errors(self._path, "cannot be written"):
-                self._write(rows[:part])
-                self._rows += len(rows[:part])
-                self._documents += int(begins[:part].sum())
-                if self._rows == self._per_shard:
-                    self._finish()
-            rows, begins = rows[part:], begins[part:]
+    def add(self, columns: Columns) -> None:
+        """Writes rows."""
+        while len(columns.begins):
+            file = self._file or self._new()
+            part = columns.part(slice(self._room))
+            with file_errors(file.path, "cannot be written"):
+                file.write(part)
+                self._room -= len(part.begins)
+                self._documents += int(part.begins.sum())
+                self._text_bytes += int(self._lengths[part.input_ids].sum())
+                if not self._room:
+                    self._finish(file)
+            columns = columns.part(slice(len(part.begins), None))
 
-    def _write(self, rows: Array) -> None:
-        if self._shard is None:
-            self._shard = _binding.ShardWriter(self._path, LLMC.name, id_bytes(self._packing.dtype))
-        self._shard.write(rows.reshape(-1).astype(self._packing.dtype, copy=False))
-        at_once = max(1, _BLOCK_TOKENS // self._packing.size)
-        for at in range(0, len(rows), at_once):
-            self._text_bytes += int(self._lengths[rows[at : at + at_once]].sum())
+    def _new(self) -> RowFile:
+        packing = self._packing
+        name = packing.source.shards[self.split][0].file.rsplit(f"_{self.split}_", 1)[0]
+        base = os.path.join(self.folder, f"{name}_{self.split}_{len(self.records):06d}")
+        self._in_shard = self._room = min(self._per_shard, self._left)
+        self._left -= self._room
+        shard = NewShard(base, packing.dtype, self._room, packing.size, packing.mark)
+        with file_errors(base, "cannot be written"):
+            self._file = FORMATS[packing.format].new(shard)
+        return self._file
 
-    def _finish(self) -> None:
-        """Ends a shard with a mark, the target of its last token: it begins the row that comes next, whichever."""
-        import numpy
-
-        assert self._shard is not None
-        self._shard.write(numpy.array([self._packing.mark], dtype=self._packing.dtype))
-        self._shard.finish()
-        record = record_shard(self._path, self._per_shard * self._packing.size + 1)
+    def _finish(self, file: RowFile) -> None:
+        file.finish()
+        self._file = None
+        record = record_shard(file.path, self._in_shard * self._packing.size + FORMATS[self._packing.format].more)
         self.records.append(replace(record, documents=self._documents, text_bytes=self._text_bytes))
-        self._shard, self._rows, self._documents, self._text_bytes = None, 0, 0, 0
+        self.others += [record_file(path) for path in file.others]
+        self._documents = self._text_bytes = 0

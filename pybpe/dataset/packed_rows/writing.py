@@ -20,6 +20,7 @@ from ..manifest import FILE_NAME, Manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
 from .layout import METHODS
+from .row_files import FORMATS
 from .shards import Packing, write_packed
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
@@ -33,16 +34,17 @@ def pack(
     *,
     sequence_length: int,
     packing: str = "best-fit",
+    format: str = "llmc",
     pad: str | None = None,
     seed: int = 0,
     shard_tokens: int = 10**8,
     progress: bool | None = None,
 ) -> Manifest:
-    """Packs the documents of token files into rows of exactly `sequence_length` tokens, for llm.c.
+    """Packs the documents of token files into rows of exactly `sequence_length` tokens.
 
-    Each row begins with the end-of-text token, and so does each document or part of one in it. A shard is a whole
-    number of rows and one more end-of-text token, the target of its last token; all shards of a split have equal size.
-    The same arguments give the same bytes. A run that was killed starts again.
+    Each row begins with the end-of-text token, and so does each document or part of one in it. A shard of llm.c is a
+    whole number of rows and one more end-of-text token, the target of its last token; all shards of a split have equal
+    size. The same arguments give the same bytes. A run that was killed starts again.
 
     Args:
         tok: the tokenizer that made `data`.
@@ -51,6 +53,11 @@ def pack(
         sequence_length: tokens per row: llm.c's T.
         packing: "best-fit" cuts only documents that are longer than a row, and pads rows; "fill" also cuts documents
             to fill the rows that best fit leaves short; "concat" cuts wherever a row is full.
+        format: "llmc", or one whose rows have columns: "npy" (an array of shape (rows, sequence_length) per column),
+            "parquet" or "webdataset". The columns are input_ids in the dtype of `data`; document_ids, int32: from 0 in
+            each row, -1 for padding; position_ids, int32: from 0 in each document or part, and in the padding;
+            loss_mask, uint8: 0 for padding, for the first token of a row, and for an end-of-text token after a part
+            whose document continues in another row; otherwise 1. The mask is aligned with input_ids.
         pad: the special token for padding. None means <|padding|> or <|pad|> if the tokenizer has one, otherwise its
             end of text. The documents must not contain it.
         seed: an integer that chooses the order of the rows, and of the documents in each row.
@@ -62,15 +69,17 @@ def pack(
     Raises:
         ArgumentError: an argument is invalid; another tokenizer made the data; the documents contain the padding token;
         `out` is not empty. FormatError: the data do not match their manifest. LimitError: a shard would be
-        too small or too large.
+        too small or too large. MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     one_of("packing", packing, METHODS)
+    one_of("format", format, FORMATS)
+    FORMATS[format].check_packages()
     size = whole_number("sequence_length", sequence_length, 2)
     most = whole_number("shard_tokens", shard_tokens, size + 1)
     source, folder = _source(data, tok), _binding.path_text(data)
     dtype = str(source.settings["dtype"])
-    if LLMC.header_bytes + most * id_bytes(dtype) > LLMC.max_bytes:
+    if format == LLMC.name and LLMC.header_bytes + most * id_bytes(dtype) > LLMC.max_bytes:
         raise LimitError(f"shard_tokens={most} would exceed 2 GiB, beyond which llm.c cannot seek: choose fewer")
     identity = {
         "sequence_length": size,
@@ -79,7 +88,7 @@ def pack(
         "seed": whole_number("seed", seed, None),
         "source": file_sha256(os.path.join(folder, FILE_NAME)),
     }
-    settings = {**source.settings, "shard_tokens": most, "sequence_length": size, "packing": identity}
+    settings = {**source.settings, "format": format, "shard_tokens": most, "sequence_length": size, "packing": identity}
     target = os.path.realpath(_binding.path_text(out))
     finished = _finished(target, settings)
     if finished is not None:
@@ -87,7 +96,7 @@ def pack(
     hidden = unfinished_folder(target)
     with only_writer(hidden, temporary=True), Progress("packing", 2 * source.tokens, "token", progress) as bar:
         made = os.path.join(hidden, _DATA)
-        write_packed(Packing(tok, folder, source, identity, most), settings, made, bar)
+        write_packed(Packing(tok, folder, source, identity, format, most), settings, made, bar)
         _publish(made, target)
     return Manifest.load(target)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_READ_TOKENS = 1 << 20
+READ_TOKENS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -162,5 +162,5 @@ def read_flat(path: str, dtype: str) -> Iterator[Array]:
     from ..token_files import open_tokens
 
     ids = open_tokens(path, dtype)
-    for at in range(0, len(ids), _READ_TOKENS):
-        yield ids[at : at + _READ_TOKENS]
+    for at in range(0, len(ids), READ_TOKENS):
+        yield ids[at : at + READ_TOKENS]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from ... import _binding
-from ...formats.id_files import NPY_HEADER_BYTES, npy_header
+from ...formats.id_files import NPY_HEADER_BYTES, map_npy, npy_header
 from ...tokenizer import Tokenizer
-from .base import Format, id_bytes, read_flat
+from .base import READ_TOKENS, Format, id_bytes, read_flat
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
 
 MIN_TOKENS = 257  # B*T + 1 of llm.c's CPU trainer, whose B is 4 and T 64
 _VERSIONS = {2: 1, 4: 7}  # by bytes per id
@@ -33,10 +40,22 @@ LLMC = Format(
     equal_shards=True,
 )
 
+
+def _read_npy(path: str, dtype: str) -> Iterator[Array]:
+    """Yields the ids of a file in blocks; those of packed rows are an array of two dimensions."""
+    array = map_npy(path)
+    if array.ndim != 2:
+        yield from read_flat(path, dtype)
+        return
+    at_once = max(1, READ_TOKENS // max(1, array.shape[1]))
+    for at in range(0, len(array), at_once):
+        yield array[at : at + at_once].reshape(-1)
+
+
 NPY = Format(
     name="npy",
     file="{name}_{split}_{index:06d}.npy",
-    read=read_flat,
+    read=_read_npy,
     header_bytes=NPY_HEADER_BYTES,
     header=lambda tokens, dtype: npy_header(tokens, id_bytes(dtype)),
 )

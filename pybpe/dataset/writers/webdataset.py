@@ -35,16 +35,17 @@ def _convert(finished: Finished, path: str) -> None:
                 for name, array in (("input_ids", rows.input_ids), ("document_ids", rows.document_ids)):
                     data = io.BytesIO()
                     numpy.save(data, array[a:b])
-                    _add(tar, f"{key}.{name}.npy", data.getvalue())
+                    add_member(tar, f"{key}.{name}.npy", data.getvalue())
                 facts = json.dumps({"source": rows.sources[row]}, ensure_ascii=False)
-                _add(tar, f"{key}.json", facts.encode("utf-8", "surrogateescape"))
+                add_member(tar, f"{key}.json", facts.encode("utf-8", "surrogateescape"))
                 number += 1
 
 
-def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+def add_member(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    """Adds a file to a tar. Its times and owners are 0."""
     import tarfile
 
-    member = tarfile.TarInfo(name)  # its times and owners are 0
+    member = tarfile.TarInfo(name)
     member.size = len(data)
     tar.addfile(member, io.BytesIO(data))
 

@@ -62,6 +62,36 @@ def test_parquet_shards_go_on_with_documents(tok: pybpe.Tokenizer, corpora: list
     assert len(tables) > 2 and rows == rows_by_definition(tok, corpora, 64)
 
 
+def test_packed_rows_in_parquet_are_those_of_npy(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pybpe.binarize(tok, corpora, tmp_path / "data", splits=(1,), name="x")
+    for form in ("npy", "parquet"):
+        pybpe.pack(tok, tmp_path / "data", tmp_path / form, sequence_length=64, format=form, shard_tokens=6400)
+    paths = sorted((tmp_path / "parquet").glob("x_train_*.parquet"))
+    assert len(paths) > 2
+    for path in paths:
+        table = parquet.read_table(path)
+        kinds = [str(kind.value_type) for kind in table.schema.types]
+        assert dict(zip(table.column_names, kinds)) == {
+            "input_ids": "uint16", "document_ids": "int32", "position_ids": "int32", "loss_mask": "uint8"
+        }  # fmt: skip
+        for column, rows in table.to_pydict().items():
+            assert rows == numpy.load(tmp_path / "npy" / f"{path.stem}.{column}.npy").tolist()
+    assert verify(tmp_path / "parquet", tok)[1] == []
+    assert (tmp_path / "parquet" / "_manifest.json").exists()
+
+
+def test_webdataset_reads_packed_rows(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
+    webdataset = pytest.importorskip("webdataset")
+    pybpe.binarize(tok, corpora, tmp_path / "data", splits=(1,), name="x")
+    pybpe.pack(tok, tmp_path / "data", tmp_path / "rows", sequence_length=64, format="webdataset")
+    pybpe.pack(tok, tmp_path / "data", tmp_path / "npy", sequence_length=64, format="npy")
+    samples = list(webdataset.WebDataset(str(tmp_path / "rows" / "x_train_000000.tar"), shardshuffle=False))
+    for column in ("input_ids", "document_ids", "position_ids", "loss_mask"):
+        found = [numpy.load(io.BytesIO(sample[f"{column}.npy"])).tolist() for sample in samples]
+        assert found == numpy.load(tmp_path / "npy" / f"x_train_000000.{column}.npy").tolist()
+
+
 def test_webdataset_reads_the_samples(tok: pybpe.Tokenizer, corpora: list[Path], tmp_path: Path) -> None:
     webdataset = pytest.importorskip("webdataset")
     out = tmp_path / "out"

@@ -32,3 +32,41 @@ def pieces_of_rows(rows: Sequence[Sequence[int]], mark: int, pad: int) -> list[l
             elif i != pad:
                 found[-1].append(i)
     return [piece for piece in found if len(piece) > 1]
+
+
+def columns(parts: Sequence[tuple[Sequence[int], bool]], size: int, pad: int) -> dict[str, list[int]]:
+    """Returns the columns of a row, token by token. `parts` are its pieces, with their marks, and whether each is the
+    end of its document."""
+    found: dict[str, list[int]] = {"input_ids": [], "document_ids": [], "position_ids": [], "loss_mask": []}
+
+    def add(token: int, document: int, position: int, is_target: bool) -> None:
+        for column, value in zip(found.values(), (token, document, position, int(is_target))):
+            column.append(value)
+
+    for number, (piece, _) in enumerate(parts):
+        for position, token in enumerate(piece):
+            ends_a_document = number > 0 and parts[number - 1][1]
+            add(token, number, position, position > 0 or ends_a_document)
+    for position in range(size - len(found["input_ids"])):
+        add(pad, -1, position, False)
+    return found
+
+
+def fewest_rows(lengths: Sequence[int], size: int) -> int:
+    """Returns the fewest rows that any packing needs, by trying all."""
+    best = len(lengths)
+
+    def place(i: int, spaces: list[int]) -> None:
+        nonlocal best
+        if len(spaces) >= best:
+            return
+        if i == len(lengths):
+            best = len(spaces)
+            return
+        for row, space in enumerate(spaces):
+            if space >= lengths[i] and space not in spaces[:row]:
+                place(i + 1, [*spaces[:row], space - lengths[i], *spaces[row + 1 :]])
+        place(i + 1, [*spaces, size - lengths[i]])
+
+    place(0, [])
+    return best
