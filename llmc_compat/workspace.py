@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pybpe
 from pybpe import _binding
 from pybpe.dataset.options import DatasetOptions, OutputOptions
-from pybpe.dataset.preparation import prepare_dataset
+from pybpe.dataset.packed_output import RowOptions, write_and_pack
+from pybpe.dataset.preparation import prepare_dataset, save_tokenizer
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
@@ -69,6 +70,8 @@ def make_workspace(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    pack: int | None = None,
+    packing: str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Workspace:
@@ -87,6 +90,8 @@ def make_workspace(
         seed: the random seed for the model's weights.
         splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; the
             train and val splits are required.
+        pack, packing: packs the documents into rows of this many tokens, at most `context`, as in `pybpe.binarize`.
+            Train with -t `pack`. The CPU trainer's T is 64.
 
     Raises:
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
@@ -111,21 +116,46 @@ def make_workspace(
     read, split = ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, split)
+    rows = RowOptions.of(pack, packing)
+    if rows is not None and rows.pack > context:
+        raise ArgumentError(f"pack must be at most context, {context}, which is the model's maxT, not {rows.pack}")
     model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
-        data = make_folder(os.path.join(folder, "data"))
         given = [file.path for file in corpus_files(inputs, read, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         try:
-            tok, manifest = prepare_dataset(given, data, training, options, run)
+            tok, manifest = _write_data(given, os.path.join(folder, "data"), training, options, run, rows)
         except ShardTooSmallError as error:
             needed = f"{error.tokens} tokens, but {CPU_BATCH.needs()} are needed"
             raise LimitError(f"{error.path}: {needed}; llm.c aborts; {CPU_BATCH.largest_fit(error.tokens)}") from None
-        _remove_stale_shards(data, manifest)
         workspace = Workspace(folder, tok, manifest, model.config(tok.n_vocab), dtype)
         _write_rest(workspace, seed)
         return workspace
+
+
+def _write_data(
+    given: Sequence[str],
+    data: str,
+    training: TrainOptions,
+    options: DatasetOptions,
+    run: RunOptions,
+    rows: RowOptions | None,
+) -> tuple[pybpe.Tokenizer, pybpe.Manifest]:
+    """Writes the tokenizer and the shards."""
+    if rows is None:
+        tok, manifest = prepare_dataset(given, make_folder(data), training, options, run)
+        _remove_stale_shards(data, manifest)
+        return tok, manifest
+    made: list[pybpe.Tokenizer] = []
+
+    def write(folder: str) -> pybpe.Tokenizer:
+        made.append(prepare_dataset(given, make_folder(folder), training, options, run)[0])
+        return made[0]
+
+    manifest = write_and_pack(data, rows, options.output.shard_tokens, write, run.progress)
+    save_tokenizer(made[0], data)
+    return made[0], manifest
 
 
 def _write_rest(workspace: Workspace, seed: int) -> None:

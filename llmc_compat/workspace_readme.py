@@ -17,10 +17,16 @@ _DEFAULT_B = 4  # train_gpt2.cu's
 
 def gpu_batch(workspace: Workspace, processes: int = 1) -> Batch:
     """Returns a batch for which every shard is large enough: the longest T that the model and the shards allow,
-    in steps of 64, and train_gpt2.cu's B (4, over all processes) or what fits."""
+    in steps of 64, or that of packed rows; and train_gpt2.cu's B (4, over all processes) or what fits."""
     room = (_smallest_shard(workspace) - 1) // processes
-    T = min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
+    T = _row_length(workspace) or min(workspace.config.max_seq_len, room) // _T_STEP * _T_STEP
     return Batch(max(1, min(_DEFAULT_B // processes, room // T)), T, processes)
+
+
+def _row_length(workspace: Workspace) -> int | None:
+    """Returns the tokens per row if the shards have packed rows."""
+    packing = workspace.manifest.packing
+    return None if packing is None else int(packing["sequence_length"])
 
 
 def _smallest_shard(workspace: Workspace) -> int:
@@ -62,7 +68,18 @@ OMP_NUM_THREADS=$(nproc) $LLMC/train_gpt2    # built with: make train_gpt2
 ```
 
 B is 4 and T is 64, both compiled in. One epoch{first} takes {samples} steps; the trainer runs 41. The first loss is \
-near ln({V}) = {log(V):.2f}."""
+near ln({V}) = {log(V):.2f}.{_cpu_rows(workspace)}"""
+
+
+def _cpu_rows(workspace: Workspace) -> str:
+    """Returns a warning if the CPU trainer's sequences are not the packed rows."""
+    length = _row_length(workspace)
+    if length in (None, CPU_BATCH.T):
+        return ""
+    return (
+        f"\n\nThe shards have packed rows of {length} tokens: the CPU trainer's sequences begin inside them. To train"
+        f" on rows there, pack with `--pack {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
+    )
 
 
 def _train_command(workspace: Workspace, batch: Batch) -> str:

@@ -7,8 +7,14 @@ import os
 import sys
 from typing import Any
 
-from pybpe.cli.common import add_command, add_common, counted, journal_path, progress, report
-from pybpe.cli.token_files import add_document_options, add_split_options, option_arguments
+from pybpe.cli.common import add_command, add_common, counted, progress, report
+from pybpe.cli.token_files import (
+    add_document_options,
+    add_pack_options,
+    add_split_options,
+    option_arguments,
+    pack_journal_path,
+)
 from pybpe.cli.train import add_training_options, fewer_than, training_arguments
 from pybpe.control_tokens import CONTROL_TOKENS
 
@@ -47,6 +53,7 @@ def _add_workspace(commands: Any) -> None:
         "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
         "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
         "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
+        "pybpe llmc workspace pages.jsonl.zst -o work --pack 1024\n"
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
     )
     add_document_options(parser)
@@ -54,10 +61,13 @@ def _add_workspace(commands: Any) -> None:
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2, size_required=False, vocab_size=20000)
     add_model_options(parser)
     add_split_options(parser)
+    add_pack_options(parser)
     add_common(parser)
     parser.set_defaults(
         run=_run_workspace,
-        state=lambda args: journal_path(argparse.Namespace(output=os.path.join(args.output, "data"))),
+        state=lambda args: pack_journal_path(
+            argparse.Namespace(output=os.path.join(args.output, "data"), pack=args.pack)
+        ),
     )
 
 
@@ -81,6 +91,8 @@ def _run_workspace(args: argparse.Namespace) -> None:
         seed=args.seed,
         **option_arguments(args, ReadOptions, SplitOptions),
         shard_tokens=args.shard_tokens,
+        pack=args.pack,
+        packing=args.packing,
         workers=args.workers,
         progress=progress(args),
     )

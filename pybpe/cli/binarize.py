@@ -17,7 +17,15 @@ from .common import (
     report,
 )
 from .executors import dask_executor
-from .token_files import add_document_options, add_least_tokens, add_split_options, option_arguments
+from .token_files import (
+    add_document_options,
+    add_least_tokens,
+    add_pack_options,
+    add_split_options,
+    option_arguments,
+    pack_journal_path,
+    packing_lines,
+)
 from .train import add_training_options, fewer_than, training_arguments
 
 if TYPE_CHECKING:
@@ -34,15 +42,17 @@ def add_binarize(commands: Any) -> None:
         "pybpe binarize -t tok.json novel.txt -o out\n"
         "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
+        "pybpe binarize -t tok.json pages.jsonl -o rows --pack 1024\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
     add_document_options(parser)
     _add_output_options(parser)
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
+    add_pack_options(parser)
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
     add_common(parser)
-    parser.set_defaults(run=_run_binarize, state=journal_path)
+    parser.set_defaults(run=_run_binarize, state=pack_journal_path)
 
 
 def _run_binarize(args: argparse.Namespace) -> None:
@@ -57,6 +67,8 @@ def _run_binarize(args: argparse.Namespace) -> None:
             args.files,
             args.output,
             **option_arguments(args, ReadOptions, SplitOptions, OutputOptions),
+            pack=args.pack,
+            packing=args.packing,
             workers=args.workers,
             executor=executor,
             resume=not args.no_resume,
@@ -138,4 +150,8 @@ def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: s
         for split, records in manifest.shards.items()
     ]
     facts = {split: manifest.split_tokens(split) for split in manifest.shards}
-    report(args, {"output": args.output, "tokens": facts}, "\n".join([f"{args.output}:{vocabulary}", *lines]))
+    report(
+        args,
+        {"output": args.output, "tokens": facts},
+        "\n".join([f"{args.output}:{vocabulary}", *lines, *packing_lines(manifest)]),
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
 from .mixture import mixture_lines
+from .token_files import packing_lines
 
 
 def add_join(commands: Any) -> None:
@@ -107,16 +108,7 @@ def _run_pack(args: argparse.Namespace) -> None:
         shard_tokens=args.shard_tokens,
         progress=progress(args),
     )
-    packing = manifest.packing
-    assert packing is not None
-    lines = [
-        f"{split}: {counted(facts['rows'], 'row')} of {args.sequence_length} tokens,"
-        f" {100 * facts['padding'] / (facts['rows'] * args.sequence_length):.4f} % padding,"
-        f" {counted(facts['cuts'], 'cut')} in {counted(manifest.split_documents(split), 'document')}"
-        for split, facts in packing["splits"].items()
-        if facts
-    ]
-    report(args, {"output": args.output, **packing}, "\n".join(lines))
+    report(args, {"output": args.output, **(manifest.packing or {})}, "\n".join(packing_lines(manifest)))
 
 
 def add_verify(commands: Any) -> None:

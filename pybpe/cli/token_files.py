@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .common import add_encoding, parse_amount, parse_numbers
+from .common import add_encoding, counted, journal_path, parse_amount, parse_numbers
+
+if TYPE_CHECKING:
+    from ..dataset import Manifest
 
 
 def add_document_options(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +63,39 @@ def add_least_tokens(parser: argparse.ArgumentParser, default: int | None = None
         metavar="N",
         help="minimum number of tokens per shard (default: 257, which llm.c needs; 0 allows any number)",
     )
+
+
+def add_pack_options(parser: argparse.ArgumentParser) -> None:
+    """Adds options for packing documents into rows in the same run."""
+    parser.add_argument(
+        "--pack",
+        type=int,
+        metavar="T",
+        help="pack the documents into rows of T tokens, as `pybpe pack` does; the output has only the rows",
+    )
+    parser.add_argument(
+        "--packing", metavar="HOW", help="how to pack: best-fit (default), fill or concat; see `pybpe pack --help`"
+    )
+
+
+def packing_lines(manifest: Manifest) -> list[str]:
+    """Returns a line for each split about its packed rows; none if there are none."""
+    packing = manifest.packing or {"sequence_length": 1, "splits": {}}
+    size = packing["sequence_length"]
+    return [
+        f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
+        f" {100 * facts['padding'] / (facts['rows'] * size):.4f} % padding,"
+        f" {counted(facts['cuts'], 'cut')} in {counted(manifest.split_documents(split), 'document')}"
+        for split, facts in packing["splits"].items()
+        if facts
+    ]
+
+
+def pack_journal_path(args: argparse.Namespace) -> str:
+    """Returns the path of the journal of a run with or without --pack: see journal_path."""
+    from ..dataset.packed_output import hidden_folder
+
+    return journal_path(args if args.pack is None else argparse.Namespace(output=hidden_folder(args.output)))
 
 
 def option_arguments(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:

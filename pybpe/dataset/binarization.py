@@ -29,10 +29,12 @@ from .eot import KEEP
 from .journal import Journal
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
+from .packed_output import RowOptions, write_and_pack
 from .run import Run
 from .shares import check_shares
 from .split_writer import Layout
 from .workers import Encoding
+from .writers.flat import LLMC
 
 
 def binarize(
@@ -52,6 +54,8 @@ def binarize(
     text_key: str = "text",
     encoding: str | None = None,
     name: str | None = None,
+    pack: int | None = None,
+    packing: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
     resume: bool = True,
@@ -98,6 +102,10 @@ def binarize(
         text_key: the field of a JSON record, or the parquet column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
         name: NAME of the files; None uses the first input's name without its extension.
+        pack: packs the documents into rows of this many tokens, as `pybpe.pack` does with its default arguments: `out`
+            then has only the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must not
+            exist, or be empty, or have the result of the same call.
+        packing: how to pack: see `pybpe.pack`. None means "best-fit".
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
             tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
@@ -116,15 +124,25 @@ def binarize(
         MissingExtraError: parquet without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
+    rows = RowOptions.of(pack, packing, format)
+    if rows is not None:
+        format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
+    if rows is not None:
+        rows.check(output)
     options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)
     options = options.for_tokenizer(tok)
     run = RunOptions(workers, executor, progress=progress)
     given = path_list(inputs)
-    folder = _binding.path_text(out)
-    with only_writer(folder):
-        staged = stage(given, folder, options.read, [folder])
-        return write_dataset(Job(tok, options, staged, folder, name or name_of(given, staged)), run, resume)
+
+    def write(folder: str) -> Manifest:
+        with only_writer(folder):
+            staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
+            return write_dataset(Job(tok, options, staged, folder, name or name_of(given, staged)), run, resume)
+
+    if rows is None:
+        return write(_binding.path_text(out))
+    return write_and_pack(out, rows, shard_tokens, lambda folder: (write(folder), tok)[1], progress)
 
 
 class Job(NamedTuple):

@@ -130,10 +130,10 @@ def prepare_dataset(
         identity = (__version__, training, counting.pattern.regex, words, options.split.split_by, staged.identities)
         tok = _trained(folder, identity, train)
         job = Job(tok, options.for_tokenizer(tok), staged, folder, options.output.name or name_of(given, staged))
-        return tok, write_dataset(job, run, resume=True, beside=partial(_save, tok, folder))
+        return tok, write_dataset(job, run, resume=True, beside=partial(save_tokenizer, tok, folder))
 
 
-def _save(tok: Tokenizer, folder: str) -> None:
+def save_tokenizer(tok: Tokenizer, folder: str) -> None:
     """Writes the tokenizer's files with the first shard: until then, those of an earlier run match the shards there."""
     tok.save(os.path.join(folder, "tokenizer.json"))
     tok.save_bin(os.path.join(folder, "tokenizer.bin"))

@@ -11,5 +11,7 @@ pieces.py finds the documents, best_fit.py chooses their rows, layout.py puts th
 writing.py has the function that users call, rows.py checks the result.
 """
 
+from .layout import METHODS as METHODS
+from .row_files import ROW_FORMATS as ROW_FORMATS
 from .rows import row_fault as row_fault
 from .writing import pack as pack

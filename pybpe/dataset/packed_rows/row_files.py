@@ -213,7 +213,7 @@ class RowFormat:
     check_packages: Callable[[], object] = lambda: None
 
 
-FORMATS = {
+ROW_FORMATS = {
     "llmc": RowFormat(LlmcFile, more=1),
     "npy": RowFormat(NpyFiles),
     "parquet": RowFormat(ParquetFile, check_packages=partial(pyarrow_parquet, "format='parquet'")),

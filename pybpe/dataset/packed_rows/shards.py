@@ -28,7 +28,7 @@ from .columns import Columns, columns_of, spare_rows
 from .layout import Placed, chunks, place, shuffled
 from .pieces import Group, groups
 from .placements import Placements
-from .row_files import FORMATS, NewShard, RowFile
+from .row_files import ROW_FORMATS, NewShard, RowFile
 
 if TYPE_CHECKING:
     import numpy
@@ -46,7 +46,7 @@ class Packing:
         tok: the tokenizer that made the data.
         folder, source: the data, and their manifest.
         identity: what the manifest says about the packing: see `pack`.
-        format: the name of one of FORMATS.
+        format: the name of one of ROW_FORMATS.
         shard_tokens: the most tokens per shard.
     """
 
@@ -229,13 +229,13 @@ class _SplitWriter:
         self._left -= self._room
         shard = NewShard(base, packing.dtype, self._room, packing.size, packing.mark)
         with file_errors(base, "cannot be written"):
-            self._file = FORMATS[packing.format].new(shard)
+            self._file = ROW_FORMATS[packing.format].new(shard)
         return self._file
 
     def _finish(self, file: RowFile) -> None:
         file.finish()
         self._file = None
-        record = record_shard(file.path, self._in_shard * self._packing.size + FORMATS[self._packing.format].more)
+        record = record_shard(file.path, self._in_shard * self._packing.size + ROW_FORMATS[self._packing.format].more)
         self.records.append(replace(record, documents=self._documents, text_bytes=self._text_bytes))
         self.others += [record_file(path) for path in file.others]
         self._documents = self._text_bytes = 0

@@ -20,7 +20,7 @@ from ..manifest import FILE_NAME, Manifest
 from ..writers.base import id_bytes
 from ..writers.flat import LLMC
 from .layout import METHODS
-from .row_files import FORMATS
+from .row_files import ROW_FORMATS
 from .shards import Packing, write_packed
 
 _PADDING_NAMES = ("<|padding|>", "<|pad|>")
@@ -73,8 +73,8 @@ def pack(
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     one_of("packing", packing, METHODS)
-    one_of("format", format, FORMATS)
-    FORMATS[format].check_packages()
+    one_of("format", format, ROW_FORMATS)
+    ROW_FORMATS[format].check_packages()
     size = whole_number("sequence_length", sequence_length, 2)
     most = whole_number("shard_tokens", shard_tokens, size + 1)
     source, folder = _source(data, tok), _binding.path_text(data)

@@ -1,0 +1,135 @@
+"""Encodes and packs in one call: token files go into a hidden folder next to the output, and from there into rows.
+
+    .OUT.tokens.unfinished/data     llm.c's shards; a killed run resumes from them
+    OUT                             the packed rows, which get their name when they are complete
+
+The hidden folder is removed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .. import _binding
+from ..arguments import one_of, whole_number
+from ..errors import ArgumentError, FileError, FormatError, file_errors
+from ..support.locking import only_writer
+from ..support.output_files import unfinished_folder
+from ..tokenizer import Tokenizer
+from .manifest import Manifest
+from .options import OutputOptions
+from .packed_rows import METHODS, ROW_FORMATS, pack
+from .writers.flat import LLMC
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """The rows to pack token files into. The fields are keyword arguments, which errors name.
+
+    Attributes:
+        pack: tokens per row.
+        packing: one of METHODS; None means the first.
+        format: one of ROW_FORMATS.
+
+    Raises:
+        ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
+    """
+
+    pack: int
+    packing: str | None = None
+    format: str = "llmc"
+
+    def __post_init__(self) -> None:
+        whole_number("pack", self.pack, 2)
+        one_of("packing", self.method, METHODS)
+        one_of("format", self.format, ROW_FORMATS)
+        ROW_FORMATS[self.format].check_packages()
+
+    @classmethod
+    def of(cls, length: int | None, packing: str | None, format: str = "llmc") -> RowOptions | None:
+        """Returns the options, or None if there is nothing to pack.
+
+        Raises:
+            ArgumentError: there is only `packing`. Otherwise as RowOptions.
+        """
+        if length is not None:
+            return cls(length, packing, format)
+        if packing is not None:
+            raise ArgumentError("packing needs pack, the number of tokens per row")
+        return None
+
+    def least_tokens(self, given: int | None) -> int | None:
+        """Returns the argument min_shard_tokens of the token files. Only llm.c needs a minimum."""
+        return 0 if given is None and self.format != LLMC.name else given
+
+    def check(self, output: OutputOptions) -> None:
+        """Raises ArgumentError if the token files could not be packed, or an argument would have no effect."""
+        if output.mode != "prepend":
+            raise ArgumentError(
+                f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
+            )
+        if output.sequence_length not in (OutputOptions.sequence_length, self.pack):
+            raise ArgumentError(f"sequence_length is {output.sequence_length}, but pack is {self.pack}: pass only pack")
+
+    @property
+    def method(self) -> str:
+        """How pieces are placed."""
+        return METHODS[0] if self.packing is None else self.packing
+
+
+def hidden_folder(out: _binding.PathLike) -> str:
+    """Returns where the token files go before they are packed."""
+    return os.path.join(unfinished_folder(os.path.realpath(_binding.path_text(out)) + ".tokens"), "data")
+
+
+def write_and_pack(
+    out: _binding.PathLike,
+    rows: RowOptions,
+    shard_tokens: int,
+    write: Callable[[str], Tokenizer],
+    progress: bool | None,
+) -> Manifest:
+    """Writes token files with `write`, which takes a folder and returns the tokenizer, and packs them into `out`.
+
+    Raises:
+        ArgumentError: `out` has something else than rows of such options. Otherwise as `write` and `pack`.
+    """
+    target = os.path.realpath(_binding.path_text(out))
+    _check_target(target, rows)
+    folder = hidden_folder(out)
+    with only_writer(os.path.dirname(folder), temporary=True):
+        tok = write(folder)
+        made = pack(
+            tok,
+            folder,
+            target,
+            sequence_length=rows.pack,
+            packing=rows.method,
+            format=rows.format,
+            shard_tokens=shard_tokens,
+            progress=progress,
+        )
+        with file_errors(folder, "cannot be removed"):
+            shutil.rmtree(folder)
+    return made
+
+
+def _check_target(target: str, rows: RowOptions) -> None:
+    """Refuses now what `pack` would refuse after everything has been encoded."""
+    if not os.path.lexists(target) or (os.path.isdir(target) and not os.listdir(target)):
+        return
+    try:
+        found = Manifest.load(target)
+        packing = found.packing or {}
+        if (packing.get("sequence_length"), packing.get("method"), found.settings.get("format")) == (
+            rows.pack,
+            rows.method,
+            rows.format,
+        ):
+            return
+    except (FileError, FormatError):
+        pass
+    raise ArgumentError(f"{target}: exists, and is not the result of this call: remove it, or name another folder")
