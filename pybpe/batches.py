@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _GROUP_BYTES = 1 << 18  # enough work to be worth handing to a thread
 _GROUP_TEXTS = 1 << 13
+_MOST_EXPECTED = 1 << 28  # ids
 
 
 def text_list(texts: Iterable[Text]) -> list[Text]:
@@ -33,15 +34,21 @@ class TextGroup(NamedTuple):
     """Whether the group is one long text."""
 
 
-def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
-    """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
-    a separate group."""
+def text_sizes(texts: Sequence[Text]) -> numpy.ndarray[Any, Any]:
+    """Returns the characters or bytes of each text: shape (texts,), int64."""
     import numpy
 
     try:
-        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
+        return numpy.fromiter(map(len, texts), numpy.int64, len(texts))  # type: ignore[arg-type]
     except TypeError:  # a buffer without a length, or not a text
-        sizes = numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
+        return numpy.fromiter((len(utf8(text)) for text in texts), numpy.int64, len(texts))
+
+
+def text_groups(texts: Sequence[Text], sizes: numpy.ndarray[Any, Any], long_text: int) -> Iterator[TextGroup]:
+    """Yields all texts in order, many short ones per group. A text longer than `long_text` characters or bytes gets
+    a separate group. `sizes` is text_sizes(texts)."""
+    import numpy
+
     ends = numpy.cumsum(sizes)
     alone = numpy.flatnonzero(sizes > long_text).tolist()
     first = 0
@@ -57,44 +64,53 @@ def text_groups(texts: Sequence[Text], long_text: int) -> Iterator[TextGroup]:
             first = stop + 1
 
 
-def packed(texts: Sequence[Text]) -> tuple[bytes, numpy.ndarray[Any, Any]]:
-    """Returns all texts as UTF-8, end to end, and the byte offsets at which each begins and the last ends: shape
-    (texts + 1,), uint64."""
-    import numpy
-
+def ascii_or_bytes(texts: Sequence[Text]) -> list[str | bytes]:
+    """Returns the texts as a new list in which every str is ASCII, which is the same in UTF-8; the others are bytes.
+    Does not trust what a subclass of str reports about itself."""
     try:
-        data, lengths = _packed_str(texts)  # type: ignore[arg-type]
+        if all(map(str.isascii, texts)):  # type: ignore[arg-type]
+            return list(texts)  # type: ignore[arg-type]
+        return [text if str.isascii(text) else str.encode(text) for text in texts]  # type: ignore[arg-type, misc]
     except (TypeError, UnicodeEncodeError):  # bytes; surrogates
-        try:
-            data, lengths = b"".join(texts), list(map(bytes.__len__, texts))  # type: ignore[arg-type]
-        except TypeError:  # of several types
-            parts = [bytes(utf8(text)) for text in texts]
-            data, lengths = b"".join(parts), list(map(len, parts))
-    offsets = numpy.zeros(len(texts) + 1, numpy.uint64)
-    numpy.cumsum(numpy.array(lengths, numpy.uint64), out=offsets[1:])
-    return data, offsets
+        return [bytes(utf8(text)) for text in texts]
 
 
-def _packed_str(texts: Sequence[str]) -> tuple[bytes, list[int]]:
-    """Returns all texts as UTF-8, end to end, and the length of each. The loops run in C, and do not trust the length
-    that a subclass of str reports."""
-    text = "".join(texts)
-    if text.isascii():
-        return text.encode(), list(map(str.__len__, texts))
-    parts = list(map(str.encode, texts))
-    return b"".join(parts), list(map(len, parts))
+class GrowingIds:
+    """An array of ids that grows at its end.
 
+    Attributes:
+        count: the number of ids.
+    """
 
-def joined(parts: list[Any], dtype: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """Concatenates arrays. Releases each array after copying it; `parts` is empty afterwards."""
-    import numpy
+    def __init__(self, dtype: numpy.dtype[Any], expected: int) -> None:
+        """`expected` is a guess of the number of ids. Memory that is not touched costs nothing, but the system may
+        refuse a large amount of it."""
+        import numpy
 
-    if len(parts) == 1:
-        return parts.pop()  # type: ignore[no-any-return]
-    out = numpy.empty(sum(map(len, parts)), dtype=dtype)
-    end = len(out)
-    while parts:
-        part = parts.pop()
-        out[end - len(part) : end] = part
-        end -= len(part)
-    return out
+        self.count = 0
+        self._ids = numpy.empty(min(expected, _MOST_EXPECTED), dtype=dtype)
+
+    def room(self, size: int) -> numpy.ndarray[Any, Any]:
+        """Returns the free end of the array, with room for at least `size` ids."""
+        import numpy
+
+        need = self.count + size
+        if need > len(self._ids):
+            grown = numpy.empty(max(need, 2 * self.count), dtype=self._ids.dtype)
+            grown[: self.count] = self._ids[: self.count]
+            self._ids = grown
+        return self._ids[self.count :]
+
+    def took(self, count: int) -> None:
+        """Says that the room begins with `count` ids."""
+        self.count += count
+
+    def append(self, ids: numpy.ndarray[Any, Any]) -> None:
+        """Adds a copy of some ids."""
+        self.room(len(ids))[: len(ids)] = ids
+        self.took(len(ids))
+
+    def result(self) -> numpy.ndarray[Any, Any]:
+        """Returns all ids. The object must not be used any more, and no view of its room may be left."""
+        self._ids.resize(self.count, refcheck=False)
+        return self._ids

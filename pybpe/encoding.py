@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _binding
 from .arguments import Text, utf8
-from .batches import TextGroup, joined, packed, text_groups
+from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 from .errors import ArgumentError
 from .matching import matcher
 from .model import Model
@@ -29,6 +30,7 @@ AllowedSpecial = Literal["all"] | Collection[str]
 
 _ITERABLE_BYTES = 1 << 14  # the amount of text that `iterate` gathers before it encodes
 _SHORT_TEXT = 1 << 18  # characters or bytes; texts up to this size are encoded in one call of C
+_MOST_KEPT = 1 << 26  # characters; the UTF-8 of longer texts is never kept
 _LONG_PIECE = 4 * PIECE_BYTES  # a text without safe cuts gives longer pieces, which take a long time
 _NORMALIZED_GROWTH = 11  # NFKC turns the 3 bytes of U+FDFA into 33; no other character grows more
 
@@ -52,6 +54,7 @@ class TextEncoder:
         # Each text that gets a space has at least one byte.
         self._growth = (1 if model.normalizer is None else _NORMALIZED_GROWTH) + model.prefix_space
         self._matchers: dict[frozenset[str], _binding.Specials | None] = {}
+        self._last_call: tuple[int, ...] = ()  # see _comes_again
 
     # ------------------------------------------------------------------------------------------------
     # One text. `specials` matches the special tokens to look for.
@@ -86,26 +89,15 @@ class TextEncoder:
         self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
     ) -> numpy.ndarray[Any, Any]:
         """Returns the ids as an array of shape (tokens,)."""
-        import numpy
-
         num_threads = worker_count(num_threads, "num_threads")
-        if not self._direct or (isinstance(text, str) and len(text) > PIECE_BYTES):
-            parts = map_ordered(
-                lambda piece: self._piece_array(piece, specials, dtype), self._pieces(text), num_threads
-            )
-            return joined(list(parts), dtype)
-        data = utf8(text)
-        ids = numpy.empty(len(data), dtype=dtype)  # untouched pages cost nothing
-        count = 0
-        if num_threads == 1 or len(data) <= PIECE_BYTES:
-            for piece in data_pieces(data, self.cut):
-                count += self._encode_into(piece, specials, ids[count:])
+        ids = GrowingIds(dtype, len(text) if isinstance(text, (str, bytes)) else len(utf8(text)))
+        if num_threads == 1:
+            for piece in self._pieces(text):
+                ids.took(self._encode_into(piece, specials, ids.room(self._growth * len(piece))))
         else:
-            for part in self._parts(data, specials, dtype, num_threads):
-                ids[count : count + len(part)] = part
-                count += len(part)
-        ids.resize(count, refcheck=False)
-        return ids
+            for part in self._parts(text, specials, dtype, num_threads):
+                ids.append(part)
+        return ids.result()
 
     def compact(self, text: Text, specials: _binding.Specials | None, typecode: str) -> arrays.array[int]:
         """Returns the ids as an array of type H or I, for callers that do not need numpy, which takes a tenth of a
@@ -123,7 +115,7 @@ class TextEncoder:
         return found
 
     def _parts(
-        self, data: _binding.Data, specials: _binding.Specials | None, dtype: Any, num_threads: int | None
+        self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int
     ) -> Iterator[numpy.ndarray[Any, Any]]:
         """Yields the ids of a text in parts, each valid until the next is requested. A few buffers serve all parts,
         because fresh memory would cost a fifth of the time."""
@@ -136,11 +128,11 @@ class TextEncoder:
                 buffer = spare.pop()  # not after a test whether there is one: another thread may take it meanwhile
             except IndexError:
                 buffer = numpy.empty(2 * PIECE_BYTES, dtype=dtype)
-            if len(buffer) < len(piece):
-                buffer = numpy.empty(len(piece), dtype=dtype)
+            if len(buffer) < self._growth * len(piece):
+                buffer = numpy.empty(self._growth * len(piece), dtype=dtype)
             return buffer, self._encode_into(piece, specials, buffer)
 
-        for buffer, count in map_ordered(encode, data_pieces(data, self.cut), num_threads):
+        for buffer, count in map_ordered(encode, self._pieces(text), num_threads):
             yield buffer[:count]
             spare.append(buffer)
 
@@ -187,7 +179,20 @@ class TextEncoder:
 
     def _pieces(self, text: Text) -> Iterator[_binding.Data]:
         """Yields a text in pieces that can be encoded separately."""
+        if isinstance(text, str) and _SHORT_TEXT < len(text) <= _MOST_KEPT and not str.isascii(text):
+            data = _binding.str_utf8(text) if self._comes_again(id(text)) else None
+            if data is not None:
+                return data_pieces(data, self.cut)
         return text_pieces(text, self.cut)
+
+    def _comes_again(self, *call: int) -> bool:
+        """Returns whether this call encodes the same text as the last one. If so, the text is likely to be encoded many
+        times, and CPython should keep its UTF-8, which takes as much memory again as the text. Other libraries make
+        CPython keep it in the first call. A wrong guess, because a new object has the address of an old one, costs only
+        that memory."""
+        again = self._last_call == call
+        self._last_call = call
+        return again
 
     def _encode_piece(self, piece: _binding.Data, specials: _binding.Specials | None) -> list[int]:
         if self._direct:
@@ -211,25 +216,12 @@ class TextEncoder:
     def _encode_into(
         self, piece: _binding.Data, specials: _binding.Specials | None, ids: numpy.ndarray[Any, Any]
     ) -> int:
-        """Writes the ids to the start of an array with room for them (see _room). Returns the number of ids."""
+        """Writes the ids to the start of an array with room for them. Returns the number of ids."""
         if self._direct:
             return _interruptibly(self._encoder.encode_into, piece, specials, ids)
         found = self._encode_piece(piece, specials)
         ids[: len(found)] = found
         return len(found)
-
-    def _room(self, pieces: Iterable[_binding.Data], dtype: Any) -> numpy.ndarray[Any, Any]:
-        """Returns an array with room for the ids of pieces."""
-        import numpy
-
-        return numpy.empty(self._growth * sum(map(len, pieces)), dtype=dtype)
-
-    def _piece_array(
-        self, piece: _binding.Data, specials: _binding.Specials | None, dtype: Any
-    ) -> numpy.ndarray[Any, Any]:
-        ids = self._room((piece,), dtype)
-        ids.resize(self._encode_into(piece, specials, ids), refcheck=False)
-        return ids
 
     # ------------------------------------------------------------------------------------------------
     # Many texts
@@ -244,7 +236,7 @@ class TextEncoder:
 
         num_threads = worker_count(num_threads, "num_threads")
         rows: list[list[int]] = [[] for _ in texts]
-        for first, found in map_ordered(encode, self._groups(texts), num_threads):
+        for first, found in map_ordered(encode, self._groups(texts, text_sizes(texts)), num_threads):
             for i, ids in enumerate(found, first):
                 if rows[i]:  # a long text comes in pieces
                     rows[i] += ids
@@ -259,21 +251,27 @@ class TextEncoder:
         import numpy
 
         num_threads = worker_count(num_threads, "num_threads")
+        sizes = text_sizes(texts)
+        found = GrowingIds(dtype, int(sizes.sum()))
+        room = found.room if num_threads == 1 else partial(numpy.empty, dtype=dtype)
+        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
+
+        keep = sizes.sum() <= _MOST_KEPT and self._comes_again(len(texts), *map(id, texts[:1]), *map(id, texts[-1:]))
 
         def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-            return group.first, *self._group_arrays(group, specials, dtype)
+            return group.first, *self._group_arrays(group, specials, room, keep)
 
-        parts = []
-        row_offsets = numpy.zeros(len(texts) + 1, dtype=numpy.int64)
-        for first, ids, ends in map_ordered(encode, self._groups(texts), num_threads):
-            parts.append(ids)
-            row_offsets[first + 1 : first + 1 + len(ends)] += numpy.diff(ends, prepend=0)
-        numpy.cumsum(row_offsets, out=row_offsets)
-        return joined(parts, dtype), row_offsets
+        for first, ids, ends in map_ordered(encode, self._groups(texts, sizes), num_threads):
+            row_offsets[first + 1 : first + 1 + len(ends)] = found.count + ends  # a later piece of a text overwrites it
+            if num_threads == 1:
+                found.took(len(ids))
+            else:
+                found.append(ids)
+        return found.result(), row_offsets
 
-    def _groups(self, texts: Sequence[Text]) -> Iterator[TextGroup]:
+    def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any]) -> Iterator[TextGroup]:
         """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
-        for group in text_groups(texts, _SHORT_TEXT):
+        for group in text_groups(texts, sizes, _SHORT_TEXT):
             if group.is_long:
                 yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
             else:
@@ -285,21 +283,47 @@ class TextEncoder:
 
         if not self._direct or group.is_long:
             return [self.encode(text, specials) for text in group.texts]
-        found, ends = self._encoder.encode_batch(*packed(group.texts), specials, numpy.dtype(numpy.uint32))
+        room = partial(numpy.empty, dtype=numpy.uint32)
+        found, ends = self._encode_short(group.texts, specials, room)
         ids, stops = found.tolist(), ends.tolist()
         return [ids[start:stop] for start, stop in zip([0, *stops], stops)]
 
     def _group_arrays(
-        self, group: TextGroup, specials: _binding.Specials | None, dtype: Any
+        self,
+        group: TextGroup,
+        specials: _binding.Specials | None,
+        room: Callable[[int], numpy.ndarray[Any, Any]],
+        keep: bool,
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Returns the ids of texts in one array, and the index at which each text ends in it."""
+        """Returns the ids of texts at the start of the array that room(number of ids) returns, and the index at which
+        each text ends there."""
         import numpy
 
         if self._direct and not group.is_long:
-            return self._encoder.encode_batch(*packed(group.texts), specials, dtype)
-        arrays = [self.array(text, specials, dtype, 1) for text in group.texts]
-        ends = numpy.cumsum([len(ids) for ids in arrays], dtype=numpy.int64)
-        return joined(arrays, dtype), ends
+            return self._encode_short(group.texts, specials, room, keep)
+        texts = list(map(utf8, group.texts))
+        ids = room(self._growth * sum(map(len, texts)))
+        ends = numpy.empty(len(texts), dtype=numpy.int64)
+        count = 0
+        for i, text in enumerate(texts):
+            count += self._encode_into(text, specials, ids[count:])
+            ends[i] = count
+        return ids[:count], ends
+
+    def _encode_short(
+        self,
+        texts: Sequence[Text],
+        specials: _binding.Specials | None,
+        room: Callable[[int], numpy.ndarray[Any, Any]],
+        keep: bool = False,
+    ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """See _binding.Encoder.encode_batch. `keep`: see _comes_again."""
+        if keep:
+            try:
+                return self._encoder.encode_batch(list(texts), specials, room)  # type: ignore[arg-type]
+            except TypeError:  # lone surrogates, or buffers
+                pass
+        return self._encoder.encode_batch(ascii_or_bytes(texts), specials, room)
 
     # ------------------------------------------------------------------------------------------------
     # Which special tokens to look for
@@ -325,7 +349,7 @@ class TextEncoder:
 
     def _refuse_specials(self, text: Text, forbidden: _binding.Specials) -> None:
         begin = 0
-        for piece in self._pieces(text):  # no special token spans two pieces
+        for piece in text_pieces(text, self.cut):  # no special token spans two pieces
             found = _interruptibly(forbidden.find, piece)
             if found is not None:
                 start, end, number = found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
@@ -29,6 +29,8 @@ class _Scratch:
         self.count = ffi.new("size_t *")
         self.ids = new_uncleared("uint32_t[]", self.START)
         self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
+        self._text: Any = ffi.NULL  # the texts of a batch
+        self._text_size = 0
 
     def room(self, size: int) -> Any:
         """Returns memory for `size` bytes of ids. The caller must copy the ids, because the next call reuses the
@@ -38,6 +40,16 @@ class _Scratch:
         if self._block is None:
             self._block = new_uncleared("uint32_t[]", self.BLOCK // 4)
         return self._block
+
+    def join(self, texts: list[str | bytes], offsets: Any) -> tuple[Any, int]:
+        """Returns the bytes of all texts, end to end, and their number, or -1 if a text is neither bytes nor a str that
+        UTF-8 can represent. The next call reuses the memory. Fills `offsets`: where each text begins, and the last one
+        ends."""
+        size = lib.texts_join(id(texts), self._text, self._text_size, offsets)
+        if size > self._text_size:
+            self._text, self._text_size = new_uncleared("uint8_t[]", size), size
+            lib.texts_join(id(texts), self._text, size, offsets)
+        return self._text, size
 
 
 class Encoder:
@@ -109,31 +121,44 @@ class Encoder:
 
     def encode_batch(
         self,
-        data: bytes,
-        offsets: numpy.ndarray[Any, Any],
+        texts: list[str | bytes],
         specials: Specials | None,
-        dtype: numpy.dtype[Any],
+        room: Callable[[int], numpy.ndarray[Any, Any]],
     ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
-        """Encodes many short texts. Text i is data[offsets[i] : offsets[i + 1]]; `offsets` has the dtype uint64.
-        Returns all ids in one array, and the index at which each text ends in it: shape (texts,), int64."""
+        """Encodes many short texts.
+
+        Args:
+            texts: strs and bytes. CPython keeps the UTF-8 of each str that is not ASCII: see str_utf8.
+            specials: the special tokens to look for.
+            room: returns an array of uint16 or uint32 with room for a number of ids.
+
+        Returns:
+            All ids, in the array that `room` returned, and the index at which each text ends in it: shape (texts,),
+            int64.
+
+        Raises:
+            TypeError: a text has another type, or is a str with lone surrogates.
+        """
         import numpy
 
+        offsets = numpy.empty(len(texts) + 1, dtype=numpy.uint64)
+        ends = numpy.empty(len(texts), dtype=numpy.int64)
         strings = ffi.new("pybpe_strings *")
-        c_data, c_offsets = ffi.from_buffer("uint8_t[]", data), ffi.from_buffer("uint64_t[]", offsets)
-        strings.bytes, strings.offsets, strings.count = c_data, c_offsets, len(offsets) - 1
+        strings.offsets, strings.count = ffi.from_buffer("uint64_t[]", offsets, require_writable=True), len(texts)
         scratch = self._lease()
-        size = len(data) * dtype.itemsize
-        room = scratch.room(size)
-        ends = numpy.empty(len(offsets) - 1, dtype=numpy.int64)
+        strings.bytes, size = scratch.join(texts, strings.offsets)
+        if size < 0:
+            self._free.append(scratch)
+            raise TypeError("expected a list of bytes and of strs without lone surrogates")
+        ids = room(size)
         if lib.pybpe_encode_batch(
-            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, strings, room, dtype.itemsize,
-            len(data), ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
+            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, strings,
+            ffi.from_buffer(ids, require_writable=True), ids.itemsize, len(ids),
+            ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
         ):  # fmt: skip
             raise_error(scratch.err)
-        count = int(ends[-1]) if len(ends) else 0
-        ids = numpy.frombuffer(ffi.buffer(room, size), dtype=dtype)[:count].copy()
         self._free.append(scratch)
-        return ids, ends
+        return ids[: int(ends[-1]) if len(ends) else 0], ends
 
     def encode_array(self, data: Data, specials: Specials | None, typecode: str) -> array[int]:
         """Returns the ids of one piece of text as an array of type H (uint16) or I (uint32)."""

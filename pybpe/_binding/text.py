@@ -181,6 +181,23 @@ def text_cut(pretok: Pretok, specials: Specials | None, data: Data, start: int) 
     return int(lib.pybpe_text_cut(pretok.c, specials_c, view, len(view), start))
 
 
+def str_utf8(text: str) -> memoryview | None:
+    """Returns the UTF-8 of a str without copying it, or None if UTF-8 cannot represent it (lone surrogates).
+
+    An ASCII str is itself UTF-8. For any other str, CPython makes the UTF-8 in the first such call, and keeps it as
+    long as the str: this takes as much memory again as the text.
+    """
+    length = ffi.new("size_t *")
+    start = lib.str_utf8(id(text), length)
+    if start == ffi.NULL:
+        return None
+
+    def keep(_: object, text: str = text) -> None:
+        """Refers to the str, and so keeps it alive as long as the result."""
+
+    return memoryview(ffi.buffer(ffi.gc(start, keep), length[0])).toreadonly()
+
+
 def utf8_valid(data: Data) -> int:
     """Returns the number of bytes at the start of `data` that are valid UTF-8: the offset of the first invalid
     character, or the length of `data`."""

@@ -185,17 +185,23 @@ def _first_cut(cut: Cut, view: memoryview, start: int) -> int:
 
 
 def text_pieces(text: Text, cut: Cut, piece_bytes: int = PIECE_BYTES) -> Iterator[_binding.Data]:
-    """Yields the pieces of any text. A long str is converted part by part, never as a whole."""
-    if isinstance(text, str) and len(text) > piece_bytes:
-        return stream_pieces(_StrReader(text), cut, piece_bytes)
-    data = utf8(text)
+    """Yields the pieces of any text. A long str is never converted as a whole: an ASCII str is read in place, any other
+    one is converted part by part."""
+    data: _binding.Data | None = None
+    if isinstance(text, str) and len(text) > _FIRST_BLOCK:
+        if str.isascii(text):
+            data = _binding.str_utf8(text)
+        elif len(text) > piece_bytes:
+            return stream_pieces(_StrReader(text), cut, piece_bytes)
+    if data is None:
+        data = utf8(text)
     return iter((data,)) if len(data) <= piece_bytes else data_pieces(data, cut, piece_bytes)
 
 
 class _StrReader(io.RawIOBase):
     """A str as a stream of UTF-8."""
 
-    _PART = 1 << 16  # characters; the converted part stays in the processor's cache
+    _PART = 1 << 13  # characters; CPython converts ASCII parts fast, and in most texts other characters are rare
 
     def __init__(self, text: str) -> None:
         self._parts = self._encode(text)

@@ -1,8 +1,10 @@
 """Texts of every kind and length: buffers, pieces, threads, chunks of ids, and decoding one by one."""
 
 import array
+import gc
 import mmap
 import random
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
-from pybpe import decoding
+from pybpe import _binding, decoding
 from pybpe import encoding as encoding_module
 from pybpe import tokenizer as tokenizer_module
 from pybpe.arguments import utf8
@@ -131,6 +133,75 @@ def test_batches_of_short_and_long_texts(custom: pybpe.Tokenizer, long_text: str
     ids, row_offsets = GPT2.encode_batch_to_numpy([], num_threads=threads)
     assert (ids.tolist(), row_offsets.tolist(), ids.dtype) == ([], [0], numpy.uint16)
     assert GPT2.encode_batch([], num_threads=threads) == []
+
+
+class Loud(str):
+    """A str that lies about its text."""
+
+    def encode(self, *_: object) -> bytes:
+        return b"wrong"
+
+    def isascii(self) -> bool:
+        return not str.isascii(self)
+
+    def __len__(self) -> int:
+        return 3
+
+
+def test_a_text_that_comes_again_gives_the_same_ids(long_text: str) -> None:
+    """From the second call on, CPython keeps the UTF-8 of a str that is not ASCII."""
+    ascii_text = "".join(filter(str.isascii, long_text))
+    lone = long_text[:300_000] + "\udc80 lone \ud800"
+    for text in (ascii_text, long_text[1:], lone):
+        data = utf8(text)
+        expected = GPT2.encode(data)
+        sizes = []
+        for _ in range(3):
+            assert GPT2.encode_to_numpy(text).tolist() == expected
+            sizes.append(sys.getsizeof(text))
+            assert GPT2.encode_to_numpy(text, num_threads=2).tolist() == expected
+            assert GPT2.count(text) == len(expected)
+            assert GPT2.encode_to_numpy("other texts").tolist() == GPT2.encode("other texts")
+        kept = len(data) + 1 if text not in (ascii_text, lone) else 0
+        assert sizes == [sizes[0], sizes[0] + kept, sizes[0] + kept]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_that_comes_again_gives_the_same_ids(long_text: str, threads: int) -> None:
+    texts: list[str | bytes] = [
+        "ascii <|endoftext|> text",
+        "",
+        "中文 é",
+        b"bytes \xff",
+        "b" * 5000,
+        bytearray(b"array"),
+    ]
+    texts += ["", " "] * 1000 + ["<|endoftext|>"] * 700 + [Loud("loud <|endoftext|>"), Loud("中"), long_text[:400_000]]
+    for some in (texts, [*texts, "lone \udc80"], ["中文"] * 2000, ["ascii"] * 2000, [b"\xe4\xb8"] * 2000):
+        exact = [bytes(utf8(text)) for text in some]
+        expected = [GPT2.encode(data) for data in exact]
+        for _ in range(3):
+            ids, row_offsets = GPT2.encode_batch_to_numpy(some, num_threads=threads)
+            assert [ids[a:b].tolist() for a, b in zip(row_offsets, row_offsets[1:])] == expected
+        assert GPT2.encode_batch(some, num_threads=threads) == expected
+
+
+def test_the_utf8_of_a_str() -> None:
+    for text in ("", "ascii" * 1000, "é", "中文" * 1000, "😀\0x", Loud("loud 中")):
+        view = _binding.str_utf8(text)
+        assert view is not None and bytes(view) == str.encode(text)
+    assert _binding.str_utf8("lone \ud800") is None
+    view = _binding.str_utf8("".join(["a" * 100_000, "b"]))  # only the view refers to the str
+    gc.collect()
+    others = ["c" * 100_000 for _ in range(20)]
+    assert view is not None and view.readonly and bytes(view) == b"a" * 100_000 + b"b" and len(others) == 20
+
+
+def test_what_no_batch_in_c_can_hold() -> None:
+    encoder = GPT2._encoder._encoder
+    for bad in (["a", 5], ["a", "\ud800"], [b"a", bytearray(b"b")]):
+        with pytest.raises(TypeError, match="expected a list of bytes"):
+            encoder.encode_batch(bad, None, lambda size: numpy.empty(size, numpy.uint16))  # type: ignore[arg-type]
 
 
 @given(
