@@ -28,8 +28,12 @@ The encoder
 */
 
 static int add_merges(merge_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
+    const size_t ahead = 16;
     int code = merge_table_new(t, v->count, v->merges_count, v->byte_ids, mem, err);
     for (size_t i = 0; code == PYBPE_OK && i < v->merges_count; i++) {
+        if (i + ahead < v->merges_count) {
+            merge_table_prefetch(t, v->merges[2 * (i + ahead)], v->merges[2 * (i + ahead) + 1]);
+        }
         uint32_t left = v->merges[2 * i];
         uint32_t right = v->merges[2 * i + 1];
         merge_table_add(t, left, right, (uint32_t)i, v->merged[i]);
@@ -348,12 +352,22 @@ INLINE_ALWAYS void unit_put(encode_work *work, size_t at, word_key key, const py
     work->sets[at] = set;
 }
 
+/* Adds a unit of any length. */
 static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
-    word_key key = n <= WORD_INLINE_MAX ? word_key_load(w, n, work->end) : (word_key){(uintptr_t)w, n};
     if (work->count == BATCH_UNITS) {
         units_flush(work);
     }
-    unit_put(work, work->count, key, work->c);
+    const pybpe_cache *c = work->c;
+    if (n <= WORD_INLINE_MAX) {
+        unit_put(work, work->count, word_key_load(w, n, work->end), c);
+    } else {
+        work->los[work->count] = (uintptr_t)w;
+        work->his[work->count] = n;
+        work->sets[work->count] = c->table.data; /* some set: none holds the unit */
+        if (n <= CACHE_WORD_MAX) {
+            PYBPE_PREFETCH(cache_long_slot_of(c, word_hash_long(w, n, c->seed)));
+        }
+    }
     work->count += 1;
 }
 

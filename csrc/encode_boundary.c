@@ -37,13 +37,11 @@ static uint64_t window_of_shape(unsigned shape) {
     return left | right << 32;
 }
 
-/* Which of the bytes around place i belong to the token, if it has n bytes. */
+/* Which of the bytes around place i, 1 <= i < n, belong to the token, if it has n bytes. */
 static uint64_t bytes_inside(size_t n, size_t i) {
-    uint64_t inside = 0;
-    for (size_t k = 0; k < 8; k++) {
-        inside |= i + k >= 4 && i + k - 4 < n ? UINT64_C(0xFF) << (8 * k) : 0;
-    }
-    return inside;
+    const size_t before = i < 4 ? i : 4;
+    const size_t after = n - i < 4 ? n - i : 4;
+    return UINT64_MAX << (8 * (4 - before)) & UINT64_MAX >> (8 * (4 - after));
 }
 
 static size_t enter_pair(boundary_table *t, uint8_t left, uint8_t right) {
@@ -51,16 +49,21 @@ static size_t enter_pair(boundary_table *t, uint8_t left, uint8_t right) {
     return 0;
 }
 
-/* Before the set is allocated, windows are only counted. */
-static size_t enter_window(boundary_table *t, uint64_t around) {
-    if (t->windows != NULL) {
-        uint64_t index = boundary_window_index(t, around);
-        t->windows[index >> 12] |= UINT64_C(1) << (index & 63) | UINT64_C(1) << (index >> 6 & 63);
-    }
-    return 1;
+static void enter_window(boundary_table *t, uint64_t around) {
+    uint64_t index = boundary_window_index(t, around);
+    t->windows[index >> 12] |= UINT64_C(1) << (index & 63) | UINT64_C(1) << (index >> 6 & 63);
 }
 
-/* Adds the place where merge m joins. Returns the number of windows that it adds. */
+/* The bytes around place i of a token, with zeros for bytes outside of it. */
+static uint64_t token_around(const pybpe_vocab *v, const uint8_t *token, size_t n, size_t i) {
+    if (token + i - v->bytes < 4) {
+        return boundary_around_careful(token, n, i);
+    }
+    return boundary_around(token + i) & bytes_inside(n, i); /* zeros follow the last token */
+}
+
+/* Adds the place where merge m joins. Returns the number of windows that it adds. Before the set is allocated, windows
+   are only counted. */
 static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     const uint8_t *token = vocab_token(v, v->merged[m]);
     size_t n = vocab_token_length(v, v->merged[m]);
@@ -73,16 +76,16 @@ static size_t enter_merge(boundary_table *t, const pybpe_vocab *v, size_t m) {
     if (byte_is_ascii(left) && byte_is_ascii(right)) { /* most merges of most vocabularies */
         return enter_pair(t, left, right);
     }
-    uint64_t around = boundary_around_careful(token, n, i);
+    uint64_t around = token_around(v, token, n, i);
     uint64_t missing = t->window_masks[boundary_shape(around)] & ~bytes_inside(n, i);
     uint64_t unit = missing & UINT64_C(0x0101010101010101); /* the lowest bit of each missing byte */
     bool unsure = i == 1 && byte_is_continuation(left);     /* how long the window is depends on the byte before */
     if (unsure || (unit & (unit - 1)) != 0) {
         return enter_pair(t, left, right);
     }
-    size_t windows = 0;
-    for (unsigned byte = 0; byte < (missing == 0 ? 1 : 256); byte++) {
-        windows += enter_window(t, around | unit * byte);
+    const unsigned windows = missing == 0 ? 1 : 256;
+    for (unsigned byte = 0; byte < windows && t->windows != NULL; byte++) {
+        enter_window(t, around | unit * byte);
     }
     return windows;
 }

@@ -2,17 +2,16 @@
 The cache of words and their ids. encode_cache.h has the drawing.
 
 A cache starts small, so that a short text costs little. It grows, up to a fixed size, when a call passes a lot of text
-or when many words have been added. A new word takes the first slot of its set. The word that was there moves to the second
-slot, the word in the second one to the second slot of the neighboring set, and the word there is forgotten. So a word
-that occurred only once does not stay long.
+or when many words have been added. A new word takes the first slot of its set. The word that was there moves to the
+second slot, and the word in the second one to a free slot of the neighboring set: see set_push.
 */
 #include "encode_cache.h"
 #include "encode_stages.h"
 
 enum {
     CACHE_LOG2_SETS_MIN = 9,
-    CACHE_LOG2_SETS_MAX = 19, /* 32 MiB, for texts with many different words: half of this loses 10 % on code */
-    CACHE_LONG_SHARE = 4,     /* long slots per 4 sets: 1 */
+    CACHE_LOG2_SETS_MAX = 18, /* 16 MiB: half of this loses 4 % on English and 11 % on code */
+    CACHE_LONG_SHARE = 2,     /* long slots per 2 sets: 1 */
     CACHE_ARENA_MIN = 1 << 14,
     CACHE_ARENA_MAX = 1 << 22,
     CACHE_SCRATCH_MAX = 1 << 24
@@ -29,15 +28,23 @@ static cache_slot *set_neighbor(const pybpe_cache *c, const cache_slot *set) {
     return slots + ((size_t)(set - slots) ^ CACHE_WAYS);
 }
 
-/* Makes room in the first slot of a set. */
-static void set_push(const pybpe_cache *c, cache_slot *set) {
-    if (slot_is_empty(&set[0])) {
-        return;
+/* Adds a word to a set, and moves another one to a free slot of the neighboring set. If there is none, one of the five
+   words has to be forgotten: mostly the new one, because if each new word replaced an old one, five words that keep
+   occurring would all be merged again and again. */
+static void set_push(pybpe_cache *c, cache_slot *set, const cache_slot *word) {
+    const size_t refused = 7; /* of 8 words */
+    if (!slot_is_empty(&set[0]) && !slot_is_empty(&set[1])) {
+        cache_slot *neighbor = set_neighbor(c, set);
+        cache_slot *room = &neighbor[!slot_is_empty(&neighbor[1]) && slot_is_empty(&neighbor[0]) ? 0 : 1];
+        if (!slot_is_empty(room) && c->crowded++ % (refused + 1) != 0) {
+            return;
+        }
+        *room = set[1];
     }
-    if (!slot_is_empty(&set[1])) {
-        set_neighbor(c, set)[1] = set[1];
+    if (!slot_is_empty(&set[0])) {
+        set[1] = set[0];
     }
-    set[1] = set[0];
+    set[0] = *word;
 }
 
 /* Replaces the tables with larger ones. Short words are moved; long ones are forgotten. */
@@ -62,9 +69,7 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
         const cache_slot *from = (const cache_slot *)old.data + i;
         word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
         if (key.hi >> 56 != 0) {
-            cache_slot *set = cache_set(c, key);
-            set_push(c, set);
-            set[0] = *from;
+            set_push(c, cache_set(c, key), from);
         }
     }
     mem_table_free(&old, &c->mem);
@@ -122,9 +127,9 @@ void cache_fit(pybpe_cache *c, size_t n) {
     }
     const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
     size_t want = n / bytes_per_set;
-    /* With one word for every two sets, few of the groups of four slots lack room. Such a group costs a merge each time
-       that one of its words occurs. */
-    if (c->added > c->sets / 2) {
+    /* With one word for every four sets, few of the groups of four slots lack room. Without room, a word is merged each
+       time that it occurs. */
+    if (c->added > c->sets / 4) {
         const size_t more = c->sets < (size_t)1 << 17 ? 4 * c->sets : 2 * c->sets;
         want = want > more ? want : more;
     }
@@ -240,28 +245,35 @@ void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *id
         slot.ids.far.offset = arena_add_ids(c, NULL, 0, ids, count);
         slot.ids.far.generation = c->generation;
     }
-    if (!cache_slot_holds(&set[0], key)) { /* it does if its ids are gone from the arena */
-        set_push(c, set);
+    cache_slot *known = &set[cache_slot_holds(&set[1], key)];
+    if (cache_slot_holds(known, key)) { /* its ids are gone from the arena */
+        *known = slot;
+    } else {
+        set_push(c, set, &slot);
     }
-    set[0] = slot;
     c->added += 1;
 }
 
 const uint32_t *cache_long_find(const pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, size_t *count) {
-    const cache_long_slot *slot = &c->long_slots[hash & c->long_mask];
-    if (slot->hash != hash || slot->generation != c->generation) {
-        return NULL;
+    for (size_t way = 0; way < 2; way++) {
+        const cache_long_slot *slot = cache_long_slot_of(c, hash ^ way);
+        if (slot->hash == hash && slot->generation == c->generation) {
+            cache_entry entry;
+            const uint32_t *ids = arena_ids(c, slot->offset, &entry);
+            if (entry.length == n && memcmp(ids + entry.count, w, n) == 0) {
+                *count = entry.count;
+                return ids;
+            }
+        }
     }
-    cache_entry entry;
-    const uint32_t *ids = arena_ids(c, slot->offset, &entry);
-    if (entry.length != n || memcmp(ids + entry.count, w, n) != 0) {
-        return NULL;
-    }
-    *count = entry.count;
-    return ids;
+    return NULL;
 }
 
 void cache_long_add(pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, const uint32_t *ids, size_t count) {
     uint32_t offset = arena_add_ids(c, w, n, ids, count);
-    c->long_slots[hash & c->long_mask] = (cache_long_slot){hash, offset, c->generation};
+    cache_long_slot *slot = cache_long_slot_of(c, hash);
+    if (slot->generation == c->generation) { /* otherwise it is free */
+        *cache_long_slot_of(c, hash ^ 1) = *slot;
+    }
+    *slot = (cache_long_slot){hash, offset, c->generation};
 }

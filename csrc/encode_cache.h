@@ -60,6 +60,7 @@ struct pybpe_cache {
     size_t sets;     /* pairs of slots: a power of two */
     unsigned shift;  /* 64 - log2(sets) */
     size_t added;    /* words since the table got its size */
+    size_t crowded;  /* words for which there was no room */
     cache_long_slot *long_slots;
     size_t long_mask;
     uint8_t *arena;
@@ -99,6 +100,11 @@ const uint32_t *cache_far_ids(const pybpe_cache *c, const cache_slot *s, size_t 
 
 /* Remembers the ids of a word of up to 15 bytes in its set. */
 void cache_add(pybpe_cache *c, cache_slot *set, word_key key, const uint32_t *ids, size_t count);
+
+/* The slot of a longer word. The word is there or in the other slot of an aligned pair. */
+static inline cache_long_slot *cache_long_slot_of(const pybpe_cache *c, uint64_t hash) {
+    return &c->long_slots[hash & c->long_mask];
+}
 
 /* The ids of a longer word of up to CACHE_WORD_MAX bytes, or NULL; and how to remember them. */
 const uint32_t *cache_long_find(const pybpe_cache *c, uint64_t hash, const uint8_t *w, size_t n, size_t *count);

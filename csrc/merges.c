@@ -68,14 +68,11 @@ void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t ran
     uint64_t key = (uint64_t)left << t->id_bits | right;
     uint64_t hash = key * t->factor;
     size_t bucket = merge_bucket(t, hash);
-    while (t->slots[MERGE_BUCKET * bucket + MERGE_BUCKET_USED - 1] != UINT64_MAX) {
+    while (t->tags[bucket] >> (8 * MERGE_BUCKET_USED - 1) & 1) { /* the last slot is taken */
         t->tags[bucket] |= UINT64_C(1) << 56;
         bucket = merge_bucket_next(t, bucket);
     }
-    size_t place = 0;
-    while (t->slots[MERGE_BUCKET * bucket + place] != UINT64_MAX) {
-        place += 1;
-    }
+    size_t place = (size_t)__builtin_ctzll(~t->tags[bucket] & UINT64_C(0x80808080808080)) / 8; /* the first free slot */
     t->slots[MERGE_BUCKET * bucket + place] = key << t->rank_bits | rank;
     t->tags[bucket] |= merge_tag(t, hash) << (8 * place);
 }

@@ -46,6 +46,15 @@ int merge_table_new(merge_table *t, size_t ids, size_t capacity, const uint32_t 
                     const pybpe_allocator *mem, pybpe_error *err);
 void merge_table_free(merge_table *t, const pybpe_allocator *mem);
 
+static inline size_t merge_bucket(const merge_table *t, uint64_t hash) { return (size_t)(hash >> t->shift); }
+
+/* Prefetches what merge_table_add will access. */
+static inline void merge_table_prefetch(const merge_table *t, uint32_t left, uint32_t right) {
+    size_t bucket = merge_bucket(t, ((uint64_t)left << t->id_bits | right) * t->factor);
+    PYBPE_PREFETCH(&t->tags[bucket]);
+    PYBPE_PREFETCH(&t->slots[MERGE_BUCKET * bucket]);
+}
+
 /* Adds left + right -> merged with the given rank < capacity. A pair that is already there keeps its rank. */
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
 
@@ -59,8 +68,6 @@ static inline void merge_table_add_bytes(merge_table *t, uint8_t left, uint8_t r
     uint32_t *known = &t->byte_ranks[left << 8 | right];
     *known = rank < *known ? rank : *known;
 }
-
-static inline size_t merge_bucket(const merge_table *t, uint64_t hash) { return (size_t)(hash >> t->shift); }
 
 static inline uint64_t merge_tag(const merge_table *t, uint64_t hash) { return (hash >> (t->shift - 7) & 0x7F) | 0x80; }
 

@@ -25,8 +25,8 @@ static int index_new(token_index *index, size_t tokens, const pybpe_allocator *m
 
 /* The slot that holds the token, or the empty one where it belongs. */
 static uint32_t *index_slot(const pybpe_vocab *v, const token_index *index, const uint8_t *bytes, size_t n,
-                            const uint8_t *end) {
-    size_t i = (size_t)token_hash(v, bytes, n, end) & index->mask;
+                            uint64_t hash) {
+    size_t i = (size_t)hash & index->mask;
     while (index->slots[i] != 0) {
         size_t id = index->slots[i] - 1;
         if (vocab_token_length(v, id) == n && memcmp(vocab_token(v, id), bytes, n) == 0) {
@@ -41,7 +41,8 @@ uint32_t pybpe_vocab_find(const pybpe_vocab *v, const uint8_t *bytes, size_t n, 
     if (n == 0) {
         return PYBPE_NO_ID;
     }
-    uint32_t slot = *index_slot(v, special ? &v->special_index : &v->ordinary_index, bytes, n, bytes + n);
+    const token_index *index = special ? &v->special_index : &v->ordinary_index;
+    uint32_t slot = *index_slot(v, index, bytes, n, token_hash(v, bytes, n, bytes + n));
     return slot != 0 ? slot - 1 : PYBPE_NO_ID;
 }
 
@@ -75,6 +76,9 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
 bool token_is_ordinary(const pybpe_vocab *v, uint32_t id) {
     size_t low = 0;
     size_t high = v->specials_count;
+    if (high > 0 && (id < v->specials[0] || id > v->specials[high - 1])) { /* nearly all ids of most vocabularies */
+        high = 0;
+    }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (v->specials[middle] == id) {
@@ -103,7 +107,9 @@ static int index_specials(pybpe_vocab *v, const vocab_source *from, pybpe_error 
                              "special %zu has id %u, which is not greater than the one before it, %u", i, id,
                              v->specials[i - 1]);
         }
-        uint32_t *slot = index_slot(v, &v->special_index, vocab_token(v, id), vocab_token_length(v, id), vocab_end(v));
+        const uint8_t *bytes = vocab_token(v, id);
+        size_t n = vocab_token_length(v, id);
+        uint32_t *slot = index_slot(v, &v->special_index, bytes, n, token_hash(v, bytes, n, vocab_end(v)));
         if (*slot != 0) {
             return error_set(err, source_code(from), source_at(from->specials, i),
                              "specials %u and %u have the same bytes; specials must be distinct", *slot - 1, id);
@@ -122,18 +128,36 @@ bool vocab_lacks_byte(const pybpe_vocab *v, unsigned *byte) {
     return false;
 }
 
+enum { INDEX_AHEAD = 16 };
+
+/* Prefetches the first slot of a token, and returns the token's hash. */
+static uint64_t index_prefetch(const pybpe_vocab *v, size_t id) {
+    size_t n = vocab_token_length(v, id);
+    uint64_t hash = n > 0 ? token_hash(v, vocab_token(v, id), n, vocab_end(v)) : 0;
+    PYBPE_PREFETCH(&v->ordinary_index.slots[hash & v->ordinary_index.mask]);
+    return hash;
+}
+
 /* Fills the index of ordinary tokens, and finds the tokens of the single bytes. */
 static int index_ordinary(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {
     int code = index_new(&v->ordinary_index, v->count, &v->mem, err);
     bool has_byte = false;
+    uint64_t hashes[INDEX_AHEAD]; /* of the next tokens, whose slots are on their way from memory */
     memset(v->byte_ids, 0xFF, sizeof v->byte_ids);
+    for (size_t id = 0; code == PYBPE_OK && id < v->count && id < INDEX_AHEAD; id++) {
+        hashes[id] = index_prefetch(v, id);
+    }
     for (size_t id = 0; code == PYBPE_OK && id < v->count; id++) {
         const uint8_t *bytes = vocab_token(v, id);
         size_t n = vocab_token_length(v, id);
+        uint64_t hash = hashes[id % INDEX_AHEAD];
+        if (id + INDEX_AHEAD < v->count) {
+            hashes[id % INDEX_AHEAD] = index_prefetch(v, id + INDEX_AHEAD);
+        }
         if (!token_is_ordinary(v, (uint32_t)id)) {
             continue;
         }
-        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, vocab_end(v));
+        uint32_t *slot = index_slot(v, &v->ordinary_index, bytes, n, hash);
         if (*slot != 0) {
             return error_set(err, source_code(from), source_token(from, v, id),
                              "tokens %u and %zu have the same bytes; ordinary tokens must be distinct", *slot - 1, id);

@@ -126,6 +126,29 @@ static void test_neighbors(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* Five words that keep occurring have four slots. Most of them are found all the same. */
+static void test_crowding(const pybpe_encoder *e) {
+    enum { WORDS = 5, ROUNDS = 1000 };
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    cache_slot *set = c->table.data;
+    unsigned found = 0;
+    for (unsigned i = 0; i < WORDS * ROUNDS; i++) {
+        const uint32_t word = i % WORDS;
+        cache_slot *own = set + CACHE_WAYS * (word / 3); /* three words of the set, two of its neighbor */
+        word_key key = key_of_set(c, own, word % 3);
+        uint32_t id = first_id(c, own, key);
+        CHECK(id == 0 || id == 100 + word);
+        found += id != 0;
+        if (id == 0) {
+            cache_add(c, own, key, &(uint32_t){100 + word}, 1);
+        }
+    }
+    CHECK(found > WORDS * ROUNDS / 10 * 7);     /* 3 of 5 if each new word replaced another one */
+    CHECK(found < WORDS * ROUNDS - ROUNDS / 2); /* some are missed: this is the crowded case */
+    pybpe_cache_free(c);
+}
+
 /* One exceptionally long word, merged in either way, leaves no large memory behind. */
 static void test_trimming(const pybpe_encoder *e) {
     enum { BYTES = 5000000, MOST = 1 << 24 };
@@ -155,6 +178,7 @@ int main(void) {
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
+    test_crowding(e);
     test_neighbors(e);
     test_trimming(e);
     naive_prepare(&v);
