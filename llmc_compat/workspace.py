@@ -122,7 +122,7 @@ def make_workspace(
     model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
-        given = [file.path for file in corpus_files(inputs, read, [folder])]
+        given = [file.given for file in corpus_files(inputs, read, [folder])]
         options, run = DatasetOptions(read, split, output), RunOptions(workers, progress=progress)
         try:
             tok, manifest = _write_data(given, os.path.join(folder, "data"), training, options, run, rows)

@@ -58,10 +58,10 @@ def train(
 
     Args:
         inputs: a path, a list or tuple of paths, or any other iterable of texts (str or bytes) or of lists of texts.
-            A path may be a glob, a folder (all files in it), or "-" (standard input). Each file or text is separate:
-            no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed. In *.jsonl and *.ndjson each
-            record is a separate text, in which no special token is recognized. With parity, a mapping of languages to
-            such inputs.
+            A path may be a URL (s3, gs, hf, https), a glob, a folder (all files in it), or "-" (standard input). Each
+            file or text is separate: no word spans two. Compressed files (gzip, bzip2, xz, zstd) are decompressed.
+            In *.jsonl and *.ndjson each record is a separate text, in which no special token is recognized. With
+            parity, a mapping of languages to such inputs.
         vocab_size: the total number of tokens: 256 bytes, special tokens and merges. Training stops earlier if no
             remaining pair occurs `min_frequency` times.
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`

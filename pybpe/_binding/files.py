@@ -7,6 +7,7 @@ from typing import Union
 
 from .. import errors
 from ..arguments import shown
+from ..urls import refuse_as_output
 from .core import Data, call, ffi, lib
 
 PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -33,6 +34,7 @@ def path_text(path: PathLike) -> str:
 def output_bytes(path: PathLike) -> bytes:
     """Returns the path of an output file as C takes it. Makes its folder if needed."""
     encoded = path_bytes(path)
+    refuse_as_output(encoded)
     folder = os.path.dirname(encoded)
     if folder and not os.path.isdir(folder):
         with errors.file_errors(encoded, "its folder cannot be made"):

@@ -41,6 +41,7 @@ def add_binarize(commands: Any) -> None:
         "manifest. If a run is interrupted or killed, run the same command again to resume it.",
         "pybpe binarize -t tok.json novel.txt -o out\n"
         "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
+        "pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
         "pybpe binarize -t tok.json pages.jsonl -o rows --pack 1024\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",

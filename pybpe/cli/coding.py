@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
+from ..urls import is_url, without_secrets
 from .common import (
     Sink,
     add_command,
@@ -105,7 +106,7 @@ def _open_text(args: argparse.Namespace) -> BinaryIO:
     try:
         return open_source(path, args.encoding)
     except FileError as error:
-        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+        if is_url(path) or error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
         shown = path if len(path) <= 80 else path[:77] + "..."
         raise FileMissingError(f"{shown}: no such file. To encode these words, use --text") from None
@@ -119,7 +120,7 @@ def _pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[bytes]:
     doubts, offset = Doubts(), 0
     with _open_text(args) as stream:
         for piece in stream_pieces(stream, tokenizer.encoder.cut):
-            doubts.tell(doubts.look(piece, args.file or "-", offset))
+            doubts.tell(doubts.look(piece, without_secrets(args.file or "-"), offset))
             offset += len(piece)
             yield piece  # type: ignore[misc]  # memoryviews work as bytes
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, file_error
+from ..urls import refuse_as_output
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -196,6 +197,7 @@ def check_writable(path: str) -> None:
 
     if path == "-":
         return
+    refuse_as_output(path)
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: this is a folder: name a file in it")

@@ -29,7 +29,8 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help=f"text or *.jsonl files, plain or compressed (gz, bz2, xz, zst); folders, globs; - is stdin{what}",
+        help="text or *.jsonl files, plain or compressed (gz, bz2, xz, zst); folders, globs, URLs (s3, gs, hf, https);"
+        f" - is stdin{what}",
     )
     add_encoding(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from ..errors import FileMissingError
+from ..urls import is_url, without_secrets
 from .common import (
     TOKENIZER_HELP,
     Sink,
@@ -71,7 +72,7 @@ def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
 
     if argument is None:
         return SAMPLE.encode("utf-8"), "a sample", 0
-    if argument != "-" and not os.path.isfile(argument):
+    if argument != "-" and not is_url(argument) and not os.path.isfile(argument):
         if re.fullmatch(r"\S*(/\S*|\.[A-Za-z]\w{0,4})", argument):
             raise FileMissingError(
                 f"{argument}: no such file. To show these words as text, pipe them: echo ... | pybpe viz -"
@@ -84,4 +85,4 @@ def _read(argument: str | None, max_bytes: int) -> tuple[bytes, str, int]:
             text += more
     if argument == "-":
         return text, "standard input", 0
-    return text, os.path.basename(argument), InputFile.of(argument).known_size or 0
+    return text, os.path.basename(without_secrets(argument)), InputFile.of(argument).known_size or 0

@@ -53,8 +53,8 @@ def clean(
     uncompressed output, plus 512 bytes per document for near duplicates.
 
     Args:
-        inputs: paths, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz, .bz2, .xz, .zst; "-" for
-            standard input.
+        inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz, .bz2, .xz, .zst;
+            "-" for standard input.
         out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. JSON records keep their other fields.
         normalizer: "NFC" or "NFKC".
         filters: limits on measured properties of the text.

@@ -24,6 +24,7 @@ from ..reading.unpacking import without_ending
 from ..support.locking import only_writer
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
+from ..urls import without_secrets
 from .encoding import TaskEncoder
 from .eot import KEEP
 from .journal import Journal
@@ -68,7 +69,7 @@ def binarize(
 
     Args:
         tok: the tokenizer.
-        inputs: a path or a list of paths: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
+        inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
             JSON lines also compressed (.gz, .bz2, .xz, .zst). A folder means all files in it, a glob pattern the files
             it matches, and "-" standard input.
         out: the output folder, created if needed.
@@ -204,5 +205,5 @@ def name_of(given: Sequence[str], staged: Staged) -> str:
     if given[0] == "-":
         return "stdin"
     first = staged.files[0].path if glob.has_magic(given[0]) and not os.path.exists(given[0]) else given[0]
-    name = without_ending(os.path.basename(os.path.normpath(first)))
+    name = without_ending(os.path.basename(os.path.normpath(without_secrets(first))))
     return os.path.splitext(name)[0] or "data"

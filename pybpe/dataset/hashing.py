@@ -8,8 +8,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import BinaryIO
 
 from ..errors import file_errors
-from ..reading.pieces import Limited
-from ..reading.streams import open_input
+from ..reading.streams import Limited, open_input
 from ..support.platform import sync_file
 
 _BLOCK = 1 << 18  # fits in a CPU cache

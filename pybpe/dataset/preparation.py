@@ -74,7 +74,7 @@ def prepare(
     same arguments, a run that was killed while encoding resumes; one that was killed while training starts over.
 
     Args:
-        inputs: a path or a list of paths.
+        inputs: a path or URL, or a list of them.
         special_tokens: the special tokens; by default the nine control tokens of the llm.c profile, ids 0-8.
         end_of_text: which of them ends a document, such as "</s>"; None means <|endoftext|> or <|end_of_text|>. It
             separates documents in text files and in the token files. If there is none, pass eot="none".

@@ -31,6 +31,7 @@ from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, path_list
 from ..reading.splits import SplitOptions
 from ..reading.streams import open_input
+from ..urls import is_url, without_secrets
 
 AMOUNTS = ("weight", "tokens", "epochs")
 ALL = "all"
@@ -187,7 +188,7 @@ class _Reader:
         if not isinstance(given, (str, os.PathLike)) or not os.fspath(given) or given == STDIN:
             raise self._error(where, f"data and inputs must be paths, not {shown(given)}")
         folder = glob.escape(self._folder) if glob.has_magic(os.fspath(given)) else self._folder
-        return [os.path.join(folder, path) for path in path_list(given)]
+        return [path if is_url(path) else os.path.join(folder, path) for path in path_list(given)]
 
     def _check_different(self, sources: tuple[Source, ...]) -> None:
         """Raises ArgumentError if a folder is given twice: each would be counted as if the other did not exist."""
@@ -198,7 +199,8 @@ class _Reader:
                 if first != source.name:
                     raise self._error(
                         f"sources.{source.name}",
-                        f"{path} is also in the source {first}: use one source, and epochs or phases to repeat it",
+                        f"{without_secrets(path)} is also in the source {first}: use one source, and epochs or phases"
+                        " to repeat it",
                     )
 
     # ------------------------------------------------------------------------------------------------
@@ -286,9 +288,10 @@ class _Reader:
 
 
 def _plain(content: Any) -> Any:
-    """Returns a recipe as JSON values."""
+    """Returns a recipe as JSON values. The manifest has them, so URLs are without their secrets."""
     if isinstance(content, Mapping):
         return {key: _plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
         return [_plain(value) for value in content]
-    return os.fspath(content) if isinstance(content, os.PathLike) else content
+    content = os.fspath(content) if isinstance(content, os.PathLike) else content
+    return without_secrets(content) if isinstance(content, str) else content

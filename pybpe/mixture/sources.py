@@ -141,7 +141,7 @@ def _not(out: str, source: Opened) -> Opened:
 
 def _staged_name(source: Source, tok: Tokenizer, out: str) -> str:
     """Returns the name of the folder for the encoded texts of a source. It changes if the result would."""
-    files = [tuple(vars(file).values()) for file in corpus_files(source.inputs, source.read, [out])]
+    files = [file.identity for file in corpus_files(source.inputs, source.read, [out])]
     identity = (__version__, tok.model.fingerprint(), source.read, source.split, files)
     return hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()
 

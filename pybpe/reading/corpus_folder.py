@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from ..errors import file_error, warn
 from ..support.locking import FOLDER
@@ -47,11 +48,11 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
     links = list[str]()
     for place, folders, names in os.walk(folder, onerror=_cannot_list):
         inside = os.path.join(real, os.path.relpath(place, folder)) if outputs else place
-        own = _own_files(place, folders, names)
-        folders[:] = [name for name in folders if not _is_hidden(name) and not _is_output(inside, name, outputs)]
+        own = own_files(folders, names, partial(_content, place))
+        folders[:] = [name for name in folders if not is_hidden(name) and not _is_output(inside, name, outputs)]
         links += [path for name in folders if os.path.islink(path := os.path.join(place, name))]
         for name in names:
-            if not _is_hidden(name):
+            if not is_hidden(name):
                 is_own = name in own or _is_output(inside, name, outputs)
                 (left_out if is_own else kept).append(os.path.join(place, name))
     # A broken link is kept, so that opening it raises an error.
@@ -73,7 +74,8 @@ def _cannot_list(error: OSError) -> None:
         raise file_error(error.errno or 0, f"{error.filename}: cannot be read: {error.strerror}") from None
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
+    """Returns whether a file or folder is skipped because of its name."""
     return name.startswith(".")
 
 
@@ -83,12 +85,17 @@ def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
     return bool(outputs) and os.path.normpath(os.path.join(place, name)) in outputs
 
 
-def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Collection[str]:
-    """Returns the names in a folder that belong to files that pybpe wrote."""
+def own_files(folders: Sequence[str], names: Sequence[str], content: Callable[[str], bytes]) -> Collection[str]:
+    """Returns the names in a folder that belong to files that pybpe wrote.
+
+    Args:
+        folders, names: the names of the folders and files in the folder.
+        content: returns the content of one of these files.
+    """
     own: set[str] = set()
     for manifest in _MANIFESTS:
         if manifest in names:
-            own |= set(_listed(os.path.join(place, manifest)))
+            own |= set(_listed(manifest, content))
     if FOLDER in folders:
         own |= {name for name in names if _TOKEN_FILE.fullmatch(name)}
     if own or "tokenizer_config.json" in names:
@@ -96,13 +103,17 @@ def _own_files(place: str, folders: Sequence[str], names: Sequence[str]) -> Coll
     return own
 
 
-def _listed(manifest: str) -> Iterator[str]:
+def _content(place: str, name: str) -> bytes:
+    with open(os.path.join(place, name), "rb") as stream:
+        return stream.read()
+
+
+def _listed(manifest: str, content: Callable[[str], bytes]) -> Iterator[str]:
     """Yields the files that a manifest lists, and the manifest; nothing if pybpe did not write it."""
     try:
-        with open(manifest, encoding="utf-8", errors="surrogateescape") as stream:
-            content = json.load(stream)
-        if content["tokenizer"]["fingerprint"] and content["settings"]:
-            records = [record for split in content["shards"].values() for record in split] + content["files"]
-            yield from [str(record["file"]) for record in records] + [os.path.basename(manifest)]
+        found = json.loads(content(manifest).decode("utf-8", "surrogateescape"))
+        if found["tokenizer"]["fingerprint"] and found["settings"]:
+            records = [record for split in found["shards"].values() for record in split] + found["files"]
+            yield from [str(record["file"]) for record in records] + [manifest]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return

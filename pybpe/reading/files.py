@@ -1,29 +1,33 @@
-"""The files that paths, folders and globs name: plain text or JSON lines, compressed or not."""
+"""The files that paths, folders, globs and URLs name: plain text or JSON lines, compressed or not."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
 from ..arguments import shown
 from ..errors import ArgumentError, warn
+from ..support.parallel import map_ordered
+from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
 from .file_types import JSON_LINES
 from .input_file import InputFile, refusal
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
+from .remote.listing import remote_files
 from .text_encoding import check_encoding, seems_utf8
 
 _LOOK_BYTES = 1 << 16  # the number of bytes that are read to check whether an encoding is right
+_LOOKS_AT_ONCE = 16
 
 
 def input_files(inputs: Inputs) -> list[str]:
-    """Returns the files that paths, globs and folders name. The files of a glob or folder are sorted. A folder gives
-    all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote there, and
-    pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
+    """Returns the files that paths, globs and folders name, here or at a URL. The files of a glob or folder are sorted.
+    A folder gives all files in it and its subfolders, except those whose names begin with a dot, those that pybpe wrote
+    there, and pipes, sockets and devices, which could block forever. STDIN is returned unchanged."""
     return [name for path in path_list(inputs) for name in _files_of(path)[0]]
 
 
@@ -31,14 +35,19 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
     """Returns the files that a path, folder or glob names; those that were left out; and whether `path` is the name of
     a file."""
     left_out: list[str] = []
-    if path != STDIN and os.path.isdir(path):
+    if is_url(path):
+        found, left_out, is_named = remote_files(path)
+        if is_named:
+            return found, [], True
+    elif path != STDIN and os.path.isdir(path):
         found, left_out = corpus_of_folder(path, outputs)
     elif path != STDIN and _is_glob(path):
         found, left_out = _files_of_glob(path, outputs)
     else:
         return [path], [], True
     if not found:
-        raise ArgumentError(f"{path}: no files found" + (" except tokens and tokenizers" if left_out else ""))
+        exceptions = " except tokens and tokenizers" if left_out else ""
+        raise ArgumentError(f"{without_secrets(path)}: no files found{exceptions}")
     return found, left_out, False
 
 
@@ -88,18 +97,23 @@ def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Seque
             raise ArgumentError(f"{path}: this is both input and output: choose another output")
         names, left, is_named = _files_of(path, own)
         left_out += left
-        for name in names:
-            file = _corpus_file(name, read, is_named)
+        for name, file in zip(names, _looked(names, read, is_named)):
             if file is None:
-                left_out.append(name)
+                left_out.append(without_secrets(name))
             else:
                 files.append(file)
     _tell("left out: it holds tokens or a tokenizer", "left out: they hold tokens or tokenizers", left_out)
     _tell("this file is empty", "these files are empty", [file.path for file in files if file.size == 0])
     _tell_of_utf8(files, read.encoding)
     if not files:
-        raise ArgumentError(f"{path_list(inputs)[0]}: no files found except tokens and tokenizers")
+        raise ArgumentError(f"{without_secrets(path_list(inputs)[0])}: no files found except tokens and tokenizers")
     return files
+
+
+def _looked(names: Sequence[str], read: ReadOptions, is_named: bool) -> Iterator[InputFile | None]:
+    """Looks at files: at several at once if they are remote, because each look waits for a server."""
+    count = _LOOKS_AT_ONCE if any(map(is_url, names)) else 1
+    return map_ordered(lambda name: _corpus_file(name, read, is_named), names, count)
 
 
 def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | None:
@@ -110,7 +124,7 @@ def _corpus_file(name: str, read: ReadOptions, is_named: bool) -> InputFile | No
         return file
     if what.is_own and not is_named:
         return None
-    raise refusal(name, what)
+    raise refusal(file.path, what)
 
 
 def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
@@ -145,5 +159,5 @@ def open_text(path: str, encoding: str | None = None) -> BinaryIO:
     """
     file, what = InputFile.look(path, check_encoding(encoding))
     if what is not None and not what.is_json:
-        raise refusal(path, what)
+        raise refusal(file.path, what)
     return file.open()

@@ -1,4 +1,5 @@
-"""One file of a corpus as a run first saw it: where it is, how to read it, and how to notice that it has changed.
+"""One file of a corpus as a run first saw it: where it is, how to read it, and how to notice that it has changed. The
+file is on this machine, or a URL names it (see remote/).
 
 A run looks at every file once, before it reads any of them. Every later reader of the file or of a range of it, on this
 or another machine, compares its size and modification time with the first ones, before the first byte and after the
@@ -16,9 +17,11 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors
+from ..urls import is_url
 from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
 from .paths import STDIN
-from .streams import InputStream, open_input, open_stdin
+from .remote.remote_file import RemoteFile
+from .streams import InputStream, Limited, open_input, open_stdin
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
@@ -28,12 +31,13 @@ class InputFile:
     """A file as it was when the run began.
 
     Attributes:
-        path: the path of the file; STDIN is standard input.
+        path: the path of the file, or its URL without secrets; STDIN is standard input.
         size, mtime_ns: its size in bytes and its modification time. `size` is None if this is not a regular file; then
-            changes cannot be noticed.
+            changes cannot be noticed. It is also None for a file that a web server sends only as a whole.
         packing: how it is compressed (see unpacking.py), or None. If this is not a regular file, `open` finds out.
         encoding: Python's name of the encoding of its text; None is UTF-8.
         folder: the base of a relative path; "" is the current folder of the process that reads.
+        remote: the file, if a URL names it; otherwise None.
     """
 
     path: str
@@ -42,6 +46,7 @@ class InputFile:
     packing: str | None = None
     encoding: str | None = None
     folder: str = ""
+    remote: RemoteFile | None = None
 
     @classmethod
     def of(cls, path: str, encoding: str | None = None, called: str | None = None) -> InputFile:
@@ -53,7 +58,7 @@ class InputFile:
         """
         file, what = cls.look(path, encoding)
         if what is not None:
-            raise refusal(called or path, what)
+            raise refusal(called or file.path, what)
         return file
 
     @classmethod
@@ -61,6 +66,8 @@ class InputFile:
         """Looks at a file. Returns the file, and its kind if it is not text, or None."""
         if path == STDIN:
             return cls(path, encoding=encoding), None
+        if is_url(path):
+            return cls._look_at_url(path, encoding)
         with file_errors(path, "cannot be opened"):
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -71,14 +78,36 @@ class InputFile:
                 return cls(path, encoding=encoding), None
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
+    @classmethod
+    def _look_at_url(cls, url: str, encoding: str | None) -> tuple[InputFile, NoText | None]:
+        remote, stream = RemoteFile.look(url)
+        if stream is None:
+            return cls(remote.name, encoding=encoding, remote=remote), None
+        with stream:
+            packing, head = _head_of(remote.name, stream)
+        file = cls(remote.name, remote.size, packing=packing, encoding=encoding, remote=remote)
+        return file, no_text(head, remote.name)
+
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
-        return replace(self, folder=os.getcwd())
+        return self if self.remote is not None else replace(self, folder=os.getcwd())
 
     @property
     def location(self) -> str:
-        """The path to open."""
-        return os.path.join(self.folder, self.path)
+        """The path to open, or the URL without secrets."""
+        return self.path if self.remote is not None else os.path.join(self.folder, self.path)
+
+    @property
+    def given(self) -> str:
+        """The path or URL that the user passed. It may contain a signature, so it must not be shown or written."""
+        return self.path if self.remote is None else self.remote.address.url
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What distinguishes this file from another one with the same name, for runs that resume."""
+        if self.remote is not None:
+            return (*self.remote.identity, self.packing, self.encoding)
+        return (self.path, self.size, self.mtime_ns, self.packing, self.encoding, self.folder)
 
     @property
     def is_sequential(self) -> bool:
@@ -90,19 +119,42 @@ class InputFile:
         """The number of bytes of text, or None if the size of the file does not show it."""
         return None if self.is_sequential else self.size
 
-    def open(self) -> BinaryIO:
+    def open(self, start: int = 0, end: int | None = None) -> BinaryIO:
         """Opens the file for reading, and decompresses it if needed.
+
+        Args:
+            start: the offset in the text at which the stream begins.
+            end: the offset at which it ends. None: it ends with the file, and can seek.
 
         Raises:
             FileChangedError: the file has changed since the run looked at it. As a context manager, the stream also
                 raises this error after the block, if the file has changed meanwhile.
         """
-        stream = self._stream()
+        if self.is_sequential or self.size is None:
+            stream = self._open_text()
+            if start:
+                stream.seek(start)
+        else:
+            stream = self.open_stored(start, end)
+        return stream if end is None else Limited(stream, end - start)  # type: ignore[return-value]
+
+    def _open_text(self) -> BinaryIO:
+        stream = self.open_stored()
         if self.size is None:
             return decoded(self.path, self.encoding, self._peeked(stream))
         return decoded(self.path, self.encoding, unpacked(self.path, self.packing, stream))
 
-    def _stream(self) -> BinaryIO:
+    def open_stored(self, start: int = 0, end: int | None = None) -> BinaryIO:
+        """Opens the file as it is stored, at an offset. A reader of a remote file says where it will stop (`end`), so
+        that parts can be requested ahead."""
+        if self.remote is not None:
+            return self.remote.open(start, end)
+        stream = self._open_local()
+        if start:
+            stream.seek(start)
+        return stream
+
+    def _open_local(self) -> BinaryIO:
         if self.path == STDIN:
             return open_stdin()
         if self.size is None:
@@ -149,6 +201,9 @@ class InputFile:
 
     def check_now(self) -> None:
         """Raises FileChangedError if the name now belongs to another file than the one at which the run looked."""
+        if self.remote is not None:
+            self.remote.check_now()
+            return
         with file_errors(self.location, "cannot be opened"):
             status = os.stat(self.location)
         self.check(status)

@@ -33,7 +33,8 @@ class RowGroups:
         file.check_now()
         self._input, self._path, self._key = file, path, text_key
         parquet = pyarrow_parquet(path)
-        self._file = _checked(path, parquet.ParquetFile, path)
+        source = path if file.remote is None else file.open_stored()
+        self._file = _checked(path, parquet.ParquetFile, source)
         metadata = self._file.metadata
         names = self._file.schema_arrow.names
         if text_key not in names:

@@ -1,15 +1,18 @@
-"""The paths that callers pass."""
+"""The paths and URLs that callers pass."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 
 from .. import _binding
 from ..arguments import instance, shown
 from ..errors import ArgumentError
+from ..urls import is_url
 
 Inputs = str | os.PathLike[str] | Iterable[str | bytes | os.PathLike[str]]
+_LIKE_A_URL = re.compile(r"(?:s3|gs|hf|https?):/(?!/)")
 STDIN = "-"  # the path of standard input
 
 
@@ -39,6 +42,10 @@ def _file_name(path: _binding.PathLike) -> str:
     if isinstance(path, (list, tuple)):
         raise ArgumentError("inputs contains a list: pass paths in one flat list, and texts to train on as iter([...])")
     name = path if isinstance(path, str) else _binding.path_text(path)
+    if is_url(name):
+        return _binding.path_text(name)
+    if not isinstance(path, str) and _LIKE_A_URL.match(name) and not os.path.lexists(name):
+        raise ArgumentError(f"{name}: a Path drops a slash of a URL: pass the URL as a str")
     if _is_no_name(name):
         raise ArgumentError(
             f"expected a path, but {shown(name)} is a text: `train` and `count_words` take texts as iter([text]);"

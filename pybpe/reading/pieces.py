@@ -255,16 +255,3 @@ def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:
             if found < len(window):
                 return begin + found
         look = len(window)
-
-
-class Limited:
-    """The next `size` bytes of a stream."""
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        self.name, self._stream, self._left = stream.name, stream, size
-
-    def readinto(self, buffer: memoryview) -> int:
-        """See io.RawIOBase."""
-        got: int = self._stream.readinto(buffer[: self._left]) or 0  # type: ignore[attr-defined]
-        self._left -= got
-        return got

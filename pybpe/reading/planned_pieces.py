@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .documents import Kinds
 from .parquet import RowGroups
-from .pieces import Cut, Limited, stream_pieces
+from .pieces import Cut, stream_pieces
 from .planning import PlannedRange, Task
 
 
@@ -52,11 +52,7 @@ def _byte_pieces(planned: PlannedRange, kinds: Kinds, text_cut: Cut) -> Iterator
     cut = kinds.document_cut(planned.path) if divided else text_cut
     offset = planned.start
     size = None if planned.end is None else planned.end - offset
-    with planned.file.open() as stream:
-        if offset:
-            stream.seek(offset)
-        if size is not None:
-            stream = Limited(stream, size)  # type: ignore[assignment]
+    with planned.file.open(offset, planned.end) as stream:
         for data in stream_pieces(stream, cut, size=size):
             end = offset + len(data)
             yield PlannedPiece(planned.path, offset, end, planned.split, data, divided, divided)

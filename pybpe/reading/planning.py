@@ -15,8 +15,9 @@ from typing import BinaryIO, NamedTuple
 from .documents import Kinds
 from .input_file import InputFile
 from .parquet import RowGroups
-from .pieces import PIECE_BYTES, Cut, Cutting, Limited, find_cut
+from .pieces import PIECE_BYTES, Cut, Cutting, find_cut
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
+from .streams import Limited
 
 TASK_BYTES = 1 << 24
 _LEAST_AMOUNT = 1 << 12  # bytes; smaller files count as this size, so that a task of tiny files does not take long

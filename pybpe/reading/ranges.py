@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .input_file import InputFile
-from .pieces import Cutting, Limited, find_cut, line_cut, stream_pieces
+from .pieces import Cutting, find_cut, line_cut, stream_pieces
 from .records import has_records
 from .sample import Rest, Sample
 
@@ -57,13 +57,13 @@ class Source:
         path = part.file.path
         records = has_records(path)
         cut = line_cut if records else self._cutting.cut
-        with part.file.open() as stream:
-            offset, size = 0, part.file.known_size
-            if part.end is not None:
+        offset, end, size = 0, None, part.file.known_size
+        if part.end is not None:
+            with part.file.open() as stream:
                 offset = find_cut(stream, part.start, cut, self._cutting.context)
-                size = max(0, find_cut(stream, part.end, cut, self._cutting.context) - offset)
-                stream.seek(offset)
-                stream = Limited(stream, size)  # type: ignore[assignment]
+                end = max(offset, find_cut(stream, part.end, cut, self._cutting.context))
+            size = end - offset
+        with part.file.open(offset, end) as stream:
             for data in stream_pieces(stream, cut, size=size):
                 yield Piece(data, path, offset, records)
                 offset += len(data)

@@ -12,7 +12,8 @@ from ..arguments import one_of, shown
 from ..errors import ArgumentError
 from .documents import Kinds
 from .input_file import InputFile
-from .pieces import PIECE_BYTES, Limited
+from .pieces import PIECE_BYTES
+from .streams import Limited
 
 SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")

@@ -1,9 +1,11 @@
-"""Copies inputs that can be read only once (standard input and pipes) to files that can be read again."""
+"""Copies inputs that can be read only once (standard input, pipes, and what some web servers send) to files that can be
+read again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,8 +16,8 @@ from ..support.output_files import make_folder
 from .files import corpus_files
 from .input_file import InputFile
 from .options import ReadOptions
+from .paths import STDIN
 from .pieces import PIECE_BYTES
-from .streams import open_input
 
 
 @dataclass
@@ -43,27 +45,30 @@ def stage(inputs: Sequence[str], folder: str, read: ReadOptions, outputs: Sequen
     staged = Staged()
     for file in corpus_files(inputs, read, outputs):
         if file.size is None:
-            copy, digest = _copy(file.path, folder, len(staged.names))
+            copy, digest = _copy(file, folder, len(staged.names))
             staged.names[copy] = file.path
             staged.files.append(InputFile.of(copy, file.encoding, called=file.path))
             staged.identities.append((file.path, digest, file.encoding))
         else:
             staged.files.append(file)
-            staged.identities.append(tuple(vars(file).values()))
+            staged.identities.append(file.identity)
     return staged
 
 
-def _copy(name: str, folder: str, number: int) -> tuple[str, str]:
-    """Copies a stream to a file. Returns its path and a hash of its content."""
-    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}")
+def _copy(file: InputFile, folder: str, number: int) -> tuple[str, str]:
+    """Copies a stream to a file, whose name ends like that of the stream, since the ending shows what it holds. Returns
+    its path and a hash of its content."""
+    ending = "".join(re.findall(r"\.[A-Za-z0-9]{1,16}", os.path.basename(file.path))[-2:])
+    copy = os.path.join(make_folder(os.path.join(folder, FOLDER)), f"{STAGED}{number}{ending}")
     digest = hashlib.blake2b()
-    source = sys.stdin.buffer if name == "-" else open_input(name)
+    name = file.path
+    source = sys.stdin.buffer if name == STDIN else file.open_stored()
     try:
         with file_errors(name, f"cannot be copied to {copy}"), open(copy, "wb") as target:
             while block := source.read(PIECE_BYTES):
                 digest.update(block)
                 target.write(block)
     finally:
-        if name != "-":
+        if name != STDIN:
             source.close()
     return copy, digest.hexdigest()

@@ -6,7 +6,8 @@ import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .. import _binding
-from ..errors import file_errors
+from ..errors import ArgumentError, file_errors
+from ..urls import is_url, without_secrets
 
 if TYPE_CHECKING:
     import numpy
@@ -45,8 +46,10 @@ class InputStream(io.FileIO):
 
 
 def open_input(path: _binding.PathLike) -> BinaryIO:
-    """Opens a file for reading. Raises FileError if that fails; the stream raises it if a read fails."""
-    _binding.path_bytes(path)  # refuses anything that is not a path
+    """Opens a local file for reading. Raises FileError if that fails; the stream raises it if a read fails."""
+    name = _binding.path_text(path)  # refuses anything that is not a path
+    if is_url(name):
+        raise ArgumentError(f"{without_secrets(name)}: only text can be read from a URL: copy this file here first")
     with file_errors(path, "cannot be opened"):
         return InputStream(path)
 
@@ -77,6 +80,25 @@ class _StandardInput(InputStream):
 def open_stdin() -> InputStream:
     """Opens standard input, as `open_input` opens a file."""
     return _StandardInput()
+
+
+class Limited:
+    """The next `size` bytes of a stream."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self.name, self._stream, self._left = stream.name, stream, size
+
+    def readinto(self, buffer: memoryview) -> int:
+        """See io.RawIOBase."""
+        got: int = self._stream.readinto(buffer[: self._left]) or 0  # type: ignore[attr-defined]
+        self._left -= got
+        return got
+
+    def __enter__(self) -> Limited:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..errors import FileError, file_error, file_errors
+from ..urls import refuse_as_output
 from . import platform
 from .output_files import make_folder
 
@@ -32,6 +33,7 @@ def only_writer(folder: str, temporary: bool = False) -> Iterator[None]:
     Raises:
         FileError: another process or thread is writing to this folder.
     """
+    refuse_as_output(folder)
     hidden = make_folder(os.path.join(folder, FOLDER))
     try:
         with only_holder(os.path.join(hidden, LOCK), folder):

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from .. import _binding
 from ..errors import file_error, file_errors
+from ..urls import refuse_as_output
 from . import platform
 
 _LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
@@ -19,6 +20,7 @@ _LONGEST_NAME = 255  # bytes; the limit of nearly all file systems
 def make_folder(path: _binding.PathLike) -> str:
     """Makes a folder and its parents, if needed. Returns its path."""
     folder = _binding.path_text(path)
+    refuse_as_output(folder)
     with file_errors(folder, "cannot be made"):
         os.makedirs(folder, exist_ok=True)
     return folder
@@ -40,6 +42,7 @@ def output_file(path: str) -> str:
     Raises:
         FileError: the path is a pipe, a device or the like, which a regular file would replace.
     """
+    refuse_as_output(path)
     target = os.path.realpath(path) if os.path.islink(path) else path
     if os.path.exists(target) and not os.path.isfile(target):
         raise file_error(errno.EINVAL, f"{path}: cannot be written: not a regular file")

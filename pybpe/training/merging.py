@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ from typing import Any, TypeVar
 
 from .. import _binding
 from ..arguments import Text
-from ..errors import ArgumentError, file_errors
+from ..errors import ArgumentError
 from ..model import Model
 from ..reading.files import input_files
+from ..reading.input_file import InputFile
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.sample import Sample
@@ -156,11 +156,12 @@ def _input_fingerprint(source: TrainInput, counts: Counts | None) -> dict[str, o
     for path in input_files(inputs):
         if path == STDIN:
             raise ArgumentError("checkpoint: standard input cannot be recognized later: use a file")
-        with file_errors(path, "cannot be opened"):
-            status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise ArgumentError(f"checkpoint: {path} is a pipe or device, which cannot be recognized later: use a file")
-        files.append([os.path.abspath(path), status.st_size, status.st_mtime_ns])
+        file = InputFile.look(path)[0]
+        if file.size is None:
+            what = "is a pipe or device" if file.remote is None else "is sent only as a whole"
+            raise ArgumentError(f"checkpoint: {file.path} {what}, which cannot be recognized later: use a file")
+        local = [os.path.abspath(path), file.size, file.mtime_ns]
+        files.append(local if file.remote is None else list(file.remote.identity))
     return {"inputs": files, "sample": [sample.max_documents, sample.max_bytes, sample.seed]}
 
 

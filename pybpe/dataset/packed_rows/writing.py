@@ -14,6 +14,7 @@ from ...support.locking import only_writer
 from ...support.output_files import unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
+from ...urls import refuse_as_output
 from ..hashing import file_sha256
 from ..journal import finished_manifest
 from ..manifest import FILE_NAME, Manifest
@@ -89,7 +90,9 @@ def pack(
         "source": file_sha256(os.path.join(folder, FILE_NAME)),
     }
     settings = {**source.settings, "format": format, "shard_tokens": most, "sequence_length": size, "packing": identity}
-    target = os.path.realpath(_binding.path_text(out))
+    target = _binding.path_text(out)
+    refuse_as_output(target)
+    target = os.path.realpath(target)
     finished = _finished(target, settings)
     if finished is not None:
         return finished

@@ -12,6 +12,7 @@ from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
 from ...reading.records import has_records
 from ...tokenizer import Tokenizer
+from ...urls import is_url, without_secrets
 from ..token_files import TokenStream
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
             )
         return _need(tokenizer).encode_to_numpy(source)
     paths = input_files(source)
-    are_tokens = {path.endswith((".bin", ".npy")) for path in paths}
+    are_tokens = {without_secrets(path).endswith((".bin", ".npy")) for path in paths}
     if len(are_tokens) > 1:
         raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
     return paths if True in are_tokens else _encoded(paths, _need(tokenizer))
@@ -43,7 +44,7 @@ def _names_files(source: str | bytes) -> bool:
     """Returns whether a string is a file's name, or a glob pattern that matches a file, and not text."""
     if isinstance(source, bytes):
         return False
-    if os.path.exists(source):
+    if os.path.exists(source) or (is_url(source) and not re.search(r"\s", source)):
         return True
     return len(source) <= _LONGEST_PATTERN and "\0" not in source and bool(glob.glob(source, recursive=True))
 
@@ -59,9 +60,10 @@ def _encoded(paths: list[str], tokenizer: Tokenizer) -> numpy.ndarray[Any, Any]:
 
     parts: list[numpy.ndarray[Any, Any]] = []
     for path in paths:
-        if has_records(path):
+        name = without_secrets(path)
+        if has_records(name):
             raise ArgumentError(
-                f"{path}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
+                f"{name}: JSON lines are not supported here; convert them to token files with pybpe.binarize"
             )
         if parts and tokenizer.eot_token is not None:
             parts.append(numpy.array([tokenizer.eot_token], dtype=tokenizer.dtype))

@@ -1,0 +1,336 @@
+"""Inputs from a web server that misbehaves in every way that servers do: the same tokens as from local files, or an
+error."""
+
+import bz2
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("urllib3")
+
+from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from texts import english  # noqa: E402
+from web_server import Server, web_server  # noqa: E402
+
+import pybpe  # noqa: E402
+from llmc_compat.workspace import make_workspace  # noqa: E402
+from pybpe.cli import main  # noqa: E402
+from pybpe.errors import FileChangedError, FileError, FormatError  # noqa: E402
+from pybpe.reading import planning  # noqa: E402
+from pybpe.reading.files import corpus_files  # noqa: E402
+from pybpe.reading.remote import stream, transfer, web  # noqa: E402
+from pybpe.training import checkpoint  # noqa: E402
+
+DATA = b"".join(b"line %d of a text\n" % i for i in range(60_000))
+
+
+@pytest.fixture(autouse=True)
+def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(stream, "PART_BYTES", 100_000)
+    monkeypatch.setattr(web, "_READ_SECONDS", 2)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with web_server() as server:
+        yield server
+
+
+def content(url: str, size: int = 70_000) -> tuple[bytes, int | None]:
+    """Returns the text of a file, and the size that planning sees."""
+    (file,) = corpus_files(url)
+    data = b""
+    with file.open() as opened:
+        while block := opened.read(size):
+            data += block
+    return data, file.known_size
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"drop_after": 90_000},
+        {"drop_after": 70_000, "drops": 5},
+        {"busy": 3, "retry_after": "0"},
+        {"busy": 2, "busy_status": 429, "retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"},
+        {"busy": 3, "busy_status": 500},
+        {"most": 30_000},
+        {"validators": False},
+        {"length": 0},
+        {"headers": {"Content-Encoding": "identity"}},
+    ],
+    ids=str,
+)
+def test_a_file_arrives_whole(server: Server, how: dict[str, Any]) -> None:
+    assert content(server.put("/a.txt", DATA, **how)) == (DATA, len(DATA))
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"chunked": True}, {"drop_after": 200_000, "drops": 3}, {"validators": False}], ids=str
+)
+def test_a_server_that_ignores_ranges_sends_the_file_once(server: Server, how: dict[str, Any]) -> None:
+    assert content(server.put("/a.txt", DATA, ranges=False, **how)) == (DATA, None)
+
+
+def test_redirects_are_followed(server: Server) -> None:
+    server.put("/a.txt", DATA)
+    assert content(server.put("/b.txt", b"", redirect="/a.txt")) == (DATA, len(DATA))
+    assert content(server.put("/c.txt", b"", redirect=server.url("/b.txt"))) == (DATA, len(DATA))
+
+
+@pytest.mark.parametrize("data", [b"", b"x", DATA[:65_535], DATA[:65_536], DATA[:65_537], DATA[:100_001]], ids=len)
+def test_files_of_all_sizes(server: Server, data: bytes) -> None:
+    assert content(server.put("/a.txt", data)) == (data, len(data))
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "problem"),
+    [
+        ({"length": 0, "ranges": False}, FileError, "does not say how many bytes the file has"),
+        ({"length": len(DATA) + 5, "ranges": False}, FileError, "cannot be read: .* after 8 tries"),
+        ({"length": 70_000, "shift": 3}, FileError, "the server sent byte 3 instead of 0"),
+        ({"drop_after": 0}, FileError, "the connection ended 65536 bytes early, after 4 tries"),
+        ({"drop_after": 1000, "ranges": False, "validators": False}, FileError, "cannot continue, nor say"),
+        ({"kind": "text/html; charset=utf-8"}, FormatError, r"not this file, but a web page \(text/html\)"),
+        ({"headers": {"Content-Encoding": "br"}}, FormatError, "compressed with br: download it first"),
+        ({"busy": 99}, FileError, "the server answered 503, after 4 tries"),
+        ({"busy": 1, "retry_after": "3600"}, FileError, "answered 503, and asks to wait 3600 s"),
+        ({"busy": 99, "busy_status": 404}, FileNotFoundError, "there is no such file"),
+        ({"busy": 99, "busy_status": 403}, PermissionError, "the signature of a URL may have expired"),
+        ({"busy": 99, "busy_status": 401}, PermissionError, "wants a password or a signed URL"),
+        ({"busy": 99, "busy_status": 418}, FileError, "the server answered 418"),
+        ({"redirect": "/a.txt"}, FileError, "redirects more than 10 times"),
+        ({"redirect": "file:///etc/passwd"}, FileError, "redirects to an address that is not https"),
+    ],
+    ids=str,
+)
+def test_a_file_that_cannot_arrive_whole_is_an_error(
+    server: Server, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], error: type[Exception], problem: str
+) -> None:
+    monkeypatch.setattr(web, "_READ_SECONDS", 0.05)
+    web._pool.cache_clear()
+    url = server.put("/a.txt?signature=HUSH", DATA, **how)
+    with pytest.raises(error, match=f"{server.url('/a.txt')}: .*{problem}") as caught:
+        content(url)
+    web._pool.cache_clear()
+    assert "HUSH" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_unreachable_server_is_an_error() -> None:
+    with web_server() as server:
+        url = server.url("/a.txt?signature=HUSH")
+    with pytest.raises(FileError, match=r"/a\.txt: cannot be read: .*refused.*, after 4 tries") as caught:
+        content(url)
+    assert "HUSH" not in str(caught.value)
+
+
+def test_https_is_not_left_for_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answer:
+        status, headers = 302, {"Location": "http://host/x"}
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(web, "_send", lambda *_: Answer())
+    with pytest.raises(FileError, match="redirects to an address that is not https"):
+        content("https://host/x")
+
+
+def test_a_password_goes_only_to_its_server(server: Server) -> None:
+    with web_server() as other:
+        other.put("/a.txt", DATA)
+        url = server.put("/a.txt", b"", redirect=other.url("/a.txt")).replace("//", "//me:h%40sh@")
+        assert content(url)[0] == DATA
+        assert {entry[2] for entry in server.log} == {"Basic bWU6aEBzaA=="}  # me:h@sh
+        assert {entry[2] for entry in other.log} == {None}
+
+
+# ----------------------------------------------------------------------------------------------------
+# The same tokens as from local files
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(planning, "TASK_BYTES", 30_000)
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(EOT.join(documents(200)).encode())
+    (folder / "b.jsonl").write_bytes(jsonl(documents(300)))
+    (folder / "c.txt").write_text(english()[:200_000], encoding="utf-8", newline="")
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress(jsonl(documents(100))))
+    (folder / "e.txt.bz2").write_bytes(bz2.compress(english()[:50_000].encode()))
+    return folder
+
+
+def published(server: Server, corpus: Path, query: str = "", **how: Any) -> list[str]:
+    return [server.put(f"/{path.name}{query}", path.read_bytes(), **how) for path in sorted(corpus.iterdir())]
+
+
+def shards(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".bin"}
+
+
+@pytest.mark.parametrize(
+    ("split_by", "how"),
+    [("hash", {}), ("document", {}), ("token", {}), ("hash", {"ranges": False}), ("hash", {"drop_after": 66_000})],
+    ids=str,
+)
+def test_binarize(server: Server, corpus: Path, tmp_path: Path, split_by: str, how: dict[str, Any]) -> None:
+    tok, settings = small_tokenizer(), {"split_by": split_by, "shard_tokens": 20_000, "name": "n"}
+    pybpe.binarize(tok, corpus, tmp_path / "local", **settings)
+    urls = published(server, corpus, **how)
+    for workers in (1, 3):
+        out = tmp_path / f"remote{workers}"
+        pybpe.binarize(tok, urls, out, workers=workers, **settings)
+        assert shards(out) == shards(tmp_path / "local")
+
+
+def test_workers_in_other_processes(server: Server, corpus: Path, tmp_path: Path) -> None:
+    tok, urls = small_tokenizer(), published(server, corpus)
+    pybpe.binarize(tok, corpus, tmp_path / "local", name="n")
+    with ProcessPoolExecutor(2) as executor:
+        pybpe.binarize(tok, urls, tmp_path / "remote", name="n", executor=executor)
+        counts = pybpe.count_words(urls, executor=executor)
+    assert shards(tmp_path / "remote") == shards(tmp_path / "local")
+    assert counts.to_dict() == pybpe.count_words(corpus).to_dict()
+
+
+def test_every_way_in(server: Server, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tok, urls = small_tokenizer(), published(server, corpus, "?signature=HUSH")
+    settings: dict[str, Any] = {"vocab_size": 400}
+    assert pybpe.train(urls, **settings).get_vocab() == pybpe.train(corpus, **settings).get_vocab()
+    sample: dict[str, Any] = {"max_bytes": 100_000, "seed": 3}
+    assert pybpe.train(urls, **settings, **sample).get_vocab() == pybpe.train(corpus, **settings, **sample).get_vocab()
+    results: list[list[Any]] = []
+    for number, inputs in enumerate((str(corpus), urls)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert pybpe.encode_files(tok, inputs, folder / "ids.bin") > 100_000
+        pybpe.corpus.clean(inputs, folder / "clean.jsonl", dedup="exact", workers=2)
+        pybpe.prepare(inputs, folder / "prepared", vocab_size=400, name="n")
+        make_workspace(inputs, folder / "workspace", vocab_size=400, layers=1, heads=1, channels=16)
+        recipe = {"sources": {"s": {"inputs": inputs, "weight": 1}}, "tokens": 5000}
+        pybpe.mix(tok, recipe, folder / "mixed", min_shard_tokens=0)
+        measured = pybpe.compare({"t": tok}, {"on": inputs}).to_dict()
+        files = [folder / "ids.bin", folder / "clean.jsonl"]
+        results.append([[file.read_bytes() for file in files], measured])
+        results[-1] += [shards(folder / name) for name in ("prepared", "workspace/data", "mixed")]
+        for path in folder.rglob("*"):
+            assert path.is_dir() or b"HUSH" not in path.read_bytes(), path
+    assert results[0] == results[1]
+    capsys.readouterr()
+    outputs = []
+    tok.save(tmp_path / "tok.json")
+    for name in (str(corpus / "a.txt"), urls[0]):
+        assert main(["count", "-t", str(tmp_path / "tok.json"), name]) == 0
+        assert main(["encode", "-t", str(tmp_path / "tok.json"), name]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_one_large_file_is_divided_among_workers(server: Server, tmp_path: Path, corpus: Path) -> None:
+    url = server.put("/b.jsonl", jsonl(documents(900)))
+    with ProcessPoolExecutor(3) as executor:
+        pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor, workers=3)
+    ranges = {entry[1] for entry in server.log}
+    assert len(ranges) > 5 and None not in ranges
+
+
+def test_a_checkpoint_of_training_belongs_to_its_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, path, other = server.put("/a.txt?signature=HUSH", DATA), tmp_path / "a", server.put("/b.txt", DATA)
+    saved: list[bytes] = []
+    monkeypatch.setattr("pybpe.training.checkpoint.SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint.Checkpoint, "remove", lambda self: saved.append(path.read_bytes()))
+    expected = pybpe.train(url, vocab_size=300, checkpoint=path)
+    assert b"HUSH" not in saved[0] and b"/a.txt" in saved[0]
+    assert pybpe.train(url.replace("HUSH", "2"), vocab_size=300, checkpoint=path).model == expected.model
+    server.files["/a.txt"].data = DATA.swapcase()
+    for changed in (url, other):
+        with pytest.raises(pybpe.ArgumentError, match="inputs"):
+            pybpe.train(changed, vocab_size=300, checkpoint=path)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Changes and kills
+
+
+@pytest.mark.parametrize("change", ["content", "size", "shorter", "no ranges", "gone"])
+@pytest.mark.parametrize("by_executor", [False, True])
+def test_a_file_that_changes_is_an_error(server: Server, tmp_path: Path, change: str, by_executor: bool) -> None:
+    def at(number: int) -> None:
+        file = server.files["/a.txt"]
+        if number == 4:
+            file.data = {"content": DATA[::-1], "size": DATA + b"x", "shorter": DATA[:1000]}.get(change, DATA)
+            file.ranges = change != "no ranges"
+            file.busy, file.busy_status = (1000, 404) if change == "gone" else (0, 0)
+
+    url = server.put("/a.txt", DATA, on_request=at)
+    error = FileNotFoundError if change == "gone" else FileChangedError
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(error, match=r"/a\.txt: (this file changed after this run first|cannot be opened)"):
+            pybpe.binarize(small_tokenizer(), url, tmp_path / "out", executor=executor if by_executor else None)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("how", [{}, {"validators": False}], ids=str)
+def test_a_killed_run_resumes(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    data = b"".join(b'{"text": "some text, number %d"}\n' % i for i in range(40_000))
+    small_tokenizer().save(tmp_path / "tok.json")
+    url, out = server.put("/a.jsonl?signature=1", data, **how), tmp_path / "out"
+    code = (
+        "import sys; from pybpe.reading import planning; planning.TASK_BYTES = 100_000\n"
+        "from pybpe.dataset import run; run.CHECKPOINT_SECONDS = 0.0\n"
+        "from pybpe.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "binarize", "-t", tmp_path / "tok.json", "-o", out]
+    process: list[subprocess.Popen[bytes]] = []
+    server.files["/a.jsonl"].on_request = lambda number: process[0].kill() if number == 20 else None
+    process.append(subprocess.Popen([*command, url]))
+    assert process[0].wait() == -signal.SIGKILL
+    journal = json.loads((out / ".pybpe-unfinished" / "journal.json").read_bytes())
+    assert journal["tasks"] > 2
+    first = server.files["/a.jsonl"].requests
+    second = url if how else url.replace("signature=1", "signature=2")  # the same file, signed again
+    server.files["/a.jsonl"].on_request = lambda number: None
+    subprocess.run([*command, second], check=True, capture_output=True)
+    requests = server.files["/a.jsonl"].requests - first
+    subprocess.run([*command[:-1], tmp_path / "whole", url], check=True, capture_output=True)
+    assert requests < server.files["/a.jsonl"].requests - first - requests  # it did not read everything again
+    assert shards(out) == shards(tmp_path / "whole") != {}
+
+
+def test_what_a_run_that_resumes_compares(server: Server) -> None:
+    def identity(query: str = "", data: bytes = DATA, **how: Any) -> object:
+        (file,) = corpus_files(server.put(f"/a.txt?{query}", data, **how))
+        assert "HUSH" not in repr(file.identity)
+        return file.identity
+
+    assert identity("signature=HUSH") == identity("signature=HUSH2")
+    assert identity() != identity(data=DATA.swapcase())
+    assert identity("id=HUSH", validators=False) != identity("id=HUSH2", validators=False)  # perhaps another file
+
+
+def test_a_proxy_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.put("http://nowhere.invalid/a.txt", DATA)
+    monkeypatch.setenv("http_proxy", server.url(""))
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert content("http://nowhere.invalid/a.txt")[0] == DATA
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    os.environ.pop("NO_PROXY", None)
+    assert content(server.put("/b.txt", DATA))[0] == DATA
+    assert server.log[-1][0] == "/b.txt"
