@@ -21,14 +21,15 @@ from .. import _binding
 from ..arguments import Text, instance, utf8
 from ..encoding import segments
 from ..errors import ArgumentError
+from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
-from ..reading.parquet import RowGroups
 from ..reading.paths import Inputs, is_path_list
 from ..reading.pieces import Cut, Cutting, cutter, data_pieces
 from ..reading.ranges import Piece, Range, Source
 from ..reading.records import record_texts
+from ..reading.rows import open_rows
 from ..reading.sample import flat_texts
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered, worker_count
@@ -164,8 +165,8 @@ class Tallier:
         return (item for text in flat_texts(inputs) for item in self._text_items(text)), None
 
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
-        if file.path.endswith(".parquet"):
-            groups = RowGroups(file, self._text_key)
+        if row_kind(file.path) is not None:
+            groups = open_rows(file, self._text_key)
             for row, texts in groups.texts(0, groups.rows):
                 yield _Item(Piece(memoryview(b""), file.path, row, True, texts))
             return

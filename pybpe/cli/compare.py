@@ -42,8 +42,8 @@ def add_compare(commands: Any) -> None:
         action="append",
         required=True,
         metavar="NAME=FILE",
-        help="a text and the name of its language or kind: a file, folder or glob, compressed or not, text, JSON lines"
-        " or parquet; repeatable, also with the same name",
+        help="a text and the name of its language or kind: a file, folder or glob, compressed or not, text, JSON lines,"
+        " parquet or Arrow; repeatable, also with the same name",
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="also write an HTML page; - is stdout")
     parser.add_argument(

@@ -59,8 +59,8 @@ def add_corpus(commands: Any) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="text, *.jsonl or *.parquet, plain or compressed (gz, bz2, xz, zst); folders, globs, URLs (s3, gs, hf,"
-        " https); - is stdin",
+        help="text or *.jsonl, plain or compressed (gz, bz2, xz, zst), *.parquet, *.arrow; folders, globs, URLs (s3,"
+        " gs, hf, https); - is stdin",
     )
     add_encoding(parser)
     parser.add_argument(

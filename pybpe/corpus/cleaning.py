@@ -53,8 +53,8 @@ def clean(
     uncompressed output, plus 512 bytes per document for near duplicates.
 
     Args:
-        inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet; also .gz, .bz2, .xz, .zst;
-            "-" for standard input.
+        inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
+            .zst; "-" for standard input.
         out: the output file of JSON lines: .jsonl, .jsonl.gz or .jsonl.zst. JSON records keep their other fields.
         normalizer: "NFC" or "NFKC".
         filters: limits on measured properties of the text.
@@ -72,7 +72,7 @@ def clean(
         dedup_paragraphs: of identical paragraphs of at least 30 bytes, keep only the first in the corpus.
         documents: how text files are divided: "special" (by the text <|endoftext|>), "file", "blank" (by blank
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
-        text_key: the field of a JSON record, or the parquet column, that holds the text.
+        text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
         memory_limit: bytes of memory for finding exact duplicates, beyond which it sorts on disk. Without a limit it
             takes 64 bytes per document or paragraph.

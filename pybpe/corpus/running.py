@@ -12,7 +12,7 @@ from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError
 from ..reading import planning
-from ..reading.documents import Kinds
+from ..reading.file_types import row_kind
 from ..reading.input_file import InputFile, known_total
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
@@ -42,7 +42,7 @@ def run_tasks(steps: Steps, files: Sequence[InputFile], spool: Spool, run: RunOp
     left = [task for task in range(len(tasks)) if not spool.has(task)]
     doubts = Doubts()
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress("cleaning", _total(steps.kinds, files), "B", run.progress))
+        bar = stack.enter_context(Progress("cleaning", _total(files), "B", run.progress))
         for task in sorted(set(range(len(tasks))).difference(left)):
             bar.add(Result(spool.name(task)).header["read"])
         results = _results(Work(steps), [tasks[task] for task in left], run, stack)
@@ -66,8 +66,8 @@ def _results(work: Work, tasks: Sequence[planning.Task], run: RunOptions, stack:
     return map_by_executor(partial(run_task, _pickled(work)), map(planning.anchored, tasks), executor, pending)
 
 
-def _total(kinds: Kinds, files: Sequence[InputFile]) -> int | None:
-    return None if any(kinds.kind(file.path) == "parquet" for file in files) else known_total(files)
+def _total(files: Sequence[InputFile]) -> int | None:
+    return None if any(row_kind(file.path) for file in files) else known_total(files)
 
 
 def _pickled(work: Work) -> bytes:

@@ -14,6 +14,7 @@ from .._version import __version__
 from ..arguments import instance
 from ..reading import planning
 from ..reading.documents import check_mark
+from ..reading.file_types import row_kind
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
@@ -69,9 +70,10 @@ def binarize(
 
     Args:
         tok: the tokenizer.
-        inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet); text and
-            JSON lines also compressed (.gz, .bz2, .xz, .zst). A folder means all files in it, a glob pattern the files
-            it matches, and "-" standard input.
+        inputs: a path or URL, or a list of them: text, JSON lines (.jsonl, .ndjson), parquet (.parquet), Arrow
+            (.arrow, .feather, .ipc); text and JSON lines also compressed (.gz, .bz2, .xz, .zst). A folder means all
+            files in it, a glob pattern the files it matches, and "-" standard input. A folder that Hugging Face's
+            `datasets` saved has the order of the dataset.
         out: the output folder, created if needed.
         format: "llmc": NAME_train_000000.bin and so on, with llm.c's header; "raw": train.bin, val.bin,
             test.bin without a header, and meta.pkl, as nanoGPT reads them; "npy": shards that numpy.load opens;
@@ -85,7 +87,7 @@ def binarize(
             that instead, so that near duplicates stay together. "document": each file is split contiguously, between
             documents; files with too few documents are assigned whole, in turn. "token": contiguously, between any two
             words, but records stay whole. A single document is split as with "token", and each split's part of it is a
-            document there. Shares of contiguous splits are measured in bytes of text, or rows of parquet.
+            document there. Shares of contiguous splits are measured in bytes of text, or rows.
         eot: where the tokenizer's end of text, `tok.eot_token`, goes: "prepend" (before each document, as llm.c
             expects; the default for "llmc"), "append" (after each, as nanoGPT expects; the default for the others),
             or "none".
@@ -100,7 +102,7 @@ def binarize(
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
             "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
             such token. The texts of records are encoded as ordinary text.
-        text_key: the field of a JSON record, or the parquet column, that holds the text.
+        text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
         name: NAME of the files; None uses the first input's name without its extension.
         pack: packs the documents into rows of this many tokens, as `pybpe.pack` does with its default arguments: `out`
@@ -122,7 +124,7 @@ def binarize(
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
         llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot continue.
-        MissingExtraError: parquet without pyarrow.
+        MissingExtraError: parquet or Arrow without pyarrow.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     rows = RowOptions.of(pack, packing, format)
@@ -181,7 +183,7 @@ def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], 
     encoder = TaskEncoder(tok, kinds, splits, options.output.dtype, joins=options.output.mode != KEEP)
     check_shares(plan, kinds, splits, options.output.least_tokens)
     description = described(tok)
-    has_rows = any(kinds.kind(file.path) == "parquet" for file in files)
+    has_rows = any(row_kind(file.path) for file in files)
     layout = Layout(tok, options.output, job.folder, job.name, staged.names)
     journal = Journal(job.folder, job.identity(description), len(splits), resume)
     work = Run(Encoding(plan, encoder), layout, journal, beside)

@@ -19,8 +19,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
-from ..errors import file_error, warn
+from ..errors import file_error, file_errors, warn
 from ..support.locking import FOLDER
+from .saved_dataset import saved_dataset
 
 _LOST = "lost+found"  # a folder of the file system that only the superuser can read; it has no text
 _MANIFESTS = ("manifest.json", "_manifest.json")
@@ -33,7 +34,8 @@ _UNFINISHED = re.compile(r".*\.\d+-\d+\.tmp")
 
 
 def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Like grep -r and tar, it
+    """Returns the files of a folder and its subfolders, sorted, and those that were left out. Files of a dataset of
+    Hugging Face's `datasets` have the order of the dataset. Like grep -r and tar, it
     does not follow links to folders, because they may lead anywhere. It warns if one leads out of the folder.
 
     Args:
@@ -46,7 +48,13 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
     kept, left_out = list[str](), list[str]()
     real = os.path.realpath(folder)
     links = list[str]()
+    order = dict[str, tuple[str, int]]()  # the place of a file in the order, if its name does not decide it
     for place, folders, names in os.walk(folder, onerror=_cannot_list):
+        listed = saved_dataset(place, names, partial(_content, place))
+        if listed is not None:
+            names[:] = listed
+            for number, name in enumerate(listed):
+                order[os.path.join(place, name)] = (os.path.join(place, min(listed)), number)
         inside = os.path.join(real, os.path.relpath(place, folder)) if outputs else place
         own = own_files(folders, names, partial(_content, place))
         folders[:] = [name for name in folders if not is_hidden(name) and not _is_output(inside, name, outputs)]
@@ -58,7 +66,7 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
     # A broken link is kept, so that opening it raises an error.
     kept = [path for path in kept if os.path.isfile(path) or not os.path.exists(path)]
     _tell_of_links(sorted(links), real)
-    return sorted(kept), sorted(left_out)
+    return sorted(kept, key=lambda path: order.get(path, (path, 0))), sorted(left_out)
 
 
 def _tell_of_links(links: Sequence[str], real: str) -> None:
@@ -104,7 +112,8 @@ def own_files(folders: Sequence[str], names: Sequence[str], content: Callable[[s
 
 
 def _content(place: str, name: str) -> bytes:
-    with open(os.path.join(place, name), "rb") as stream:
+    path = os.path.join(place, name)
+    with file_errors(path, "cannot be read"), open(path, "rb") as stream:
         return stream.read()
 
 

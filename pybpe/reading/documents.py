@@ -6,6 +6,7 @@
     line      plain text, one document per line
     jsonl     one JSON record per line, whose text is a document
     parquet   one record per row
+    arrow     one record per row
 
 pybpe recognizes special tokens in plain text. The texts of records are ordinary text throughout, so that they cannot
 forge a control token.
@@ -26,6 +27,7 @@ from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from ..matching import PLAIN, Matching
+from .file_types import row_kind
 from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
@@ -36,7 +38,7 @@ NAME_IT = (
     f" document (--end-of-text), or add {END_OF_TEXT} to this tokenizer with extend (pybpe extend TOK --special-token"
     f" '{END_OF_TEXT}' -o NEW)"
 )
-RECORDS = ("jsonl", "parquet")
+RECORDS = ("jsonl", "parquet", "arrow")
 
 _BLANK = re.compile(rb"\n\r?\n")
 _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
@@ -76,8 +78,8 @@ class Kinds:
 
     def kind(self, path: str) -> str:
         """Returns the kind of a file."""
-        if path.endswith(".parquet"):
-            return "parquet"
+        if (rows := row_kind(path)) is not None:
+            return rows
         if has_records(path):
             return "jsonl"
         if self.documents == "auto":

@@ -6,6 +6,7 @@ refuses them, with an error that says what the file is and what to do.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import NamedTuple
 
@@ -53,7 +54,8 @@ _EXTRACT = "extract its text first"
 _OFFICE = "an office document"
 _WEIGHTS = "it holds weights, not text: leave it out"
 _UNKNOWN_PACKING = "decompress it first, or compress it with gzip, bzip2, xz or zstd"
-_ARROW = "convert it with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
+_ARROW = "give it a name that ends in .arrow"
+_OLD_ARROW = "convert it with pyarrow.feather or datasets.load_from_disk(FOLDER).to_parquet('x.parquet')"
 _PICKLE = NoText("a Python pickle, perhaps from PyTorch", "export its texts as JSON lines")
 _TOKENS = "it already holds tokens; TokenDataset and llm.c read it"
 
@@ -100,7 +102,7 @@ _WEAK_MARKS: tuple[tuple[bytes, NoText], ...] = (
     (b"GIF87a", NoText("a GIF image", _LEAVE_OUT)),
     (b"GIF89a", NoText("a GIF image", _LEAVE_OUT)),
     (b"PAR1", NoText("a parquet file", "give it a name that ends in .parquet")),
-    (b"FEA1", NoText("a Feather file", _ARROW)),
+    (b"FEA1", NoText("a Feather file of version 1", _OLD_ARROW)),
     (b"MZ", NoText("a program or library", _LEAVE_OUT)),
     (b"BM", NoText("a BMP image", _LEAVE_OUT)),
     (b"RIFF", NoText("an image, sound or video (RIFF)", _LEAVE_OUT)),
@@ -122,7 +124,7 @@ _ENDINGS: dict[str, NoText] = {
     **dict.fromkeys((".docx", ".xlsx", ".pptx", ".odt", ".doc", ".xls", ".ppt"), NoText(_OFFICE, _EXTRACT)),
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors", ".onnx"), NoText("a model", _WEIGHTS)),
     **dict.fromkeys((".pkl", ".pickle", ".npz"), NoText("a Python pickle or array", "export its texts as JSON lines")),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), NoText("an Arrow or Feather file", _ARROW)),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), NoText("an Arrow or Feather file of an old version", _OLD_ARROW)),
     **dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".webp", ".ico", ".heic"), NoText("an image", _LEAVE_OUT)),
     **dict.fromkeys((".mp3", ".mp4", ".wav", ".m4a", ".mkv", ".avi", ".mov"), NoText("sound or video", _LEAVE_OUT)),
     **dict.fromkeys((".pyc", ".so", ".dll", ".exe", ".o", ".a", ".class"), NoText("a program", _LEAVE_OUT)),
@@ -134,6 +136,13 @@ JSON_LINES = NoText(
     " where available",
     is_json=True,
 )
+_OF_DATASETS = NoText(
+    "a description of a Hugging Face dataset", "pass the folder of the dataset, or leave this file out", is_json=True
+)
+# The files next to the Arrow files that Dataset.save_to_disk writes, and a key in each.
+_DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
+ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+_ROW_MARKS = {"parquet": (b"PAR1",), "arrow": (b"ARROW1\x00\x00", b"\xff\xff\xff\xff")}
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
 _LINES = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{[^\n]*\}[ \t\r]*\n\s*\{\s*"')
@@ -143,21 +152,35 @@ _TOKENIZER = re.compile(rb'\s*\{\s*"version":.*"truncation":', re.DOTALL)
 def no_text(head: bytes, path: str) -> NoText | None:
     """Returns the kind of a file, judging by its first HEAD_BYTES bytes (decompressed if it was compressed); None if it
     seems to be text."""
+    rows = row_kind(path)
+    if rows is not None and head.startswith(_ROW_MARKS[rows]):
+        return None
     found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
     if found is not None:
         return found
     if (known := llmc_file(head)) is not None:
         return _OF_LLMC[known]
-    if path.endswith(".parquet") and head.startswith(b"PAR1"):
-        return None
     packing = packing_of_content(head)
     if packing is not None:
         return NoText(f"compressed twice (inside, with {packing})", "decompress it once")
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if is_json_name(path):
-        return _json_kind(head)
+        return _OF_DATASETS if _is_of_datasets(head, path) else _json_kind(head)
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
+
+
+def row_kind(path: str) -> str | None:
+    """Returns "parquet" or "arrow" for a file whose documents are rows, judging by its name; otherwise None."""
+    if path.endswith(".parquet"):
+        return "parquet"
+    return "arrow" if path.endswith(ARROW_ENDINGS) else None
+
+
+def _is_of_datasets(head: bytes, path: str) -> bool:
+    """Returns whether a JSON file describes a dataset of Hugging Face's `datasets`."""
+    key = _DESCRIPTIONS.get(posixpath.basename(path))
+    return key is not None and key in head
 
 
 def is_json_name(path: str) -> bool:

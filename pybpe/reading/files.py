@@ -13,7 +13,7 @@ from ..errors import ArgumentError, warn
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
-from .file_types import JSON_LINES
+from .file_types import JSON_LINES, row_kind
 from .input_file import InputFile, refusal
 from .options import ReadOptions
 from .paths import STDIN, Inputs, path_list
@@ -137,7 +137,7 @@ def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
 
 
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
-    if file.path.endswith(".parquet"):
+    if row_kind(file.path) is not None:
         return False
     with replace(file, encoding=None).open() as stream:
         return seems_utf8(stream.read(_LOOK_BYTES), encoding)

@@ -16,7 +16,7 @@ class ReadOptions:
     """How inputs are read. The fields have the names of the public keyword arguments, which its errors name.
 
     Attributes:
-        text_key: the key of the text in a JSON record, or its parquet column.
+        text_key: the key of the text in a JSON record, or its column in parquet and Arrow.
         encoding: the encoding of files, by Python's name; None is UTF-8.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .documents import Kinds
-from .parquet import RowGroups
+from .file_types import row_kind
 from .pieces import Cut, stream_pieces
 from .planning import PlannedRange, Task
+from .rows import open_rows
 
 
 class PlannedPiece(NamedTuple):
@@ -35,7 +36,7 @@ class PlannedPiece(NamedTuple):
 def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedPiece]:
     """Yields the pieces of a task, in order. They depend only on the task."""
     for planned in task:
-        if kinds.kind(planned.path) == "parquet":
+        if row_kind(planned.path) is not None:
             yield from _row_pieces(planned, kinds.text_key)
         else:
             yield from _byte_pieces(planned, kinds, text_cut)
@@ -43,7 +44,7 @@ def planned_pieces(task: Task, kinds: Kinds, text_cut: Cut) -> Iterator[PlannedP
 
 def _row_pieces(planned: PlannedRange, text_key: str) -> Iterator[PlannedPiece]:
     assert planned.end is not None
-    for row, texts in RowGroups(planned.file, text_key).texts(planned.start, planned.end):
+    for row, texts in open_rows(planned.file, text_key).texts(planned.start, planned.end):
         yield PlannedPiece(planned.path, row, row + len(texts), planned.split, texts, True, True)
 
 

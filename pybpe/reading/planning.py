@@ -13,9 +13,10 @@ from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
 from .documents import Kinds
+from .file_types import row_kind
 from .input_file import InputFile
-from .parquet import RowGroups
 from .pieces import PIECE_BYTES, Cut, Cutting, find_cut
+from .rows import open_rows
 from .splits import SplitOptions, has_many_documents, hash_split_of_range, marks
 from .streams import Limited
 
@@ -29,7 +30,7 @@ class PlannedRange(NamedTuple):
 
     Attributes:
         file: the file.
-        start, end: the range in bytes (of the decompressed data, if compressed) or parquet rows. An end of None means
+        start, end: the range in bytes (of the decompressed data, if compressed) or rows. An end of None means
             the end of the file.
         split: index of the split; None if a hash of each document decides the split.
         ends_document: whether a document ends where the range ends; True at the end of a file and of a split.
@@ -120,8 +121,8 @@ class Plan:
             start += size
 
     def _text_bytes(self, file: InputFile) -> int:
-        if self._kinds.kind(file.path) == "parquet":
-            groups = RowGroups(file, self._kinds.text_key)
+        if row_kind(file.path) is not None:
+            groups = open_rows(file, self._kinds.text_key)
             return sum(size for _, _, size in groups.between(0, groups.rows))
         if file.known_size is not None:
             return file.known_size
@@ -130,7 +131,7 @@ class Plan:
 
     def _ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
         """Yields the ranges of a file, each with its approximate size in bytes."""
-        if self._kinds.kind(file.path) == "parquet":
+        if row_kind(file.path) is not None:
             yield from self._row_ranges(file, extent)
         elif file.is_sequential:
             yield from self._packed_ranges(file, extent)
@@ -138,7 +139,7 @@ class Plan:
             yield from self._byte_ranges(file, extent)
 
     def _row_ranges(self, file: InputFile, extent: _Extent) -> Iterator[tuple[PlannedRange, int]]:
-        groups = RowGroups(file, self._kinds.text_key)
+        groups = open_rows(file, self._kinds.text_key)
         for split, start, end in self._shares(groups.rows, extent, lambda row: row):
             for first, last, size in groups.between(start, end):
                 yield PlannedRange(file, first, last, split, True), size

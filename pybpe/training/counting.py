@@ -14,6 +14,7 @@ from ..arguments import instance
 from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern
+from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
 from ..reading.options import ReadOptions
@@ -104,8 +105,10 @@ def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
             raise FileMissingError(f"{error} (if it is a text, not a path: in Python, pass iter([text]))") from None
         raise
     for file in files:
-        if file.path.endswith(".parquet"):
-            raise FormatError(f"{file.path}: pybpe counts only text and JSON lines; `pybpe prepare` reads parquet")
+        if row_kind(file.path) is not None:
+            raise FormatError(
+                f"{file.path}: pybpe counts only text and JSON lines; `pybpe prepare` reads parquet and Arrow"
+            )
     return files
 
 

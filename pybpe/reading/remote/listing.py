@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import NamedTuple
 
 from ..corpus_folder import is_hidden, own_files
+from ..saved_dataset import saved_dataset
 from . import buckets
 from .address import Address
 from .buckets import Entry
@@ -46,22 +48,31 @@ def _child(folder: Address, name: str) -> Address:
     return replace(folder, url=url, name=url)
 
 
-def _sorted(found: Iterator[tuple[str, bool]]) -> tuple[list[str], list[str]]:
-    kept, left_out = set[str](), set[str]()
-    for url, is_own in found:
-        (left_out if is_own else kept).add(url)
-    return sorted(kept), sorted(left_out)
+class _Found(NamedTuple):
+    """A file in a folder: its URL, whether pybpe wrote it, and its place in the order."""
+
+    url: str
+    is_own: bool
+    place: tuple[str, int]
 
 
-def _walk(folder: Address) -> Iterator[tuple[str, bool]]:
-    """Yields the files of a folder and its subfolders, each with whether pybpe wrote it. Skips hidden ones."""
+def _sorted(found: Iterator[_Found]) -> tuple[list[str], list[str]]:
+    files = sorted(found, key=lambda file: file.place)
+    return [file.url for file in files if not file.is_own], [file.url for file in files if file.is_own]
+
+
+def _walk(folder: Address) -> Iterator[_Found]:
+    """Yields the files of a folder and its subfolders. Skips hidden ones."""
     inside = buckets.entries(folder)
     folders = [entry.name for entry in inside if entry.is_folder]
     names = [entry.name for entry in inside if not entry.is_folder]
-    own = own_files(folders, names, partial(_content, folder))
-    for name in names:
+    content = partial(_content, folder)
+    own = own_files(folders, names, content)
+    listed = saved_dataset(folder.name, names, content)
+    for number, name in enumerate(names if listed is None else listed):
         if not is_hidden(name):
-            yield _child(folder, name).url, name in own
+            url = _child(folder, name).url
+            yield _Found(url, name in own, (url, 0) if listed is None else (_child(folder, min(listed)).url, number))
     for name in folders:
         if not is_hidden(name):
             yield from _walk(_child(folder, name))
