@@ -17,7 +17,7 @@ from .. import _binding
 from ..arguments import one_of, whole_number
 from ..errors import ArgumentError, FileError, FormatError, file_errors
 from ..support.locking import only_writer
-from ..support.output_files import unfinished_folder
+from ..support.output_files import real_output, unfinished_folder
 from ..tokenizer import Tokenizer
 from .manifest import Manifest
 from .options import OutputOptions
@@ -82,7 +82,7 @@ class RowOptions:
 
 def hidden_folder(out: _binding.PathLike) -> str:
     """Returns where the token files go before they are packed."""
-    return os.path.join(unfinished_folder(os.path.realpath(_binding.path_text(out)) + ".tokens"), "data")
+    return os.path.join(unfinished_folder(real_output(out) + ".tokens"), "data")
 
 
 def write_and_pack(
@@ -97,7 +97,7 @@ def write_and_pack(
     Raises:
         ArgumentError: `out` has something else than rows of such options. Otherwise as `write` and `pack`.
     """
-    target = os.path.realpath(_binding.path_text(out))
+    target = real_output(out)
     _check_target(target, rows)
     folder = hidden_folder(out)
     with only_writer(os.path.dirname(folder), temporary=True):

@@ -26,6 +26,13 @@ def make_folder(path: _binding.PathLike) -> str:
     return folder
 
 
+def real_output(path: _binding.PathLike) -> str:
+    """Returns the path of an output folder without links. Raises ArgumentError for a URL."""
+    name = _binding.path_text(path)
+    refuse_as_output(name)
+    return os.path.realpath(name)
+
+
 def unfinished_folder(path: str) -> str:
     """Returns the path of a hidden folder next to a file, for unfinished work. Its name contains the file's name, or a
     hash of that name if it is too long."""

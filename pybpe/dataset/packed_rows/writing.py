@@ -11,10 +11,9 @@ from ...arguments import instance, one_of, shown, whole_number
 from ...errors import ArgumentError, FileError, FormatError, LimitError, file_errors
 from ...support import platform
 from ...support.locking import only_writer
-from ...support.output_files import unfinished_folder
+from ...support.output_files import real_output, unfinished_folder
 from ...support.progress import Progress
 from ...tokenizer import Tokenizer
-from ...urls import refuse_as_output
 from ..hashing import file_sha256
 from ..journal import finished_manifest
 from ..manifest import FILE_NAME, Manifest
@@ -90,9 +89,7 @@ def pack(
         "source": file_sha256(os.path.join(folder, FILE_NAME)),
     }
     settings = {**source.settings, "format": format, "shard_tokens": most, "sequence_length": size, "packing": identity}
-    target = _binding.path_text(out)
-    refuse_as_output(target)
-    target = os.path.realpath(target)
+    target = real_output(out)
     finished = _finished(target, settings)
     if finished is not None:
         return finished
