@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WorkerError,
     )
-    from .mixture import mix
+    from .mixture import MixPlan, mix, plan_mix
     from .padding import padded_vocab_size
     from .template import Template
     from .tokenizer import Tokenizer
@@ -58,6 +58,7 @@ __all__ = [
     "LimitError",
     "Manifest",
     "MissingExtraError",
+    "MixPlan",
     "OutOfMemoryError",
     "Template",
     "Tokenizer",
@@ -75,6 +76,7 @@ __all__ = [
     "mix",
     "pack",
     "padded_vocab_size",
+    "plan_mix",
     "prepare",
     "train",
     "train_bpe",
@@ -94,6 +96,7 @@ _HOMES = {
     "LimitError": "errors",
     "Manifest": "dataset",
     "MissingExtraError": "errors",
+    "MixPlan": "mixture",
     "OutOfMemoryError": "errors",
     "Template": "template",
     "Tokenizer": "tokenizer",
@@ -110,6 +113,7 @@ _HOMES = {
     "mix": "mixture",
     "pack": "dataset",
     "padded_vocab_size": "padding",
+    "plan_mix": "mixture",
     "prepare": "dataset",
     "train": "trainer",
     "train_bpe": "trainer",

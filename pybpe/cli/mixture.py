@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from ..errors import ArgumentError
 from .common import add_command, add_common, add_tokenizer, counted, journal_path, load, parse_amount, progress, report
 from .token_files import add_least_tokens
 
@@ -18,13 +20,17 @@ def add_mix(commands: Any) -> None:
         "Reads a recipe: the sources, texts or folders that `pybpe binarize` wrote, and how much of each goes into\n"
         "which phase. Writes token files whose documents are in random order, over all sources. If a run is\n"
         "interrupted or killed, run the same command again to resume it. docs/data.md describes recipes.",
+        "pybpe mix recipe.toml -t tok.json --dry-run\n"
         "pybpe mix recipe.toml -t tok.json -o mixed\n"
         "pybpe mix recipe.toml -t tok.json -o mixed --seed 7 --memory-limit 4G\n"
         "pybpe stats mixed",
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a TOML file")
     add_tokenizer(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
+    parser.add_argument("-o", "--output", metavar="DIR", help="the output folder, created if needed")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what the recipe asks of each source, and write nothing"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the recipe's, or 0)")
     parser.add_argument(
         "--format",
@@ -55,12 +61,38 @@ def add_mix(commands: Any) -> None:
         "--memory-limit", type=parse_amount, metavar="N", help="memory for the shuffle, in bytes (default: 1 GiB)"
     )
     add_common(parser)
-    parser.set_defaults(run=_run_mix, state=journal_path)
+    parser.set_defaults(run=_run_mix, state=_state)
+
+
+def _state(args: argparse.Namespace) -> str:
+    return journal_path(args) if args.output is not None else ""
+
+
+def _run_plan(args: argparse.Namespace) -> None:
+    from ..mixture import plan_mix
+
+    plan = plan_mix(load(args.tokenizer), args.recipe)
+    lines = []
+    for name, amounts in plan.phases:
+        lines.append(f"phase {name}, {counted(sum(amounts.values()), 'token')}:")
+        for source, tokens in amounts.items():
+            lines.append(f"    {source}: {tokens} ({100 * tokens / sum(amounts.values()):.2f}%)")
+    for name, facts in plan.sources.items():
+        about = "about " if facts.is_estimate else ""
+        there = f"{about}{counted(facts.tokens, 'token')} to train on"
+        lines.append(f"source {name}: {there}, used {about}{facts.epochs:.4g} times")
+    sources = {name: {**asdict(facts), "epochs": facts.epochs} for name, facts in plan.sources.items()}
+    phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
+    report(args, {"sources": sources, "phases": phases}, "\n".join(lines))
 
 
 def _run_mix(args: argparse.Namespace) -> None:
     from ..mixture import mix
 
+    if args.dry_run:
+        return _run_plan(args)
+    if args.output is None:
+        raise ArgumentError("name the output folder with -o, or pass --dry-run")
     manifest = mix(
         load(args.tokenizer),
         args.recipe,

@@ -4,7 +4,11 @@ recipe.py      the recipe, a TOML file           amounts.py    how many tokens e
 sources.py     folders of tokens, and texts      documents.py  where documents are in the tokens
 drawing.py     which documents each phase gets   keys.py       the random numbers that decide this, and the order
 buckets.py     documents among buckets on disk   shuffled.py   buckets, sorted, to the writer of token files
+plan.py        what a recipe asks, in seconds    settings.py   what the manifest says about a mixture
 mixing.py      the function that users call
 """
 
 from .mixing import mix as mix
+from .plan import MixPlan as MixPlan
+from .plan import SourcePlan as SourcePlan
+from .plan import plan_mix as plan_mix

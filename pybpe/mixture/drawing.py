@@ -13,12 +13,13 @@ with the number of documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .documents import Documents
 from .keys import Keys, drawing_keys
+from .recipe import Recipe
 
 if TYPE_CHECKING:
     import numpy
@@ -73,6 +74,38 @@ class Drawn:
 def everything(documents: Documents) -> Drawn:
     """Returns all documents, each once."""
     return Drawn((Stretch(0, 0, _END),), documents.tokens, len(documents)) if len(documents) else Drawn()
+
+
+def draw(
+    recipe: Recipe,
+    documents: Sequence[Sequence[Documents | None]],
+    asked: Sequence[Mapping[str, int]],
+    tolerance: int,
+) -> list[list[Drawn]]:
+    """Returns what each phase gets from each source. A source with a weight also gets what those with a weight before
+    it lack, so that the error of their sum does not grow with their number.
+
+    Args:
+        recipe: the recipe.
+        documents: those of each source, by split; each source has a train split.
+        asked: the tokens that each phase asks of its sources, by name.
+        tolerance: see Passes.take.
+    """
+    passes = []
+    for source, splits in zip(recipe.sources, documents):
+        assert splits[0] is not None  # asked_tokens refuses sources without tokens
+        passes.append(Passes(splits[0], recipe.seed, source.name))
+    found = []
+    for phase, amounts in zip(recipe.phases, asked):
+        drawn: list[Drawn] = []
+        lacking = 0
+        for source, some in zip(recipe.sources, passes):
+            is_share = source.name in phase.amounts and phase.amounts[source.name].kind == "weight"
+            wanted = amounts.get(source.name, 0) + (lacking if is_share else 0)
+            drawn.append(some.take(wanted, tolerance))
+            lacking = wanted - drawn[-1].tokens if is_share else lacking
+        found.append(drawn)
+    return found
 
 
 class Passes:

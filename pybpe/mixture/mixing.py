@@ -26,8 +26,10 @@ from ..tokenizer import Tokenizer
 from .amounts import asked_tokens
 from .buckets import DEFAULT_MEMORY, LEAST_MEMORY, Section, Shuffle, distribute, sections_of
 from .documents import Documents
-from .drawing import Drawn, Passes, everything
+from .drawing import Drawn, draw, everything
+from .plan import refuse_impossible
 from .recipe import Recipe, load_recipe
+from .settings import mixture_settings
 from .shuffled import ShuffledDocuments
 from .sources import Opened, open_sources
 
@@ -89,6 +91,7 @@ def mix(
     if tok.eot_token is None:
         raise ArgumentError("the tokenizer has no end of text, which must separate documents")
     plan = _Plan(tok, load_recipe(recipe).with_seed(seed), output, _binding.path_text(out))
+    refuse_impossible(plan.recipe, tok)
     with only_writer(plan.folder):
         return plan.write(RunOptions(workers, None, memory_limit, progress))
 
@@ -117,9 +120,8 @@ class _Plan:
         opened = open_sources(self.recipe.sources, self.tok, self.folder, os.path.join(self.staging, "sources"), run)
         asked = asked_tokens(self.recipe, {source.name: source.split_tokens("train") for source in opened})
         documents = [source.documents(os.path.join(self.staging, "lengths")) for source in opened]
-        phases = self._draw(documents, asked)
-        description = described(self.tok)
-        settings = {**self._settings(), "mixture": self._mixture(opened, asked, phases)}
+        phases = draw(self.recipe, documents, asked, self.output.sequence_length)
+        settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name])
         journal = Journal(self.folder, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
@@ -127,28 +129,7 @@ class _Plan:
         layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {})
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)
-        return work.finish(settings, description, _without_sources(work.write_shards(run, total)))
-
-    def _draw(self, documents: Sequence[Sequence[Documents | None]], asked: list[dict[str, int]]) -> list[list[Drawn]]:
-        """Returns what each phase gets from each source.
-
-        A source with a weight gets what the ones before it lack, so that the whole phase is exact too.
-        """
-        passes = []
-        for source, splits in zip(self.recipe.sources, documents):
-            assert splits[0] is not None  # asked_tokens refuses sources without tokens
-            passes.append(Passes(splits[0], self.recipe.seed, source.name))
-        found = []
-        for phase, amounts in zip(self.recipe.phases, asked):
-            drawn, lacking = [], 0
-            for source, some in zip(self.recipe.sources, passes):
-                wanted = amounts.get(source.name, 0)
-                is_share = source.name in phase.amounts and phase.amounts[source.name].kind == "weight"
-                wanted += lacking if is_share else 0
-                drawn.append(some.take(wanted, self.output.sequence_length))
-                lacking = wanted - drawn[-1].tokens if is_share else lacking
-            found.append(drawn)
-        return found
+        return work.finish(settings, described(self.tok), _without_sources(work.write_shards(run, total)))
 
     def _shuffle(
         self,
@@ -182,9 +163,6 @@ class _Plan:
         """Returns the number of splits that any source has."""
         return 1 + max(number for number, split in enumerate(SPLIT_NAMES) if any(s.split_tokens(split) for s in opened))
 
-    # ------------------------------------------------------------------------------------------------
-    # The manifest
-
     def _settings(self) -> dict[str, Any]:
         output = self.output
         return {
@@ -194,41 +172,6 @@ class _Plan:
             "shard_tokens": output.shard_tokens,
             "min_shard_tokens": output.least_tokens,
             "sequence_length": output.sequence_length,
-        }
-
-    def _mixture(
-        self, opened: Sequence[Opened], asked: list[dict[str, int]], phases: Sequence[Sequence[Drawn]]
-    ) -> dict[str, Any]:
-        """Returns what the manifest says about the mixture."""
-        sources = {}
-        for place, source in enumerate(opened):
-            tokens, used = source.split_tokens("train"), sum(drawn[place].tokens for drawn in phases)
-            sources[source.name] = {
-                "manifest": source.sha256,
-                "tokens": tokens,
-                "documents": source.split_documents("train"),
-                "used": used,
-                "epochs": round(used / tokens, 6),
-                "held_out": {split: source.split_documents(split) for split in SPLIT_NAMES[1:]},
-            }
-        described_phases = []
-        for phase, amounts, drawn in zip(self.recipe.phases, asked, phases):
-            parts = {
-                source.name: {
-                    "asked": amounts[source.name],
-                    "tokens": some.tokens,
-                    "documents": some.documents,
-                    "cuts": some.cuts,
-                }
-                for source, some in zip(opened, drawn)
-                if source.name in amounts
-            }
-            described_phases.append({"name": phase.name, "asked": sum(amounts.values()), "sources": parts})
-        return {
-            "seed": self.recipe.seed,
-            "recipe": self.recipe.content,
-            "sources": sources,
-            "phases": described_phases,
         }
 
 
