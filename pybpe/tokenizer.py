@@ -437,6 +437,11 @@ class Tokenizer(metaclass=Answering):
         """
         return self._decode(list(id_chunks(ids, self.n_vocab, position)), position)
 
+    def decoded_length(self, ids: Iterable[int]) -> int:
+        """Returns the number of bytes that `decode_bytes` returns for these ids, without decoding them. Raises
+        UnknownIdError as `decode_bytes` does."""
+        return sum(self._decoded_sizes(list(id_chunks(ids, self.n_vocab))))
+
     def decode(self, ids: Iterable[int], errors: str = "replace", *, skip_special_tokens: bool = False) -> str:
         """Returns the text of ids.
 
@@ -467,14 +472,19 @@ class Tokenizer(metaclass=Answering):
     def _hidden_ids(self) -> frozenset[int]:
         return frozenset(i for text, i in self._model.specials.items() if text not in self._model.visible)
 
-    def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
-        """Returns the bytes of ids that follow `start` others."""
+    def _decoded_sizes(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> list[int]:
+        """Returns the number of bytes of each chunk of ids. `start` others come before."""
         sizes = []
         for i, chunk in enumerate(chunks):
             try:
                 sizes.append(self._vocab.decoded_length(chunk))
             except ArgumentError:
                 raise first_unknown(chunk.ids, start + i * CHUNK, self.n_vocab, self._model.tokens) from None
+        return sizes
+
+    def _decode(self, chunks: Sequence[_binding.IdBuffer], start: int = 0) -> bytes:
+        """Returns the bytes of ids that follow `start` others."""
+        sizes = self._decoded_sizes(chunks, start)
         data, out = _binding.new_bytes(sum(sizes))
         for chunk, size in zip(chunks, sizes):
             self._vocab.decode_into(chunk, out, size)

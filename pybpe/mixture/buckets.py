@@ -110,6 +110,17 @@ class Shuffle:
         return 2 if self.dtype == "uint16" else 4
 
     @property
+    def mark_bytes(self) -> bytes:
+        """The mark, as it is in a file."""
+        return self.mark.to_bytes(self.id_bytes, "little")
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether no buckets are needed."""
+        found = (documents for splits in self.documents for documents in splits if documents is not None)
+        return set(self.layout) == {1} and sum(map(len, (d.stream for d in found))) * self.id_bytes <= self.memory // 2
+
+    @property
     def buckets(self) -> int:
         """The number of buckets of all sections."""
         return sum(section.buckets for section in self.sections)
@@ -151,7 +162,10 @@ def sections_of(sections: Sequence[Section], id_bytes: int, memory: int) -> list
 
 
 def distribute(shuffle: Shuffle, progress: bool | None) -> None:
-    """Distributes all documents among the buckets. Resumes where a run with the same identity was killed."""
+    """Distributes all documents among the buckets. Resumes where a run with the same identity was killed. Does nothing
+    if no buckets are needed."""
+    if shuffle.is_direct:
+        return
     buckets = _Buckets(shuffle)
     total = sum(section.tokens for section in shuffle.sections)
     with Progress("distributing", total, "token", progress) as bar:
@@ -176,23 +190,34 @@ def _blocks(shuffle: Shuffle) -> Iterator[_Block]:
                 at, start = at + len(block.lengths), start + int(block.lengths.sum())
 
 
-def _distribute_block(shuffle: Shuffle, block: _Block, buckets: _Buckets) -> int:
-    """Returns the number of tokens that were written."""
+def whole_blocks(shuffle: Shuffle, split: int) -> Iterator[_Block]:
+    """Yields a block for each source: all its documents of a split."""
+    for source, splits in enumerate(shuffle.documents):
+        documents = splits[split]
+        if documents is not None:
+            yield _Block(source, split, 0, documents.lengths.astype("i8"), 0)
+
+
+def block_pieces(shuffle: Shuffle, block: _Block) -> _Pieces:
+    """Opens the documents of a block."""
     import numpy
 
     documents = shuffle.documents[block.source][block.split]
     assert documents is not None
     ends = block.lengths.cumsum()
     ids, lacks_mark = documents.tokens_of(block.start, block.start + int(ends[-1]))
-    lengths = block.lengths
     data = numpy.ascontiguousarray(ids, dtype=f"<u{shuffle.id_bytes}").data.cast("B")
-    head = shuffle.mark.to_bytes(shuffle.id_bytes, "little") if lacks_mark else b""
-    pieces = _Pieces(data, head, (ends - lengths) * shuffle.id_bytes - len(head), shuffle.id_bytes)
-    numbers = numpy.arange(block.first, block.first + len(lengths))
+    head = shuffle.mark_bytes if lacks_mark else b""
+    return _Pieces(data, head, (ends - block.lengths) * shuffle.id_bytes - len(head), shuffle.id_bytes)
+
+
+def _distribute_block(shuffle: Shuffle, block: _Block, buckets: _Buckets) -> int:
+    """Returns the number of tokens that were written."""
+    pieces = block_pieces(shuffle, block)
     written = before = 0
     for section in shuffle.sections:
         if section.split == block.split:
-            for some in _instances(shuffle, section, block, numbers):
+            for some in instances(shuffle, section, block):
                 buckets.add(before, section.buckets, some, pieces)
                 written += int(some.lengths.sum())
         before += section.buckets
@@ -209,9 +234,11 @@ class _Instances(NamedTuple):
     lengths: Array
 
 
-def _instances(shuffle: Shuffle, section: Section, block: _Block, numbers: Array) -> Iterator[_Instances]:
+def instances(shuffle: Shuffle, section: Section, block: _Block) -> Iterator[_Instances]:
     """Yields the documents of a block that a section has, for each pass over the source."""
-    name = shuffle.names[block.source]
+    import numpy
+
+    name, numbers = shuffle.names[block.source], numpy.arange(block.first, block.first + len(block.lengths))
     for stretch in section.drawn[block.source].stretches:
         places = stretch.chosen(drawing_keys(shuffle.seed, name, stretch.number).first(numbers)).nonzero()[0]
         keys = writing_keys(shuffle.seed, SPLIT_NAMES[section.split], section.phase, name, stretch.number)

@@ -23,7 +23,7 @@ from .recipe import Recipe, Source, load_recipe
 from .sources import open_folder
 
 _FILES = 64  # most files from which pieces are encoded
-_PIECES = 16  # least pieces, if the corpus has as many
+_PIECES = 4  # least pieces, if the corpus has as many
 _DOUBT = 1.5  # a text has rarely more tokens than this times the estimate
 
 

@@ -1,5 +1,7 @@
 """The global shuffle, second half: sorts each bucket, and hands its documents to the writer of token files.
 
+If everything fits in memory, there are no buckets: the documents are read where they are.
+
 A task is up to about a million tokens of whole documents, or a part of one document that is longer.
 """
 
@@ -7,17 +9,17 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dataset.encoding import Segment, token_lengths
+from ..dataset.encoding import Segment, text_length
 from ..dataset.workers import Result
 from ..dataset.writers.base import map_ids
 from ..errors import FormatError
 from ..reading.text_encoding import Doubts
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from .buckets import Section, Shuffle, bucket_index, bucket_paths
+from .buckets import Section, Shuffle, block_pieces, bucket_index, bucket_paths, instances, whole_blocks
 
 if TYPE_CHECKING:
     import numpy
@@ -39,28 +41,25 @@ class ShuffledDocuments:
     description, unit = "shuffling", "token"
 
     def __init__(self, tok: Tokenizer, shuffle: Shuffle) -> None:
-        import numpy
-
-        self._shuffle = shuffle
-        lengths = token_lengths(tok)
-        self._text_lengths = lengths.astype(numpy.min_scalar_type(int(lengths.max())))
+        self._tok, self._shuffle = tok, shuffle
 
     def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
         """See Work. One thread does everything: it mostly copies memory."""
         number = bucket = 0
         for section in self._shuffle.sections:
             for _ in range(section.buckets):
-                sorted_bucket = _SortedBucket(self._shuffle, bucket)
-                for task in sorted_bucket.tasks():
+                is_direct = self._shuffle.is_direct
+                ordered = _of_sources(self._shuffle, section) if is_direct else _of_bucket(self._shuffle, bucket)
+                for task in ordered.tasks():
                     if number >= first:
-                        yield self._result(section, sorted_bucket, task)
+                        yield self._result(section, ordered, task)
                     number += 1
                 bucket += 1
 
-    def _result(self, section: Section, bucket: _SortedBucket, task: _Task) -> Result:
-        ids = bucket.ids(task)
-        text_bytes = int(self._text_lengths.take(ids, mode="clip").sum(dtype="i8"))  # all ids are in the vocabulary
-        segment = Segment(section.split, ids, task.documents, text_bytes, task.ends_document, ("mixture", 0, 0))
+    def _result(self, section: Section, ordered: _Ordered, task: _Task) -> Result:
+        ids = ordered.ids(task)
+        size = text_length(self._tok, memoryview(ids))
+        segment = Segment(section.split, ids, task.documents, size, task.ends_document, ("mixture", 0, 0))
         return Result([segment], len(ids), True)
 
 
@@ -82,23 +81,22 @@ class _Task(NamedTuple):
     ends_document: bool
 
 
-class _SortedBucket:
-    """The documents of a bucket, in the order of their keys."""
+class _Ordered:
+    """Documents in the order of their keys, and where their tokens are.
 
-    def __init__(self, shuffle: Shuffle, number: int) -> None:
-        import numpy
+    Args:
+        data: buffers of ids.
+        index: columns, an item per document: both keys, its tokens, the number of its buffer, and where it begins
+            there, in bytes; -1 of an id, if the buffer lacks its mark.
+        shuffle: has the mark, and the dtype of the ids.
+    """
 
-        tokens_path, index_path = bucket_paths(shuffle.folder, number)
-        index = bucket_index(index_path)
-        order = _order(index[:, 0], index[:, 1])
-        lengths = index[:, 2].astype(numpy.int64)
-        total = int(lengths.sum())
-        self._data = map_ids(tokens_path, shuffle.dtype, 0, total).data.cast("B")
-        self._lengths = lengths[order]
-        self._starts = (numpy.cumsum(lengths) - lengths)[order]
-        self._id_bytes, self._typecode = shuffle.id_bytes, _TYPECODES[shuffle.dtype]
-        if len(self._data) != total * self._id_bytes:
-            raise FormatError(f"{tokens_path}: another program has changed it")
+    def __init__(self, data: list[memoryview], index: Sequence[Array], shuffle: Shuffle) -> None:
+        first, second, lengths, buffers, begins = index
+        order = _order(first, second)
+        self._data, self._lengths, self._buffers, self._begins = data, lengths[order], buffers[order], begins[order]
+        self._mark = shuffle.mark_bytes
+        self._typecode = _TYPECODES[shuffle.dtype]
 
     def tasks(self) -> Iterator[_Task]:
         """Yields the tasks, in order."""
@@ -118,16 +116,57 @@ class _SortedBucket:
 
     def ids(self, task: _Task) -> array[int]:
         """Returns the ids of a task."""
-        starts, lengths = self._starts[task.begin : task.end].copy(), self._lengths[task.begin : task.end].copy()
-        lengths[-1] = task.stop
-        starts[0] += task.start
-        lengths[0] -= task.start
-        begins, ends = starts * self._id_bytes, (starts + lengths) * self._id_bytes
+        some, id_bytes = slice(task.begin, task.end), len(self._mark)
+        begins, ends = self._begins[some].copy(), self._begins[some] + self._lengths[some] * id_bytes
+        ends[-1] = begins[-1] + task.stop * id_bytes
+        begins[0] += task.start * id_bytes
         ids = array(self._typecode)
-        ids.frombytes(b"".join([self._data[a:b] for a, b in zip(begins.tolist(), ends.tolist())]))
+        ids.frombytes(b"".join(self._pieces(zip(self._buffers[some].tolist(), begins.tolist(), ends.tolist()))))
         if sys.byteorder == "big":
             ids.byteswap()
         return ids
+
+    def _pieces(self, places: Iterable[tuple[int, int, int]]) -> Iterator[bytes | memoryview]:
+        for buffer, begin, end in places:
+            if begin < 0:
+                yield self._mark
+                begin = 0
+            yield self._data[buffer][begin:end]
+
+
+def _of_bucket(shuffle: Shuffle, number: int) -> _Ordered:
+    """Opens a bucket."""
+    import numpy
+
+    tokens_path, index_path = bucket_paths(shuffle.folder, number)
+    index = bucket_index(index_path)
+    lengths = index[:, 2].astype(numpy.int64)
+    total = int(lengths.sum())
+    data = map_ids(tokens_path, shuffle.dtype, 0, total).data.cast("B")
+    if len(data) != total * shuffle.id_bytes:
+        raise FormatError(f"{tokens_path}: another program has changed it")
+    begins = (lengths.cumsum() - lengths) * shuffle.id_bytes
+    return _Ordered(
+        [data], (index[:, 0], index[:, 1], lengths, numpy.zeros(len(index), dtype=numpy.int64), begins), shuffle
+    )
+
+
+def _of_sources(shuffle: Shuffle, section: Section) -> _Ordered:
+    """Opens the documents of a section where they are."""
+    import numpy
+
+    data: list[memoryview] = []
+    columns = [[numpy.empty(0, dtype=kind)] for kind in ("u8", "u8", "i8", "i8", "i8")]
+    for block in whole_blocks(shuffle, section.split):
+        pieces = block_pieces(shuffle, block)
+        for some in instances(shuffle, section, block):
+            buffers = numpy.full(len(some.places), len(data))
+            for column, found in zip(
+                columns, (some.first, some.second, some.lengths, buffers, pieces.starts[some.places])
+            ):
+                column.append(found)
+        data.append(pieces.data)
+    return _Ordered(data, [numpy.concatenate(column) for column in columns], shuffle)
 
 
 def _order(first: Array, second: Array) -> Array:
