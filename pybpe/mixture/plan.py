@@ -133,7 +133,7 @@ def _train_tokens(source: Source, tok: Tokenizer) -> int | None:
         return open_folder(source, tok).split_tokens("train")
     kinds = Kinds.of(source.read, tok.model.eot)
     files = [file for file in corpus_files(source.inputs, source.read) if file.size]
-    check_mark(kinds, tok.special_tokens, files)
+    check_mark(kinds, tok.special_tokens, tok.model.matching, files)
     if any(file.is_sequential or kinds.kind(file.path) == "parquet" for file in files):
         return None
     shares = source.split.splits

@@ -20,12 +20,15 @@ from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import viz  # noqa: E402
 from pybpe.dataset import run as dataset_run  # noqa: E402
+from pybpe.mixture import mixing, shuffled  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.training import checkpoint  # noqa: E402
 
 checkpoint.SECONDS = 0.0  # a block of merges after every step
 dataset_run.CHECKPOINT_SECONDS = 0.0
 planning.TASK_BYTES = 6000
+mixing.LEAST_MEMORY = 1
+shuffled._TASK_TOKENS = 2000
 
 SPECIALS = [
     "<|endoftext|>", "<|padding|>", "<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>",
@@ -56,6 +59,7 @@ def make_inputs(folder: Path) -> None:
     folder.mkdir()
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
+    pybpe.binarize(small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(1,), progress=False)
     questions = [
         {"context": "One and one", "completions": ["is one", "is two", "is three", "is four"], "label": 1},
         {"context": "Two and two", "completions": ["is one", "is two", "is three", "is four"], "label": 3},
@@ -115,6 +119,17 @@ def _join(inputs: Path, out: Path) -> None:
     pybpe.join(small_tokenizer(), [inputs / "node0", inputs / "node1"], out, progress=False)
 
 
+def _mix(inputs: Path, out: Path) -> None:
+    sources = {
+        "texts": {"inputs": str(inputs / "text.txt"), "split_by": "document", "epochs": 1.5},
+        "tokens": {"data": str(inputs / "tokens"), "epochs": 0.5},
+    }
+    pybpe.mix(
+        small_tokenizer(), {"splits": [8, 2], "sources": sources}, out, shard_tokens=2500, min_shard_tokens=100,
+        sequence_length=64, memory_limit=60_000, workers=1, progress=False,
+    )  # fmt: skip
+
+
 def _resize(inputs: Path, out: Path) -> None:
     old, new = pybpe.Tokenizer.from_file(inputs / "hf.json"), pybpe.Tokenizer.from_file(inputs / "chat.json")
     resize.resize_checkpoint(inputs / "model.bin", old, new, out / "resized.bin")
@@ -146,6 +161,7 @@ OPERATIONS = [
     *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
       for format in ("llmc", "raw", "npy", "megatron", "webdataset")),
     Operation("join", _join, resumes=True, several=True),
+    Operation("mix", _mix, resumes=True, several=True),
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
     Operation("checkpoint", lambda inputs, out: initialization.write_random_checkpoint(out / "m.bin", CONFIG)),
     Operation("checkpoint resize", _resize),

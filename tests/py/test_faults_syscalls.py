@@ -18,12 +18,14 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     assert "0 problems" in out
     out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize webdataset", "chat")
     assert "0 problems" in out
+    assert "0 problems" in shim.run("inject.py", "errors", "--every", "97", "mix")
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
     out = shim.run("inject.py", "deaths", "--every", "3", "save", "save_bin", "counts", "train", "write_shard")
     assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "29", "binarize llmc", "binarize megatron")
+    assert "0 problems" in shim.run("inject.py", "deaths", "--every", "59", "mix")
 
 
 def test_write_then_flush_then_rename_then_flush_the_folder() -> None:
