@@ -17,6 +17,7 @@ from pybpe.dataset import Manifest
 from pybpe.dataset.statistics import dataset_statistics
 from pybpe.dataset.verification import verify
 from pybpe.dataset.writers import FORMATS
+from pybpe.mixture import mixing
 from pybpe.support.locking import FOLDER
 
 T = 64
@@ -92,11 +93,27 @@ def slow(name: str, data: Path, tok: pybpe.Tokenizer, seed: int, tolerance: int)
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("tolerance", [2, T, 1024])
-def test_a_mixture_is_that_of_the_slow_version(tok: pybpe.Tokenizer, data: Path, tmp_path: Path, name: str,
-                                               tolerance: int) -> None:  # fmt: skip
+@pytest.mark.parametrize(("tolerance", "memory"), [(2, None), (T, 40_000), (1024, 400_000)])
+def test_a_mixture_is_that_of_the_slow_version(
+    tok: pybpe.Tokenizer,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    tolerance: int,
+    memory: int | None,
+) -> None:
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     expected = slow(name, data, tok, 5, tolerance)
-    pybpe.mix(tok, recipe_of(name, data), tmp_path / "out", seed=5, sequence_length=tolerance, shard_tokens=10_000)
+    pybpe.mix(
+        tok,
+        recipe_of(name, data),
+        tmp_path / "out",
+        seed=5,
+        sequence_length=tolerance,
+        shard_tokens=10_000,
+        memory_limit=memory,
+    )
     found = texts_of(tmp_path / "out", tok)
     assert {split: found.get(split, []) for split in SPLITS} == {**dict.fromkeys(SPLITS, []), **expected}
     assert verify(tmp_path / "out", tok)[1] == []
