@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from .. import _binding
 from ..arguments import instance
@@ -24,7 +25,11 @@ from .sources import open_folder
 
 _FILES = 64  # most files from which pieces are encoded
 _PIECES = 4  # least pieces, if the corpus has as many
+_TASKS = 1000  # most tasks of a file from which pieces are taken
 _DOUBT = 1.5  # a text has rarely more tokens than this times the estimate
+
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -151,10 +156,15 @@ def _tokens_per_byte(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer) -
 
 
 def _sample(files: Sequence[InputFile], kinds: Kinds, tok: Tokenizer, encoder: TaskEncoder) -> Iterator[PlannedPiece]:
-    """Yields the first pieces of the first tasks of some files."""
+    """Yields the first pieces of some tasks of some files, spread over the corpus."""
     cutting = Cutting.of(tok.pattern, tok.special_tokens, tok.normalizer)
-    some = files[:: -(-len(files) // _FILES)] if files else ()
+    some = _spread(files, _FILES)
     for file in some:
-        plan = Plan([file], kinds, SplitOptions((1,)), cutting)
-        for task in islice(plan.tasks(), max(1, _PIECES // len(some))):
+        tasks = list(islice(Plan([file], kinds, SplitOptions((1,)), cutting).tasks(), _TASKS))
+        for task in _spread(tasks, max(1, _PIECES // len(some))):
             yield from islice(encoder.task_pieces(task), 1)
+
+
+def _spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
+    """Returns at most so many items, at equal distances."""
+    return items[:: max(1, -(-len(items) // most))]
