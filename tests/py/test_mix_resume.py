@@ -14,7 +14,7 @@ from killed import die_at
 
 import pybpe
 from pybpe.dataset import run
-from pybpe.mixture import mixing, shuffled
+from pybpe.mixture import buckets, mixing, shuffled
 
 T = 64
 
@@ -78,7 +78,7 @@ def test_a_killed_run_resumes(
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
     monkeypatch.setattr(shuffled, "_TASK_TOKENS", 6000)
-    keywords = {"workers": 1, "memory_limit": 300_000}
+    keywords = {"workers": 1, "memory_limit": 60_000}
     expected = mixed_bytes(tok, data, tmp_path / "whole", **keywords)
     rng = random.Random(0)
 
@@ -95,12 +95,36 @@ def test_a_killed_run_resumes(
 
     deaths = 0
     for _ in range(3):
-        points = [rng.randrange(150) for _ in range(4)]
+        points = [rng.randrange(200) for _ in range(4)]
         while dies(points.pop() if points else 10**6):
             deaths += 1
         assert content(tmp_path / "out") == expected
     assert deaths > 5
     assert sorted(os.listdir(tmp_path / "out")) == sorted(expected)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_a_run_that_ends_in_the_middle_of_the_buckets_resumes(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The buckets then have documents that the saved state does not count."""
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    expected = mixed_bytes(tok, data, tmp_path / "whole", memory_limit=60_000)
+    append = buckets._Buckets._append
+    for last in (3, 9, 14):
+        left = iter(range(last, -1, -1))
+
+        def counted(self: Any, *args: Any, left: Any = left) -> None:
+            if next(left) == 0:
+                raise KeyboardInterrupt
+            append(self, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(buckets._Buckets, "_append", counted)
+            with pytest.raises(KeyboardInterrupt):
+                mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
+    assert mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000) == expected
 
 
 def test_a_run_that_resumes_does_not_start_again(
