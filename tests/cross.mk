@@ -5,6 +5,8 @@
 # make cross-musl                                    this machine, with musl
 # make cross-windows                                 Windows on x86-64, under Wine, without the tests that need fork or glob.h
 # make cross-macos                                   macOS on arm64 and x86-64: the two files of `make amalgamation` compile
+# make cross-wheel-aarch64                           builds the wheel for Linux on ARM, and runs the Python tests with it under
+#                                                    qemu (about two hours); tests="..." passes arguments to pytest
 #
 # If the compiler or emulator of a target is not installed, make skips the target and names its Debian packages.
 
@@ -68,3 +70,13 @@ cross-run-macos: build/cross/macos/aarch64.o build/cross/macos/x86_64.o
 build/cross/macos/%.o: build/amalgamation/pybpe.c
 	@mkdir -p $(@D)
 	$(ZIG) cc -target $*-macos $(STRICT) -O3 -c -o $@ $<
+
+# ---------------------------------------------------------------------------------------------------
+# The wheel for another machine, with a Python for that machine. Not a part of `make cross`, because qemu is slow.
+
+.PHONY: cross-wheel-aarch64
+cross-wheel-aarch64: .venv/stamp
+	@for tool in aarch64-linux-gnu-gcc qemu-aarch64 apt-get dpkg-deb; do \
+	    command -v $$tool > /dev/null || { echo "$@: skipped: no $$tool; on Debian, apt-get install \
+	        gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"; exit 0; }; \
+	done; $(VENV)/python tests/cross_wheel.py build/cross/wheel-aarch64 $(tests)

@@ -1,8 +1,10 @@
 """Shared by all Python tests: fixed seeds, and the C programs that `make` builds."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # The same examples in every run, on every machine, however slow it is.
 settings.register_profile("pybpe", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.load_profile("pybpe")
+
+if os.name == "nt":  # the lines of a text end in the same way on each system, because tests compare bytes
+    Path.write_text = partialmethod(Path.write_text, newline="\n")  # type: ignore[method-assign,assignment]
 
 # A job in the background of a shell ignores Ctrl-C, and so would the programs that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,5 +1,6 @@
 """A second writer to a folder or checkpoint is refused before it has changed anything."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ with only_writer(sys.argv[1]) if len(sys.argv) == 2 else only_holder(*sys.argv[1
 def another_process_holds(*arguments: object) -> Iterator[None]:
     command = [sys.executable, "-c", HOLD, *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None and other.stdout.readline() == b"holds\n"
+        assert other.stdout is not None and other.stdout.readline().rstrip() == b"holds"
         yield
         other.kill()
 
@@ -160,6 +161,7 @@ def test_threads_of_one_process_exclude_each_other_too(corpus: Path, tmp_path: P
     assert len(refused) == 1 and (tmp_path / "o" / "manifest.json").exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not remove a file that another process has locked")
 def test_a_lock_file_that_was_removed_in_between_protects_nobody(tmp_path: Path) -> None:
     """A process that opened it before its owner ended holds a lock that no other process sees, so it must look
     again."""
