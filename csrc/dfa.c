@@ -54,10 +54,10 @@ struct dfa {
     const uint8_t *classes; /* of each code point */
     const uint8_t *divides; /* class * class_count + class: DIVIDES, PASSES */
     uint32_t states, class_count, columns, unsure_count;
-    uint8_t invalid;                          /* the class of bytes that are not UTF-8 */
-    bool bytes;                               /* it reads bytes, not characters */
-    bool barren[CLASSES_MAX];                 /* no match begins with a character of this class */
-    uint64_t barren_pairs[ASCII][ASCII / 64]; /* a bit for each first and second character with which none begins */
+    uint8_t invalid;                   /* the class of bytes that are not UTF-8 */
+    bool bytes;                        /* it reads bytes, not characters */
+    bool barren[CLASSES_MAX];          /* no match begins with a character of this class */
+    uint64_t barren_pairs[65536 / 64]; /* a bit for each first + 256 * second ASCII character with which none begins */
     pybpe_allocator mem;
 };
 
@@ -190,17 +190,32 @@ static void bar_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t 
     }
 }
 
-/* Whether every character begins a match, so that no text is left between two words; and whether a newline is read the
-   same at the end of a text as elsewhere. */
-static bool covers_all(const dfa *a) {
-    for (uint32_t i = 0; i <= a->class_count; i++) {
-        if (a->unsures[a->next[START * a->columns + i] & ~(unsigned)ACCEPT] != SURE) {
-            return false;
-        }
-    }
-    return true;
+/* Whether a match begins with every character of a class, whatever follows; a newline may be the last character. */
+static bool begins_surely(const dfa *a, uint32_t class, uint32_t newline) {
+    const uint16_t *row = a->next + (size_t)START * a->columns;
+    return a->unsures[row[class] & ~(unsigned)ACCEPT] == SURE &&
+           (class != newline || a->unsures[row[a->class_count] & ~(unsigned)ACCEPT] == SURE);
 }
 
+/* Sets the flags of the classes before which a match that has read a character of class `before` always ends, if every
+   such character is in a match. */
+static void mark_after(uint8_t *divides, const dfa *a, uint32_t before, uint32_t newline) {
+    const unsigned ends = ACCEPT | DEAD;
+    if ((a->next[START * a->columns + before] & ~(unsigned)ACCEPT) == DEAD) {
+        return;
+    }
+    for (uint32_t after = 0; after < a->class_count; after++) {
+        bool always = true;
+        for (uint32_t state = START; state < a->states && always; state++) {
+            uint32_t target = a->next[state * a->columns + before] & ~(unsigned)ACCEPT;
+            const uint16_t *row = a->next + (size_t)target * a->columns;
+            always = target == DEAD || (row[after] == ends && (after != newline || row[a->class_count] == ends));
+        }
+        divides[before * a->class_count + after] |= always ? DIVIDES | PASSES : 0;
+    }
+}
+
+/* Whether a newline is read the same at the end of a text as elsewhere. */
 static bool newline_is_plain(const dfa *a, uint32_t newline) {
     for (uint32_t state = START; state < a->states; state++) {
         const uint16_t *row = a->next + (size_t)state * a->columns;
@@ -211,13 +226,19 @@ static bool newline_is_plain(const dfa *a, uint32_t newline) {
     return true;
 }
 
-/* Finds between which classes a text can be cut. All text is in words, so the first character is in one. No state after
-   it accepts the second one, so that word ends between them. It also ends there if the text does, so the words before
-   the cut are the same. The text after the cut is read from its first character on, as in the whole text. */
+/* Finds between which classes a text can be cut. No state after the first character reads the second one as part of a
+   match, and each does at the end of a text what it does there. So the words before the cut are the same, whether the text
+   ends there or not. And a word begins there in any case: either the second character always begins a match, or the first
+   one is always in a match, which then ends. The text after the cut is read from its first character on, as in the whole
+   text. */
 static void fill_divides(uint8_t *divides, const dfa *a) {
     const uint32_t newline = a->classes['\n'];
-    memset(divides, covers_all(a) ? DIVIDES | PASSES : 0, (size_t)a->class_count * a->class_count);
     for (uint32_t before = 0; before < a->class_count; before++) {
+        for (uint32_t after = 0; after < a->class_count; after++) {
+            bool begins = begins_surely(a, after, newline);
+            divides[before * a->class_count + after] = begins ? DIVIDES | PASSES : 0;
+        }
+        mark_after(divides, a, before, newline);
         for (uint32_t state = START; state < a->states; state++) {
             uint32_t target = a->next[state * a->columns + before] & ~(unsigned)ACCEPT;
             if (target != DEAD) {
@@ -240,11 +261,12 @@ static void fill_barren(dfa *a) {
     for (uint32_t class = 0; class < a->class_count; class++) {
         a->barren[class] = a->next[START * a->columns + class] == DEAD;
     }
-    for (unsigned both = 0; both < ASCII * ASCII; both++) {
-        unsigned first = both / ASCII;
-        unsigned second = both % ASCII;
-        uint64_t bit = pair_is_barren(a, a->classes[first], a->classes[second]);
-        a->barren_pairs[first][second / 64] |= bit << second % 64;
+    for (unsigned first = 0; first < ASCII; first++) {
+        for (unsigned second = 0; second < ASCII; second++) {
+            unsigned pair = second << 8 | first;
+            uint64_t bit = pair_is_barren(a, a->classes[first], a->classes[second]);
+            a->barren_pairs[pair / 64] |= bit << pair % 64;
+        }
     }
 }
 
@@ -437,8 +459,9 @@ static bool run_is_over(dfa_place *place, const uint8_t *text, size_t n, size_t 
     return true;
 }
 
-static inline uint64_t barren_pair(const dfa *a, const uint8_t *p) {
-    return a->barren_pairs[p[0]][p[1] / 64] >> p[1] % 64;
+/* Whether the low two bytes of `bytes` are such a pair, in the lowest bit. */
+static inline uint64_t barren_pair(const dfa *a, uint64_t bytes) {
+    return a->barren_pairs[(bytes & 0xFFFF) / 64] >> bytes % 64;
 }
 
 /* Passes characters with which no match begins. The last characters of the text are left, since what the text ends with
@@ -446,18 +469,17 @@ static inline uint64_t barren_pair(const dfa *a, const uint8_t *p) {
 static size_t barren_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
     enum { AHEAD = 8 };
     for (;;) {
-        const uint64_t high_bits = UINT64_C(0x8080808080808080);
-        while (n - at > AHEAD + 2 && ((load_u64(text + at) | load_u64(text + at + 1)) & high_bits) == 0) {
-            const uint8_t *p = text + at;
-            uint64_t four = barren_pair(a, p) & barren_pair(a, p + 1) & barren_pair(a, p + 2) & barren_pair(a, p + 3);
-            uint64_t next =
-                barren_pair(a, p + 4) & barren_pair(a, p + 5) & barren_pair(a, p + 6) & barren_pair(a, p + 7);
-            if ((four & next & 1) == 0) {
+        while (n - at > AHEAD + 2) {
+            uint64_t low = load_u64(text + at);
+            uint64_t high = load_u64(text + at + 1) >> 32;
+            uint64_t four = barren_pair(a, low) & barren_pair(a, low >> 8) & barren_pair(a, low >> 16);
+            uint64_t next = barren_pair(a, low >> 24) & barren_pair(a, low >> 32) & barren_pair(a, low >> 40);
+            if ((four & next & barren_pair(a, low >> 48) & barren_pair(a, high >> 16) & 1) == 0) {
                 break;
             }
             at += AHEAD;
         }
-        while (n - at > 2 && (text[at] | text[at + 1]) < ASCII && (barren_pair(a, text + at) & 1) != 0) {
+        while (n - at > 2 && (barren_pair(a, (uint64_t)text[at + 1] << 8 | text[at]) & 1) != 0) {
             at += 1;
         }
         uint8_t length;

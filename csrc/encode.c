@@ -371,20 +371,22 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
     work->count += 1;
 }
 
-/* Whether every byte has a token; otherwise sets the error. Called only for vocabularies in which some byte lacks a
-   token, because merging would give invalid ids for it. */
-static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (work->e->vocab->byte_ids[text[i]] == PYBPE_NO_ID) {
-            work->code = error_set(
-                work->err, PYBPE_ERR_VALUE, (uint64_t)(text + i - work->text),
-                "the text has the byte 0x%02X, for which this vocabulary has no token: it was "
-                "trained without all 256 bytes (initial_alphabet); remove such text, or train a new vocabulary",
-                text[i]);
-            return false;
+int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, size_t at, pybpe_error *err) {
+    for (size_t i = 0; e->lacks_bytes && i < n; i++) { /* merging would give an invalid id for a byte without a token */
+        if (e->vocab->byte_ids[text[i]] == PYBPE_NO_ID) {
+            return error_set(err, PYBPE_ERR_VALUE, (uint64_t)(at + i),
+                             "the text has the byte 0x%02X, for which this vocabulary has no token: it was trained "
+                             "without all 256 bytes (initial_alphabet); remove such text, or train a new vocabulary",
+                             text[i]);
         }
     }
-    return true;
+    return PYBPE_OK;
+}
+
+/* Whether every byte has a token; otherwise sets the error. */
+static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
+    work->code = encoder_check_bytes(work->e, text, n, (size_t)(text - work->text), work->err);
+    return work->code == PYBPE_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ enum {
     STAGE_IDS_KEPT = 1 << 20, /* the buffer of a longer block is freed */
     JOINT_BITS = 16,          /* per joint */
     JOINTS_LOG2_MIN = 12,     /* bits */
-    JOINTS_LOG2_MAX = 22      /* more would not stay in a level 2 cache */
+    PAIRS_LOG2_MIN = 6,
+    PAIRS_SPREAD = 2,    /* slots per pair, at least */
+    JOINTS_LOG2_MAX = 22 /* more would not stay in a level 2 cache */
 };
 
 /* ---------------------------------------------------------------------------------------------------
@@ -138,15 +140,35 @@ static int joints_make(encode_stages *s, const stage_ends *tokens, const pybpe_v
     return PYBPE_OK;
 }
 
-/* The merges of stage 2 have a table of their own, since a smaller one is faster. */
-static int second_make(encode_stages *s, const pybpe_vocab *v, size_t k, const pybpe_allocator *mem, pybpe_error *err) {
-    int code = merge_table_new(&s->second, v->count, v->merges_count - k, v->byte_ids, mem, err);
-    for (size_t m = k; code == PYBPE_OK && m < v->merges_count; m++) {
-        merge_table_add(&s->second, v->merges[2 * m], v->merges[2 * m + 1], (uint32_t)(m - k), v->merged[m]);
-        s->parts[v->merges[2 * m]] |= PART_LEFT;
-        s->parts[v->merges[2 * m + 1]] |= PART_RIGHT;
+/* Makes the table of the pairs that stage 2 merges. A pair that is there twice keeps its first rank. */
+static int pairs_make(encode_stages *s, const pybpe_vocab *v, size_t k, const pybpe_allocator *mem, pybpe_error *err) {
+    unsigned log2_slots = PAIRS_LOG2_MIN;
+    while ((size_t)1 << log2_slots < PAIRS_SPREAD * (v->merges_count - k)) {
+        log2_slots += 1;
     }
-    return code;
+    size_t slots = (size_t)1 << log2_slots;
+    s->pairs_mask = slots - 1;
+    s->pairs_shift = 64 - log2_slots;
+    s->pairs_factor = hash_seed_draw().a | 1;
+    s->pairs = mem_alloc_array(mem, slots, sizeof *s->pairs);
+    if (s->pairs == NULL) {
+        return error_set_memory(err, "the second stage of an encoder", slots * sizeof *s->pairs);
+    }
+    memset(s->pairs, 0xFF, slots * sizeof *s->pairs);
+    for (size_t m = k; m < v->merges_count; m++) {
+        uint32_t left = v->merges[2 * m];
+        uint32_t right = v->merges[2 * m + 1];
+        s->parts[left] |= PART_LEFT;
+        s->parts[right] |= PART_RIGHT;
+        if (stages_rank(s, left, right) == MERGE_NONE) {
+            size_t i = stages_slot(s, left, right);
+            while (s->pairs[i] != UINT64_MAX) {
+                i = (i + 1) & s->pairs_mask;
+            }
+            s->pairs[i] = stages_key(left, right) << STAGES_RANK_BITS | m;
+        }
+    }
+    return PYBPE_OK;
 }
 
 static int lengths_make(encode_stages *s, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
@@ -174,7 +196,7 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
         code = joints_make(s, tokens, v, k, mem, err);
     }
     if (code == PYBPE_OK) {
-        code = second_make(s, v, k, mem, err);
+        code = pairs_make(s, v, k, mem, err);
     }
     if (code == PYBPE_OK) {
         code = pybpe_pretok_new(&s->splits, PYBPE_PATTERN_GPT2, mem, err);
@@ -215,7 +237,7 @@ void stages_free(encode_stages *s, const pybpe_allocator *mem) {
     }
     pybpe_encoder_free(s->first);
     pybpe_pretok_free(s->splits);
-    merge_table_free(&s->second, mem);
+    mem_free(mem, s->pairs);
     mem_free(mem, s->joints);
     mem_free(mem, s->parts);
     mem_free(mem, s->lengths);

@@ -10,16 +10,42 @@ Encoding in two stages, for vocabularies with superwords. Internal. See encode_s
 
 enum { PART_LEFT = 1, PART_RIGHT = 2 };
 
+/* Ids and ranks have up to 21 bits: see merge_table_new. */
+enum { STAGES_ID_BITS = 21, STAGES_RANK_BITS = 22 };
+
 struct encode_stages {
     pybpe_vocab vocab;     /* the encoder's, with the merges of stage 1 only; borrowed */
     pybpe_encoder *first;  /* encodes with it */
     pybpe_pretok *splits;  /* where units may end; any splitter gives the same ids */
     uint64_t *joints;      /* a Bloom filter: two bits in one word for each pair of tokens that stage 2 may join */
     unsigned joints_shift; /* 64 - log2(words of joints) - 12 */
-    merge_table second;    /* the merges of stage 2; ranks begin at 0 */
-    uint8_t *parts;        /* of each token: the PART_s that it can be in a merge of stage 2 */
-    uint8_t *lengths;      /* of each token, in bytes; 0 for more than 255 */
+    uint64_t *pairs;       /* of stage 2: left id, right id, rank; open addressing; all bits set in an empty slot */
+    uint64_t pairs_factor; /* secret and odd: hashes by multiplication */
+    size_t pairs_mask;     /* slots - 1 */
+    unsigned pairs_shift;
+    uint8_t *parts;   /* of each token: the PART_s that it can be in a merge of stage 2 */
+    uint8_t *lengths; /* of each token, in bytes; 0 for more than 255 */
 };
+
+static inline uint64_t stages_key(uint32_t left, uint32_t right) { return (uint64_t)left << STAGES_ID_BITS | right; }
+
+static inline size_t stages_slot(const encode_stages *s, uint32_t left, uint32_t right) {
+    return (size_t)(stages_key(left, right) * s->pairs_factor >> s->pairs_shift);
+}
+
+/* The rank of a pair that stage 2 merges, or MERGE_NONE. */
+static inline uint32_t stages_rank(const encode_stages *s, uint32_t left, uint32_t right) {
+    const uint64_t key = stages_key(left, right);
+    for (size_t i = stages_slot(s, left, right);; i = (i + 1) & s->pairs_mask) {
+        uint64_t slot = s->pairs[i];
+        if (slot >> STAGES_RANK_BITS == key) {
+            return (uint32_t)slot & ((1U << STAGES_RANK_BITS) - 1);
+        }
+        if (slot == UINT64_MAX) {
+            return MERGE_NONE;
+        }
+    }
+}
 
 /* The number of merges of stage 1; all of them if two stages would not help. */
 size_t stages_first_merges(const pybpe_vocab *v);

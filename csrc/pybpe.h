@@ -507,6 +507,21 @@ int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s
 int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, const size_t *ends, size_t words,
                        void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err);
 
+/* BPE dropout: merges are left out at random. */
+typedef struct pybpe_dropout {
+    double rate;     /* the probability that a possible merge is passed over, each time; from 0 to 1 */
+    uint64_t seed;   /* the same seed gives the same ids */
+    uint64_t offset; /* where `text` begins in the whole text, in bytes */
+} pybpe_dropout;
+
+/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room for
+   n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text may be
+   divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole words
+   (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1, or for a
+   byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
+int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
+                         size_t *count, pybpe_error *err);
+
 /* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
    ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. For
    short texts this is faster than one call per text. After an error `ids` and `ends` are undefined. */

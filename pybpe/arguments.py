@@ -3,6 +3,7 @@ instead of an error deep inside the package."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Union
@@ -33,6 +34,17 @@ def whole_number(name: str, value: object, least: int | None = 0, most: int | No
         raise ArgumentError(f"{name} must be at least {least}, not {shown(number)}")
     if most is not None and number > most:
         raise ArgumentError(f"{name} must be at most {most}, not {shown(number)}")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """Returns a number from 0 to 1 of Python or numpy as a float. Raises ArgumentError for anything else."""
+    try:
+        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise ArgumentError(f"{name} must be a number from 0 to 1, not {shown(value)}")
     return number
 
 

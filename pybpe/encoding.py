@@ -11,14 +11,14 @@ from __future__ import annotations
 import array as arrays
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _binding
 from .arguments import Text, utf8
 from .batches import GrowingIds, TextGroup, ascii_or_bytes, text_groups, text_sizes
 from .errors import ArgumentError
 from .matching import matcher
-from .model import Model
+from .model import Model, refuse_dropout
 from .normalize import normalize, with_space
 from .reading.pieces import PIECE_BYTES, cutter, data_pieces, text_pieces
 from .support.parallel import Result, map_ordered, run_interruptibly, worker_count
@@ -46,7 +46,8 @@ class TextEncoder:
     def __init__(self, model: Model, vocab: _binding.Vocab) -> None:
         self._model = model
         pretok = model.pattern.pretok
-        self._encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
+        self._any_encoder = _binding.Encoder(vocab, pretok if model.pattern.is_custom else None)
+        self._encoder = cast("_binding.Encoder", _NoEncoder(model)) if model.dropout else self._any_encoder
         self.specials = model.matcher()
         self.cut = cutter(model.pattern, self.specials, model.normalizer, model.prefix_space)
         self._searches = pretok is None
@@ -66,6 +67,23 @@ class TextEncoder:
         ids: list[int] = []
         for piece in self._pieces(text):
             ids += self._encode_piece(piece, specials)
+        return ids
+
+    def with_dropout(self, text: Text, specials: _binding.Specials | None, rate: float, seed: int) -> list[int]:
+        """Returns the ids of a text with merges left out at random."""
+        ids: list[int] = []
+        place = 0  # in the normalized text
+        for segment, special in segments(bytes(utf8(text)), specials):
+            data = self._prepared(segment)
+            start = 0
+            for end in self._model.pattern.word_ends(data) if self._searches else [len(data)]:
+                word = data[start:end]
+                ids += _interruptibly(self._any_encoder.encode_dropout, word, rate, seed, place + start)
+                start = end
+            place += len(data)
+            if special is not None:
+                ids.append(special)
+                place += len(self._model.tokens[special])
         return ids
 
     def iterate(self, texts: Iterable[Text], specials: _binding.Specials | None) -> Iterator[int]:
@@ -381,6 +399,17 @@ class TextEncoder:
             flags = {text: rules for text, rules in self._model.matching.items() if text in texts}
             self._matchers[texts] = matcher(ids, flags)
         return self._matchers[texts]
+
+
+class _NoEncoder:
+    """Stands in for the encoder of a tokenizer with dropout, whose ids depend on a seed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_dropout(self._model, "encoding needs a seed")
+        raise AttributeError(name)
 
 
 def whole_characters(texts: Iterable[Text]) -> Iterator[Text]:

@@ -50,6 +50,8 @@ class Model:
         matching: text -> flags, for the special tokens that have any.
         prefix_space: whether a space is added before each text between special tokens, after normalization, unless the
             text begins with one: Hugging Face's add_prefix_space.
+        dropout: the probability that encoding passes over a merge, each time. If it is not 0, only `encode_dropout`
+            encodes.
     """
 
     tokens: Sequence[bytes]
@@ -66,6 +68,7 @@ class Model:
     unknown: Mapping[str, object] = field(default_factory=dict)
     matching: Mapping[str, Matching] = field(default_factory=dict)
     prefix_space: bool = False
+    dropout: float = 0.0
 
     @property
     def lacking_bytes(self) -> list[int]:
@@ -123,6 +126,7 @@ class Model:
         flags = sorted((text, rules.names) for text, rules in self.matching.items())
         digest.update(repr(flags).encode() if flags else b"")
         digest.update(b"prefix space" if self.prefix_space else b"")
+        digest.update(f"dropout {self.dropout!r}".encode() if self.dropout else b"")
         return digest.hexdigest()
 
     def to_vocab(self) -> _binding.Vocab:
@@ -402,3 +406,12 @@ class BaseNumbering:
                 tokens.append(token)
             pairs.append((final[by_number[left]], final[by_number[right]]))
         return tokens, pairs, specials
+
+
+def refuse_dropout(model: Model, what: str) -> None:
+    """Raises UnsupportedError if the model has dropout. `what` says what cannot be done with it."""
+    if model.dropout:
+        raise UnsupportedError(
+            f"{what}: this tokenizer leaves out merges at random (dropout {model.dropout:g}). Use with_dropout(0), or"
+            " encode_dropout(text, seed=...)"
+        )

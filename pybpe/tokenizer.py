@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _binding, offsets
 from . import remap as remaps
-from .arguments import Text, instance, is_unicode, utf8, whole_number
+from .arguments import Text, instance, is_unicode, probability, utf8, whole_number
 from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
@@ -348,6 +348,42 @@ class Tokenizer(metaclass=Answering):
         rows = self._encoder.batch(texts, specials, num_threads)
         return [self._with_template(ids, None, True) for ids in rows] if add_special_tokens else rows
 
+    def encode_dropout(
+        self,
+        text: Text,
+        *,
+        seed: int,
+        dropout: float | None = None,
+        allowed_special: AllowedSpecial = "all",
+        disallowed_special: AllowedSpecial = (),
+    ) -> list[int]:
+        """Returns the ids of a text, with merges left out at random: BPE dropout (Provilkov et al. 2020). A model that
+        sees a text with a different seed in each epoch learns words as different sequences of tokens.
+
+        The result depends only on the arguments, on every machine. The distribution is that of Hugging Face's
+        tokenizers. Each word is merged separately, without a cache, so this is much slower than `encode`.
+
+        Args:
+            seed: an integer from 0 to 2^64 - 1. The random numbers of a word depend on it and on the word's place in
+                the text, so use a different seed for each text.
+            dropout: the probability that a possible merge is passed over, each time; None for the tokenizer's own. 0.1
+                is usual. With 0 the ids are those of `encode`, and with 1 those of the bytes.
+            allowed_special, disallowed_special: as in `encode`.
+
+        Raises:
+            ArgumentError: `seed` or `dropout` is out of range, or there is no dropout; or as in `encode`.
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)} | {256: b"hi"}, [(b"h", b"i")])
+        >>> [tokenizer.encode_dropout("hi", seed=seed, dropout=0.5) for seed in range(4)]
+        [[104, 105], [104, 105], [256], [104, 105]]
+        """
+        seed = whole_number("seed", seed, most=(1 << 64) - 1)
+        rate = self._model.dropout if dropout is None else probability("dropout", dropout)
+        if dropout is None and not rate:
+            raise ArgumentError("this tokenizer has no dropout: pass dropout=0.1, or use encode")
+        specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
+        return self._encoder.with_dropout(text, specials, rate, seed)
+
     def encode_iterable(self, texts: Iterable[Text]) -> Iterator[int]:
         """Yields, one by one, the ids of all texts joined, for instance the lines of an open file.
 
@@ -659,6 +695,24 @@ class Tokenizer(metaclass=Answering):
             instance("template", template, Template, "a Template or a str")
             template.check(self._model.specials)
         return self._with(template=template)
+
+    @property
+    def dropout(self) -> float:
+        """The probability with which `encode_dropout` passes over a merge unless it is told otherwise; usually 0."""
+        return self._model.dropout
+
+    def with_dropout(self, dropout: float) -> Tokenizer:
+        """Returns the same tokenizer with another dropout, which tokenizer.json holds. Unless it is 0, `encode` and
+        all that needs one result for each text raise UnsupportedError: see `encode_dropout`.
+
+        Raises:
+            ArgumentError: `dropout` is not a number from 0 to 1.
+
+        >>> tokenizer = Tokenizer({i: bytes([i]) for i in range(256)}, [])
+        >>> tokenizer.with_dropout(0.1).dropout
+        0.1
+        """
+        return self._with(dropout=probability("dropout", dropout))
 
     @property
     def chat_template(self) -> str | None:

@@ -177,6 +177,17 @@ class Encoder:
         self._free.append(scratch)
         return count
 
+    def encode_dropout(self, data: bytes, rate: float, seed: int, offset: int) -> list[int]:
+        """Returns the ids of ordinary text with merges left out at random. The text begins at the byte `offset` of the
+        whole text."""
+        how = ffi.new("pybpe_dropout *", {"rate": rate, "seed": seed, "offset": offset})
+        count, err = ffi.new("size_t *"), ffi.new("pybpe_error *")
+        ids = new_uncleared("uint32_t[]", len(data) or 1)
+        if lib.pybpe_encode_dropout(self.c, how, data, len(data), ids, count, err):
+            raise_error(err)
+        found: list[int] = ffi.unpack(ids, count[0])
+        return found
+
     def encode_words(self, data: Data, ends: Sequence[int]) -> list[int]:
         """Returns the ids of a text that the caller has split into words, which end at the byte offsets `ends`."""
         scratch = self._lease()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _binding
 from ..errors import ArgumentError, MissingExtraError
+from ..model import refuse_dropout
 from ..tokenizer import Tokenizer
 from ..training.counts import Counts
 
@@ -32,6 +33,7 @@ class CurvePoint(NamedTuple):
 
 def compression_curve(tokenizer: Tokenizer, counts: Counts, sizes: Iterable[int], hidden: int) -> list[CurvePoint]:
     """Returns one point for each size, ascending. A size above the tokenizer's is reduced to it."""
+    refuse_dropout(tokenizer.model, "cannot count tokens")
     words = counts.to_dict()
     size = sum(len(word) * count for word, count in words.items())
     points = []

@@ -49,6 +49,7 @@ def _settings(a: Tokenizer, b: Tokenizer) -> dict[str, list[Any]]:
             "pattern": model.pattern,
             "normalizer": model.normalizer,
             "whole_words": model.whole_words,
+            "dropout": model.dropout,
             "eot_token": model.eot,
             "template": str(model.template) if model.template is not None else None,
             "prefix_space": model.prefix_space,

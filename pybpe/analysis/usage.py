@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .. import _binding
+from ..model import refuse_dropout
 from ..tokenizer import Tokenizer
 
 _SCRIPT_NAMES = {"CJK": "Han", "FULLWIDTH": "Latin", "HALFWIDTH": "Katakana", "MODIFIER": "Latin"}
@@ -52,6 +53,7 @@ class Usage:
 
 def measure(tokenizer: Tokenizer, words: Mapping[bytes, int]) -> Usage:
     """Returns the usage of a tokenizer on words that its pattern split (word -> count, as from `Counts.to_dict`)."""
+    refuse_dropout(tokenizer.model, "cannot count tokens")
     encoder = _binding.Encoder(tokenizer.model.to_vocab())
     usage = Usage([0] * tokenizer.n_vocab)
     for word, count in words.items():

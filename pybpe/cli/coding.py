@@ -8,6 +8,7 @@ import io
 import os
 import re
 import sys
+from array import array
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -50,11 +51,19 @@ def add_encode(commands: Any) -> None:
         "the size of the vocabulary. Bytes that are not UTF-8 are encoded one by one.",
         "pybpe encode -t gpt2 --text 'Hello, world'\n"
         "echo 'Hello, world' | pybpe encode -t tok.json\n"
-        "pybpe encode -t tok.json novel.txt -o ids.npy",
+        "pybpe encode -t tok.json novel.txt -o ids.npy\n"
+        "pybpe encode -t tok.json novel.txt --dropout 0.1 --seed 1",
     )
     _add_text(parser)
     add_output(parser)
     parser.add_argument("--ordinary", action="store_true", help="treat special tokens in the text as plain text")
+    parser.add_argument(
+        "--dropout",
+        type=float,
+        metavar="P",
+        help="leave out merges at random, each time with this probability (BPE dropout; default: the tokenizer's own)",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="for dropout: the same N gives the same ids")
     add_workers(parser)
     parser.add_argument("--json", action="store_true", help="write the ids as a JSON list")
     parser.set_defaults(run=_run_encode)
@@ -71,7 +80,7 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
 
 def _run_encode(args: argparse.Namespace) -> None:
     check_not_input(args.output, [args.file or "-"])
-    tokenizer = load(args.tokenizer)
+    tokenizer = _without_dropout(load(args.tokenizer), args)
     if args.output.endswith((".npy", ".bin")):
         if args.json:
             raise ArgumentError(f"--json writes text, but {args.output} would hold binary ids: use another ending")
@@ -88,10 +97,35 @@ def _run_encode(args: argparse.Namespace) -> None:
         sink.write(end.encode())
 
 
+def _without_dropout(tokenizer: Tokenizer, args: argparse.Namespace) -> Tokenizer:
+    """Sets args.dropout to the dropout to encode with. Returns the tokenizer without its own, which the code that cuts
+    texts refuses."""
+    own = tokenizer.dropout
+    args.dropout = own if args.dropout is None else tokenizer.with_dropout(args.dropout).dropout
+    if args.dropout and args.seed is None:
+        raise ArgumentError(f"dropout {args.dropout:g} is random: choose a --seed, or --dropout 0")
+    if args.seed is not None and not args.dropout:
+        raise ArgumentError("--seed is for dropout, and there is none: pass --dropout 0.1, for instance")
+    return tokenizer.with_dropout(0) if own else tokenizer
+
+
+def _dropout_ids(tokenizer: Tokenizer, args: argparse.Namespace) -> list[int]:
+    """Returns the ids of the input, with dropout."""
+    return tokenizer.encode_dropout(
+        b"".join(_pieces(tokenizer, args)),
+        seed=args.seed,
+        dropout=args.dropout,
+        allowed_special=() if args.ordinary else "all",
+    )
+
+
 def _encode_pieces(tokenizer: Tokenizer, args: argparse.Namespace) -> Iterator[list[int]]:
     """Yields the ids of the input, one list per piece, in order."""
     from ..support.parallel import map_ordered
 
+    if args.dropout:
+        yield _dropout_ids(tokenizer, args)
+        return
     encode = tokenizer.encode_ordinary if args.ordinary else tokenizer.encode
     yield from map_ordered(encode, _pieces(tokenizer, args), args.workers)
 
@@ -134,14 +168,17 @@ def _encode_to_array(tokenizer: Tokenizer, args: argparse.Namespace) -> None:
     specials = None if args.ordinary else encoder.specials
     typecode, id_bytes = ("H", 2) if tokenizer.n_vocab <= 1 << 16 else ("I", 4)
     encode = partial(encoder.compact, specials=specials, typecode=typecode)
-    arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
+    if args.dropout:
+        arrays = [array(typecode, _dropout_ids(tokenizer, args))]
+    else:
+        arrays = list(map_ordered(encode, _pieces(tokenizer, args), args.workers))
     with Sink(args.output) as sink:
         if args.output.endswith(".npy"):
             sink.write(npy_header(sum(map(len, arrays)), id_bytes))
-        for array in arrays:
+        for part in arrays:
             if sys.byteorder == "big":
-                array.byteswap()
-            sink.write(memoryview(array).cast("B"))
+                part.byteswap()
+            sink.write(memoryview(part).cast("B"))
 
 
 def add_decode(commands: Any) -> None:

@@ -107,6 +107,7 @@ def _facts(tok: Tokenizer) -> dict[str, Any]:
         "normalizer": tok.normalizer,
         "prefix_space": tok.model.prefix_space,
         "whole_words": tok.model.whole_words,
+        "dropout": tok.dropout,
         "template": str(tok.template) if tok.template is not None else None,
         "dtype": tok.dtype.name,
         "end_of_text": tok.eot_token,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ..arguments import one_of, whole_number
 from ..errors import ArgumentError, LimitError
+from ..model import refuse_dropout
 from ..reading.documents import NAME_IT, Kinds
 from ..reading.options import ReadOptions
 from ..reading.splits import SplitOptions
@@ -132,6 +133,7 @@ class DatasetOptions:
 
     def for_tokenizer(self, tok: Tokenizer) -> DatasetOptions:
         """Returns the options for a tokenizer: see OutputOptions.for_vocabulary."""
+        refuse_dropout(tok.model, "cannot write token files")
         return self.for_vocabulary(tok.n_vocab, tok.model.eot)
 
     def kinds(self, mark: str | None) -> Kinds:

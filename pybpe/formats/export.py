@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _binding
 from ..errors import ArgumentError, UnsupportedError
-from ..model import Model, refuse_aliases, refuse_matching
+from ..model import Model, refuse_aliases, refuse_dropout, refuse_matching
 from ..support.output_files import make_folder
 from . import hf, patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
 
@@ -102,7 +102,9 @@ def _refuse_for(model: Model, target: str) -> None:
 
 
 def refuse_template(model: Model, target: str) -> None:
-    """Raises UnsupportedError if the model has a template that changes ids. Only tokenizer.json can hold one."""
+    """Raises UnsupportedError if the model has dropout or a template that changes ids. Only tokenizer.json can hold
+    these."""
+    refuse_dropout(model, f"{target} cannot hold the dropout")
     if model.template is not None and model.template.changes_ids:
         raise UnsupportedError(
             f"{target} cannot hold the template {str(model.template)!r}: save a tokenizer.json, or export"

@@ -67,7 +67,7 @@ def to_object(model: Model) -> JsonObject:
         "decoder": pipeline.write_decoder(),
         "model": {
             "type": "BPE",
-            "dropout": None,
+            "dropout": model.dropout or None,
             "unk_token": model.unknown.get("unk_token"),
             "continuing_subword_prefix": None,
             "end_of_word_suffix": None,
@@ -186,6 +186,7 @@ def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformer
         unknown=_read_unknown(model, name),
         matching=added.matching,
         prefix_space=steps.read_prefix_space(data.get("pre_tokenizer"), name),
+        dropout=_read_dropout(model, name),
         **fields,
     )
 
@@ -196,12 +197,20 @@ def _read_unknown(model: JsonObject, name: str) -> dict[str, object]:
     return {key: part(model, key, kind, name) for key, kind in kinds.items() if model.get(key) not in (None, False)}
 
 
+def _read_dropout(model: JsonObject, name: str) -> float:
+    """Returns Model.dropout. Hugging Face refuses what is not from 0 to 1 too."""
+    dropout = 0.0 if model.get("dropout") is None else model["dropout"]
+    if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
+        raise FormatError(f"{name}: model.dropout is {dropout!r:.80}, not a number from 0 to 1")
+    return float(dropout)
+
+
 def _refuse_options(data: JsonObject, model: JsonObject, name: str) -> None:
     if data.get("version", "1.0") != "1.0":
         raise FormatError(f"{name}: the format has version {data['version']!r}; pybpe supports 1.0")
     if model.get("type", "BPE") != "BPE":
         raise FormatError(f"{name}: the model is {model.get('type')!r}; pybpe supports only BPE")
-    for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             raise FormatError(f"{name}: model.{key} is {model[key]!r}, which pybpe does not support")
     if model.get("byte_fallback"):

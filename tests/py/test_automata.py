@@ -19,6 +19,7 @@ from pybpe import pattern as pattern_module
 from pybpe.errors import PybpeWarning, UnsupportedError
 from pybpe.pattern import NAMES, Pattern
 from pybpe.reading.pieces import cutter, data_pieces
+from pybpe.training import superwords
 
 PAIRS = int(os.environ.get("PYBPE_AUTOMATA_PAIRS", "12000"))
 SEED = int(os.environ.get("PYBPE_AUTOMATA_SEED", "15"))
@@ -261,7 +262,38 @@ def test_safe_cuts_divide_no_word(name: str) -> None:
             assert ends == pattern.word_ends(data)
 
 
-NO_CUTS = r"\p{L}+'?"  # after letters an apostrophe may follow, or not be part of a match
+def test_safe_cuts_of_random_patterns() -> None:
+    """Wherever a text may be cut, the words of the parts are those of the whole. Many of these patterns leave text
+    unmatched."""
+    rng = random.Random(SEED)
+    cuts = patterns = 0
+    while patterns < 300:
+        pattern = random_pattern(rng)
+        try:
+            splitter = automata.compiled.__wrapped__(pattern)
+        except UnsupportedError:
+            continue
+        patterns += splitter.has_cuts
+        for _ in range(30 if splitter.has_cuts else 0):
+            data = hostile(rng, 14)
+            ends = splitter.split(data)
+            for at in range(1, len(data)):
+                if _binding.text_cut(splitter, None, data, at) == at:
+                    cuts += 1
+                    assert ends == splitter.split(data[:at]) + [at + end for end in splitter.split(data[at:])], pattern
+    assert cuts > 5000
+
+
+def test_superwords_have_cuts_at_numbers() -> None:
+    for regex, expected in ((superwords._CHUNKS, [7, 10, 11]), (superwords._CHUNKS_OF_DIGITS, [4, 5, 6, 7, 10, 11])):
+        splitter = Pattern(regex).pretok
+        assert splitter is not None and splitter.has_cuts
+        data = b"in 1984, a1 b"
+        cuts = [at for at in range(1, len(data)) if _binding.text_cut(splitter, None, data, at) == at]
+        assert cuts == expected
+
+
+NO_CUTS = r"[\s\S]{1,2}"  # where words end depends on the whole text before
 
 
 @pytest.mark.parametrize(
