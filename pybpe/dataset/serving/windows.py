@@ -42,14 +42,13 @@ class Windows:
         part = bisect_right(self._starts, index) - 1
         return self._parts[part].ids(index - self._starts[part])
 
-    def batch(self, indices: Sequence[int]) -> tuple[Array, Array]:
-        """Returns the inputs and the targets of some windows: int64, shape (indices, length) each. See `ids`."""
+    def batch(self, indices: Sequence[int]) -> Array:
+        """Returns the inputs and the targets of some windows: int64, shape (2, indices, length). See `ids`."""
         import numpy
 
-        inputs = numpy.empty((len(indices), self.length), dtype=numpy.int64)
-        targets = numpy.empty_like(inputs)
+        both = numpy.empty((2, len(indices), self.length), dtype=numpy.int64)
         for row, index in enumerate(indices):
             ids = self.ids(index)
-            inputs[row] = ids[:-1]
-            targets[row] = ids[1:]
-        return inputs, targets
+            both[0, row] = ids[:-1]
+            both[1, row] = ids[1:]
+        return both
