@@ -2,7 +2,7 @@
 Eight threads share one vocabulary, encoder, splitter, specials, shard and table of counts, start at once, and get the
 same results as a single thread: test_threads [SECONDS], at least three rounds each. `make tsan` watches for data races.
 */
-#define _DEFAULT_SOURCE /* mkdtemp, pthread_barrier_t, clock_gettime */
+#define _DEFAULT_SOURCE /* mkdtemp, clock_gettime */
 #include "check.h"
 #include "random_state.h"
 #include "scratch.h"
@@ -31,7 +31,7 @@ typedef struct worker {
     pybpe_cache *c;
     uint32_t *ids;
     uint8_t *back;
-    pthread_barrier_t *start;
+    pthread_mutex_t *gate; /* locked until all threads exist; macOS has no pthread_barrier_t */
     double until;
     unsigned long rounds;
     unsigned long wrong;
@@ -146,7 +146,8 @@ static unsigned long wrong_reads(worker *w) {
 
 static void *work(void *context) {
     worker *w = context;
-    pthread_barrier_wait(w->start);
+    pthread_mutex_lock(w->gate);
+    pthread_mutex_unlock(w->gate);
     do {
         w->wrong += wrong_ids(w) + wrong_counts(w) + wrong_reads(w);
         w->rounds += 1;
@@ -157,16 +158,18 @@ static void *work(void *context) {
 static unsigned long run_threads(const subject *s, double seconds) {
     pthread_t threads[THREADS];
     static worker workers[THREADS];
-    pthread_barrier_t start;
+    pthread_mutex_t gate;
     unsigned long rounds = 0;
-    pthread_barrier_init(&start, NULL, THREADS);
+    CHECK_EQ(pthread_mutex_init(&gate, NULL), 0);
+    pthread_mutex_lock(&gate);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.s = s, .start = &start, .until = now() + seconds};
+        workers[i] = (worker){.s = s, .gate = &gate, .until = now() + seconds};
         workers[i].ids = malloc(4 * TEXT_BYTES);
         workers[i].back = malloc(TEXT_BYTES);
         CHECK_EQ(pybpe_cache_new(&workers[i].c, s->e, NULL, NULL), PYBPE_OK);
         CHECK_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
+    pthread_mutex_unlock(&gate);
     for (int i = 0; i < THREADS; i++) {
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
         CHECK_EQ(workers[i].wrong, 0);
@@ -175,7 +178,7 @@ static unsigned long run_threads(const subject *s, double seconds) {
         free(workers[i].ids);
         free(workers[i].back);
     }
-    pthread_barrier_destroy(&start);
+    pthread_mutex_destroy(&gate);
     return rounds;
 }
 
