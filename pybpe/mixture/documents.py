@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _binding
 from ..dataset.token_files import TokenStream
-from ..errors import FormatError
+from ..errors import FormatError, file_errors
 
 if TYPE_CHECKING:
     import numpy
@@ -84,8 +84,9 @@ def find_documents(stream: TokenStream, marking: Marking, path: str) -> Document
         with _binding.Output(path) as output:
             for lengths in _lengths(stream, marking):
                 output.write(lengths.astype("<u8").tobytes())
-    count = os.path.getsize(path) // 8
-    lengths = numpy.memmap(path, dtype="<u8", mode="r", shape=(count,)).view(numpy.ndarray) if count else _none()
+    with file_errors(path, "cannot be read"):
+        count = os.path.getsize(path) // 8
+        lengths = numpy.memmap(path, dtype="<u8", mode="r", shape=(count,)).view(numpy.ndarray) if count else _none()
     return Documents(stream, lengths, marking.eot)
 
 

@@ -7,6 +7,7 @@ A task is up to about a million tokens of whole documents, or a part of one docu
 
 from __future__ import annotations
 
+import os
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..dataset.encoding import Segment, text_length
 from ..dataset.workers import Result
 from ..dataset.writers.base import map_ids
-from ..errors import FormatError
+from ..errors import FormatError, file_errors
 from ..reading.text_encoding import Doubts
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
@@ -142,9 +143,10 @@ def _of_bucket(shuffle: Shuffle, number: int) -> _Ordered:
     index = bucket_index(index_path)
     lengths = index[:, 2].astype(numpy.int64)
     total = int(lengths.sum())
-    data = map_ids(tokens_path, shuffle.dtype, 0, total).data.cast("B")
-    if len(data) != total * shuffle.id_bytes:
-        raise FormatError(f"{tokens_path}: another program has changed it")
+    with file_errors(tokens_path, "cannot be read"):
+        if os.path.getsize(tokens_path) != total * shuffle.id_bytes:
+            raise FormatError(f"{tokens_path}: another program has changed it")
+        data = map_ids(tokens_path, shuffle.dtype, 0, total).data.cast("B")
     begins = (lengths.cumsum() - lengths) * shuffle.id_bytes
     return _Ordered(
         [data], (index[:, 0], index[:, 1], lengths, numpy.zeros(len(index), dtype=numpy.int64), begins), shuffle
