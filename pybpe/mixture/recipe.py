@@ -157,6 +157,8 @@ class _Reader:
         splits = table.get("splits", (8, 1, 1))
         sources = self._nonempty(table.get("sources"), "sources")
         found = tuple(self._source(name, value, splits) for name, value in sources.items())
+        if "splits" in table and not any(source.inputs for source in found):
+            raise self._error("splits", "is only for inputs: folders of tokens have their splits already")
         self._check_different(found)
         phases = self._phases(table, sources)
         return Recipe(self._integer(table.get("seed", 0), "seed", None), found, phases, _plain(content))

@@ -42,6 +42,7 @@ A, B = {"weight": 1}, {"epochs": 2}
         ({"sources": {"a": {"inputs": "a", "epochs": 1, "split_by": "page"}}}, "split_by must be one of"),
         ({"sources": {"a": {"inputs": "a", "epochs": 1}}, "splits": [0, 1]}, "splits must be"),
         (of(sources={"a": {"epochs": 1, "documents": "line"}}), "sources.a.documents: is only for inputs"),
+        (of(sources={"a": B}, splits=[1]), "splits: is only for inputs"),
         (of(sources={"a": {}}), "sources.a: needs one of weight, tokens or epochs, but has none"),
         (of(sources={"a": {"epochs": 1, "weight": 1}}), "but has weight and epochs"),
         (of(sources={"a": {"wieght": 1}}), "sources.a.wieght: is unknown here; known are data, inputs"),
