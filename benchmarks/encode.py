@@ -1,10 +1,14 @@
 """Compares encoding: vocabularies x texts x document sizes, one thread, text in memory. Each library runs in its own
 process.
 
-    make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base o200k_base"] [documents="0 4096"]
+    make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base llama3"] [documents="0 65536 4096"]
 
 Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians, in
-MB per CPU second, cold (the first pass) / warm (the best later one). encode_one.py shows how each library is called.
+MB per CPU second, cold (the first pass) / warm (the best later one). Then it lists how many times as fast as the
+fastest other library pybpe is, from the worst result to the best. encode_one.py shows how each library is called.
+
+A vocabulary is an encoding of OpenAI's, a tokenizer.json file, or a pattern: then 100,000 tokens are trained on the
+corpora with it, and all libraries use them.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ import argparse
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from measure import Run, machine, median, run_in_turn, table
 
 import pybpe
+from pybpe.pattern import NAMES
 
 LIBRARIES = ("pybpe", "gigatoken", "fastokens", "snaptokens", "tokie", "tiktoken", "tokenizers")
 ONE = str(Path(__file__).with_name("encode_one.py"))
@@ -28,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpora", nargs="+")
     parser.add_argument(
-        "--vocabularies", nargs="+", default=["gpt2"], help="names of encodings, or tokenizer.json files"
+        "--vocabularies", nargs="+", default=["gpt2"], help="names of encodings or patterns, or tokenizer.json files"
     )
     parser.add_argument("--documents", nargs="+", type=int, default=[0], help="characters per document; 0: all")
     parser.add_argument("--runs", type=int, default=5)
@@ -36,27 +42,59 @@ def main() -> None:
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
     print(f"One thread, MB per CPU second, cold / warm, medians of {args.runs}. {machine()}")
+    results = []
     with tempfile.TemporaryDirectory() as folder:
-        tokenizers = {name: tokenizer_file(name, folder) for name in args.vocabularies}
+        tokenizers = {name: tokenizer_file(name, folder, args.corpora) for name in args.vocabularies}
         for corpus in args.corpora:
             for size in args.documents:
                 columns = [measure(corpus, size, path, args) for path in tokenizers.values()]
-                rows = [[library, *(column[library] for column in columns)] for library in args.libraries]
+                rows = [[library, *(str(column[library]) for column in columns)] for library in args.libraries]
                 what = f"documents of {size} characters" if size else "one document"
                 print(f"\n{corpus}, {os.path.getsize(corpus) / 1e6:.1f} MB, {what}:\n")
                 print(table(["library", *tokenizers], rows), flush=True)
+                results += [(f"{corpus}, {what}", name, column) for name, column in zip(tokenizers, columns)]
+    print("\npybpe and the fastest other library, MB per CPU second:\n")
+    print(table(["times as fast", "text", "vocabulary", "pass", "pybpe", "fastest other"], comparison(results)))
 
 
-def tokenizer_file(name: str, folder: str) -> str:
-    """Returns a tokenizer.json: a file, or an encoding from an installed package."""
+def tokenizer_file(name: str, folder: str, corpora: list[str]) -> str:
+    """Returns a tokenizer.json: a file, an encoding from an installed package, or one that is trained here."""
     if os.path.exists(name):
         return name
     path = os.path.join(folder, f"{name}.json")
-    pybpe.get_encoding(name).save(path)
+    if name in NAMES and name != "gpt2":
+        pybpe.train(corpora, vocab_size=100_000, pattern=name).save(path)
+    else:
+        pybpe.get_encoding(name).save(path)
     return path
 
 
-def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) -> dict[str, str]:
+@dataclass(frozen=True)
+class Speed:
+    """MB per CPU second, or why there is no result."""
+
+    cold: float = 0
+    warm: float = 0
+    remark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cold:.0f} / {self.warm:.0f}{self.remark}" if self.cold else self.remark
+
+
+def comparison(results: list[tuple[str, str, dict[str, Speed]]]) -> list[list[str]]:
+    """Returns the rows of the last table."""
+    rows = []
+    for text, vocabulary, speeds in results:
+        ours = speeds.pop("pybpe", Speed())
+        for which in ("cold", "warm"):
+            name, best = max(((k, getattr(v, which)) for k, v in speeds.items()), key=lambda pair: pair[1])
+            if best and ours.cold:
+                speed = getattr(ours, which)
+                rows.append((speed / best, text, vocabulary, which, f"{speed:.0f}", f"{best:.0f} ({name})"))
+    return [[f"{ratio:.2f}", *rest] for ratio, *rest in sorted(rows)]
+
+
+def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) -> dict[str, Speed]:
     """Returns each library's speed. Libraries whose number of tokens differs from pybpe's are marked."""
     commands = {library: [sys.executable, ONE, library, corpus, tokenizer, str(size)] for library in args.libraries}
     results = run_in_turn(commands, args.runs, args.timeout)
@@ -64,15 +102,14 @@ def measure(corpus: str, size: int, tokenizer: str, args: argparse.Namespace) ->
     return {library: cell(runs, os.path.getsize(corpus), ours) for library, runs in results.items()}
 
 
-def cell(runs: list[Run | str], size: int, tokens: str | None) -> str:
-    """Returns "cold / warm", or why there is no result."""
+def cell(runs: list[Run | str], size: int, tokens: str | None) -> Speed:
+    """Returns the medians of some runs."""
     failed = next((run for run in runs if isinstance(run, str)), None)
     if failed is not None:
-        return failed
+        return Speed(remark=failed)
     good = [run.output.split() for run in runs if isinstance(run, Run)]
     cold, warm = (size / 1e6 / median([float(fields[i]) for fields in good]) for i in (0, 1))
-    differs = "" if tokens is None or good[0][2] == tokens else f" ({good[0][2]} tokens, not {tokens})"
-    return f"{cold:.0f} / {warm:.0f}{differs}"
+    return Speed(cold, warm, "" if tokens is None or good[0][2] == tokens else f" ({good[0][2]} tokens, not {tokens})")
 
 
 if __name__ == "__main__":
