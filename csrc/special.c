@@ -78,32 +78,12 @@ Finding
 */
 
 void special_scan_start(special_scan *scan, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from) {
-    scan->s = s;
     scan->from = from;
-    if (special_flags(s) != 0) {
+    scan->has_rules = special_flags(s) != 0;
+    if (scan->has_rules) {
         rules_scan_start(&scan->rules, s->passes, text + from, n - from);
     } else {
-        scan->strings = string_scan_start(s != NULL ? &s->all : NULL, text, n, from);
-    }
-}
-
-bool special_scan_next(special_scan *scan, special_match *match) {
-    if (special_flags(scan->s) == 0) {
-        return string_scan_next(&scan->strings, match);
-    }
-    if (!rules_scan_next(&scan->rules, match)) {
-        return false;
-    }
-    match->start += scan->from;
-    match->end += scan->from;
-    return true;
-}
-
-void special_scan_end(special_scan *scan) {
-    if (special_flags(scan->s) == 0) {
-        string_scan_end(&scan->strings);
-    } else {
-        rules_scan_end(&scan->rules);
+        string_scan_start(&scan->strings, s != NULL ? &s->all : NULL, text, n, from);
     }
 }
 

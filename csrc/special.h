@@ -9,16 +9,34 @@ Special tokens, for counting, encoding and cuts. Internal; the rest is public.
 /* A walk over all specials in a text, in O(1) per byte for any set of specials. Start it, call _next until it returns
    false, and always end it. */
 typedef struct special_scan {
-    const pybpe_specials *s;
     string_scan strings; /* used if no special has flags */
     rules_scan rules;    /* used otherwise; not initialized if unused, because texts can be short */
     size_t from;         /* where the text of `rules` begins */
+    bool has_rules;
 } special_scan;
 
 /* `s` may be NULL: a text without specials. */
 void special_scan_start(special_scan *scan, const pybpe_specials *s, const uint8_t *text, size_t n, size_t from);
-bool special_scan_next(special_scan *scan, special_match *match);
-void special_scan_end(special_scan *scan);
+
+static inline bool special_scan_next(special_scan *scan, special_match *match) {
+    if (!scan->has_rules) {
+        return string_scan_next(&scan->strings, match);
+    }
+    if (!rules_scan_next(&scan->rules, match)) {
+        return false;
+    }
+    match->start += scan->from;
+    match->end += scan->from;
+    return true;
+}
+
+static inline void special_scan_end(special_scan *scan) {
+    if (scan->has_rules) {
+        rules_scan_end(&scan->rules);
+    } else {
+        string_scan_end(&scan->strings);
+    }
+}
 
 /* The flags that any of the specials has; 0 if `s` is NULL. */
 unsigned special_flags(const pybpe_specials *s);

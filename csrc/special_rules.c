@@ -176,7 +176,11 @@ Finding
 */
 
 static void pass_scan_start(pass_scan *scan, const special_pass *pass, const uint8_t *text, size_t n) {
-    *scan = (pass_scan){pass, text, n, 0, string_scan_start(pass->count > 0 ? &pass->strings : NULL, text, n, 0)};
+    scan->pass = pass;
+    scan->text = text;
+    scan->n = n;
+    scan->done = 0;
+    string_scan_start(&scan->strings, pass->count > 0 ? &pass->strings : NULL, text, n, 0);
 }
 
 static bool pass_scan_next(pass_scan *scan, special_match *match) {

@@ -113,17 +113,6 @@ bool string_set_first(const string_set *s, const uint8_t *text, size_t n, size_t
     return found;
 }
 
-string_scan string_scan_start(const string_set *s, const uint8_t *text, size_t n, size_t from) {
-    return (string_scan){.s = s, .text = text, .n = n, .at = s == NULL ? n : from};
-}
-
-void string_scan_end(string_scan *scan) {
-    if (scan->longest != NULL) {
-        mem_free(&scan->s->mem, scan->longest);
-        scan->longest = NULL;
-    }
-}
-
 /* Fills a window that begins at scan->at. If memory is out there is no window: then the scan is correct, but slower. */
 static void window_fill(string_scan *scan) {
     const special_automaton *a = &scan->s->backward;

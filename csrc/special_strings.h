@@ -43,8 +43,18 @@ typedef struct string_scan {
 } string_scan;
 
 /* `s` may be NULL: no strings. */
-string_scan string_scan_start(const string_set *s, const uint8_t *text, size_t n, size_t from);
+static inline void string_scan_start(string_scan *scan, const string_set *s, const uint8_t *text, size_t n,
+                                     size_t from) {
+    *scan = (string_scan){.s = s, .text = text, .n = n, .at = s == NULL ? n : from};
+}
+
 bool string_scan_next(string_scan *scan, special_match *match);
-void string_scan_end(string_scan *scan);
+
+static inline void string_scan_end(string_scan *scan) {
+    if (scan->longest != NULL) {
+        mem_free(&scan->s->mem, scan->longest);
+        scan->longest = NULL;
+    }
+}
 
 #endif

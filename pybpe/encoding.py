@@ -172,7 +172,7 @@ class TextEncoder:
         return b"".join([*parts, bytes(normalize(data[begin:], self._model.normalizer))])
 
     def matched_lengths(self, text: Text, ids: Sequence[int], specials: _binding.Specials | None) -> Mapping[int, int]:
-        """Returns the number of bytes of text that ids stand for, by their index in `ids`, the ids of the text, where
+        """Returns the number of bytes of text that ids represent, by their index in `ids`, the ids of the text, where
         that number may differ from the length of the token. A special token may take white space; the first token of a
         text between special tokens may have a space that was added."""
         if not self._model.strips and not self._model.prefix_space:
@@ -188,7 +188,7 @@ class TextEncoder:
         return found | self._first_length(data[begin:], ids, first)
 
     def _first_length(self, segment: bytes, ids: Sequence[int], first: int) -> dict[int, int]:
-        """Returns the number of bytes of a segment that its first id stands for, if a space was added before it."""
+        """Returns the number of bytes of a segment that its first id represents, if a space was added before it."""
         if not self._model.prefix_space or len(self._prepared(segment)) == len(
             normalize(segment, self._model.normalizer)
         ):

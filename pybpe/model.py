@@ -97,13 +97,12 @@ class Model:
         """Whether ids may decode to a different text than the one that was encoded."""
         return self.normalizer is not None or self.strips or self.prefix_space
 
-    @property
-    def encodes_again(self) -> bool:
-        """Whether encoding the decoded text gives the same ids. It may not if white space that a match took, or a space
-        that was added, decides whether other special tokens match."""
-        looks_around = any(rules.single_word for rules in self.matching.values())
-        has_spaces = any(char.isspace() for text in self.specials for char in text)
-        return not (looks_around and self.strips) and not (self.prefix_space and (looks_around or has_spaces))
+    def encodes_again(self, ids: Collection[int]) -> bool:
+        """Returns whether encoding the decoded text of these ids, those of a whole text, certainly gives them again.
+        White space that a special token took, or a space that was added, may decide whether others match."""
+        if self.prefix_space and any(text[0].isspace() for text in self.specials):
+            return False
+        return not (self.strips or self.prefix_space) or set(self.specials.values()).isdisjoint(ids)
 
     def matcher(self) -> _binding.Specials | None:
         """Returns the C matcher for all special tokens, or None if there are none."""

@@ -49,8 +49,8 @@ def spans(
         token_offsets: the byte offsets at which the tokens of id 0, 1, ... begin if all of them are joined, and at
             which the last one ends: shape (n_vocab + 1,).
         data: the bytes that the ids spell.
-        matched: index of an id -> the number of bytes that it stands for in `data`, if not those of its token. A space
-            that was added stands for none; in characters, it has the span of the character after it, as in Hugging
+        matched: index of an id -> the number of bytes that it represents in `data`, if not its own. A space
+            that was added has none; in characters, it has the span of the character after it, as in Hugging
             Face's library.
     """
     import numpy

@@ -160,8 +160,7 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
         yield Problem(shard.file, f"has {tokens} tokens, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:
         yield Problem(shard.file, f"represents {text_bytes} bytes of text, but the manifest says {shard.text_bytes}")
-    is_checked = manifest.packing is None and tok.model.encodes_again  # packing may cut documents anywhere
-    for block in samples if is_checked else ():
+    for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
         begin = _wrong_document(block, tok, rng, cut=_has_cuts(manifest))
         if begin is not None:
             text = tok.decode(block[begin : begin + 12].tolist())
@@ -187,6 +186,8 @@ def _wrong_document(block: Array, tok: Tokenizer, rng: random.Random, cut: bool)
     whole = tok.eot_token in ids
     if whole:
         ids = ids[: ids.index(tok.eot_token)]
+    if not tok.model.encodes_again(ids):
+        return None
     text = tok.decode_bytes(ids)
     same = len(ids) if whole and not cut else max(0, len(ids) - _END_TOKENS)
     # Records were encoded as ordinary text; in plain text, special tokens are recognized.

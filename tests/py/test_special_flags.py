@@ -123,7 +123,7 @@ def test_the_reference_is_hugging_face() -> None:
 
 @pytest.mark.parametrize("normalizer", [None, "NFC"])
 def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None, tmp_path: Path) -> None:
-    kinds = set()
+    kinds, again = set(), 0
     for _, ours, theirs, flags, texts in cases(2, 150, normalizer):
         encodings = theirs.encode_batch(texts, add_special_tokens=False)
         expected = [encoding.ids for encoding in encodings]
@@ -133,6 +133,9 @@ def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None, tmp_p
         for text, encoding in zip(texts, encodings, strict=True):
             assert ours.encode(text) == encoding.ids and ours.count(text) == len(encoding.ids), (flags, text)
             assert ours.decode(encoding.ids) == theirs.decode(encoding.ids, skip_special_tokens=False)
+            again += ours.model.encodes_again(encoding.ids)
+            if normalizer is None and ours.model.encodes_again(encoding.ids):
+                assert ours.encode(ours.decode_bytes(encoding.ids)) == encoding.ids, (flags, text)
             spans = ours.encode_with_offsets(text)
             assert spans.ids == encoding.ids
             if normalizer is None:
@@ -143,7 +146,7 @@ def test_ids_and_offsets_are_those_of_hugging_face(normalizer: str | None, tmp_p
                 ]
         joined = "".join(texts)
         assert list(ours.encode_iterable(texts)) == theirs.encode(joined, add_special_tokens=False).ids
-    assert normalizer is not None or len(kinds) > 10
+    assert again > 300 and (normalizer is not None or len(kinds) > 10)
 
 
 NAMES = [f"[unused{i}]" for i in range(3)] + [" " * count for count in range(2, 25)]
