@@ -58,6 +58,7 @@ def requirements(metadata: Message) -> list[dict[str, Any]]:
         assert match is not None, line
         name, _, versions, marker = match.groups()
         if "extra ==" not in (marker or ""):
+            condition = [{"name": "pybpe:condition", "value": marker.strip()}] if marker else []
             made.append(
                 {
                     "type": "library",
@@ -65,7 +66,7 @@ def requirements(metadata: Message) -> list[dict[str, Any]]:
                     "name": name,
                     "purl": f"pkg:pypi/{name}",
                     "scope": "required",
-                    "properties": [{"name": "pybpe:versions", "value": versions.strip()}],
+                    "properties": [{"name": "pybpe:versions", "value": versions.strip()}, *condition],
                 }
             )
     return made
