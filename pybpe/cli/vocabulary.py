@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, warn
 from .common import (
     add_command,
     add_common,
@@ -209,6 +209,11 @@ def corpus_usage(tokenizer: Tokenizer, args: argparse.Namespace) -> Any:
     from ..analysis.usage import measure
     from ..training.counting import count_words
 
+    if tokenizer.model.matching or tokenizer.model.prefix_space:
+        warn(
+            "words are counted without add_prefix_space and the flags of special tokens (lstrip,"
+            " rstrip, single_word, normalized), so the counts of tokens next to special tokens are estimates"
+        )
     counts = count_words(
         list(args.files),
         pattern=tokenizer.pattern.name or tokenizer.pattern.regex,

@@ -21,6 +21,7 @@ import pybpe
 from pybpe import _binding, byte_level
 from pybpe.analysis.comparison import compare
 from pybpe.analysis.differences import differences, differences_on
+from pybpe.cli import main
 from pybpe.dataset.verification import verify
 from pybpe.encoding import TextEncoder
 from pybpe.matching import Matching, matcher
@@ -286,7 +287,7 @@ def test_other_formats_refuse_flags(flag: str, tmp_path: Path) -> None:
 
 
 def test_white_space_that_two_tokens_would_take_is_refused(tmp_path: Path) -> None:
-    """Hugging Face encodes some characters twice then, or panics."""
+    """Hugging Face encodes some characters twice then."""
     path = tmp_path / "t.json"
     path.write_text(file([added("<r>", rstrip=True), added("\u3000x")]))
     with pytest.raises(
@@ -414,3 +415,15 @@ def test_programs_that_show_a_tokenizer(tmp_path: Path) -> None:
 
 def test_the_table_is_that_of_hugging_face(root: Path) -> None:
     subprocess.run([sys.executable, root / "csrc" / "special_generate.py", "--check"], check=True)
+
+
+def test_inspect_says_that_it_counts_without_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = pybpe.train(iter(["a b c"]), vocab_size=258, special_tokens=["<mask>"])
+    plain.save(tmp_path / "plain.json")
+    data = json.loads((tmp_path / "plain.json").read_text())
+    data["added_tokens"][0]["lstrip"] = True
+    (tmp_path / "flags.json").write_text(json.dumps(data))
+    (tmp_path / "text.txt").write_text("a <mask> b")
+    for name, count in (("plain", 0), ("flags", 1)):
+        main(["inspect", str(tmp_path / f"{name}.json"), str(tmp_path / "text.txt"), "--quiet"])
+        assert capsys.readouterr().err.count("counted without add_prefix_space and the flags") == count
