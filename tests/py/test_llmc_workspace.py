@@ -119,7 +119,9 @@ def test_shards_of_an_earlier_run_are_not_left_for_llm_c(corpus: Path, tmp_path:
 def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Path) -> None:
     tokens = make_workspace(corpus, tmp_path / "a", **SMALL).manifest.split_tokens("train")
     made = make_workspace(corpus, tmp_path / "a", shard_tokens=tokens - 100, **SMALL)
-    assert [record.tokens for record in made.manifest.shards["train"]] == [-(-tokens // 2), tokens // 2]
+    sizes = [record.tokens for record in made.manifest.shards["train"]]
+    # Two shards, or three if halves of this text would be unequal and the smaller one even: see equal_shards.py.
+    assert sum(sizes) == tokens and len(sizes) in (2, 3) and max(sizes) - min(sizes) <= 1
 
 
 def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None:
