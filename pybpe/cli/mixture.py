@@ -80,7 +80,7 @@ def _run_plan(args: argparse.Namespace) -> None:
     for name, facts in plan.sources.items():
         about = "about " if facts.is_estimate else ""
         there = f"{about}{counted(facts.tokens, 'token')} to train on"
-        lines.append(f"source {name}: {there}, used {about}{facts.epochs:.4g} times")
+        lines.append(f"source {name}: {there}, used {about}{_passes(facts.epochs)}")
     sources = {name: {**asdict(facts), "epochs": facts.epochs} for name, facts in plan.sources.items()}
     phases = [{"name": name, "sources": amounts} for name, amounts in plan.phases]
     report(args, {"sources": sources, "phases": phases}, "\n".join(lines))
@@ -133,4 +133,8 @@ def mixture_lines(mixture: Mapping[str, Any]) -> Iterator[str]:
                 f" {counted(part['documents'], 'document')}{cut}"
             )
     for name, source in mixture["sources"].items():
-        yield f"source {name}: {counted(source['tokens'], 'token')}, used {source['epochs']:.4g} times"
+        yield f"source {name}: {counted(source['tokens'], 'token')}, used {_passes(source['epochs'])}"
+
+
+def _passes(epochs: float) -> str:
+    return "once" if epochs == 1 else f"{epochs:.4g} times"
