@@ -39,6 +39,8 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_temporary_files_go_when_the_command_is_ended(tmp_path: Path, corpus: Path, number: signal.Signals) -> None:
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip(f"{number.name} is ignored here, as under nohup, and pybpe leaves it so")
     (tmp_path / "tmp").mkdir()
     arguments = ["train", corpus, "--vocab-size", "300", "--memory-limit", "20M", "-o", tmp_path / "tok.json"]
     with started(*arguments, folder=tmp_path / "tmp") as process:
