@@ -85,6 +85,7 @@ def test_help_loads_only_what_it_needs() -> None:
         "pybpe.other_libraries",
         "pybpe.support",
         "pybpe.support.platform",
+        "pybpe.urls",
     }
 
 

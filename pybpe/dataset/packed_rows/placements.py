@@ -51,6 +51,6 @@ class Placements:
 
         self._file.seek(0)
         for start, end in self._groups:
-            starts, texts, begins, ends, rows = numpy.load(self._file).astype(numpy.int64)
+            starts, texts, begins, ends, rows = numpy.load(self._file, allow_pickle=False).astype(numpy.int64)
             pieces = Pieces(starts, texts, begins.astype(bool), ends.astype(bool))
             yield self._stream.slice(start, end), Placed(pieces, rows)
