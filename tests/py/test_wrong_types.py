@@ -123,6 +123,9 @@ def test_every_place_of_a_tokenizer_json(tmp_path: Path) -> None:
             continue
         read += 1
         for sample in TEXTS:
+            if ours.dropout:  # of 1, which leaves out all merges: the only rate that is not random
+                assert ours.encode_dropout(sample, seed=0) == theirs.encode(sample, add_special_tokens=False).ids, what
+                continue
             assert ours.encode(sample, add_special_tokens=True) == theirs.encode(sample).ids, (what, sample)
     assert read > 100 and refused > 1000
 
