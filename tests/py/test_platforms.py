@@ -153,6 +153,7 @@ def fsync_written(handle):
 os.fsync = fsync_written
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog"):
     sys.modules[name] = None
+sys.modules["torch"] = None  # if it is installed, it would load files of Windows
 sys.modules["msvcrt"] = msvcrt
 signal.SIGBREAK = signal.SIGHUP
 del signal.SIGHUP
