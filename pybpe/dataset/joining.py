@@ -32,10 +32,10 @@ from ..support.locking import only_writer
 from ..support.parallel import end_if_unwanted
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
-from .encoding import Segment, text_length
+from .encoding import Segment
 from .hashing import file_sha256
 from .journal import Journal, finished_manifest
-from .manifest import Manifest, ShardRecord, is_plain_name, manifest_name
+from .manifest import Manifest, ShardRecord, manifest_name
 from .options import OutputOptions
 from .run import Run
 from .split_writer import Layout
@@ -263,11 +263,7 @@ class _Copying:
 def _check_file(task: _Task) -> None:
     """Raises FormatError if a shard does not match its manifest."""
     record = task.record
-    if (
-        not is_plain_name(record.file)
-        or os.path.getsize(task.path) != record.bytes
-        or file_sha256(task.path) != record.sha256
-    ):
+    if os.path.getsize(task.path) != record.bytes or file_sha256(task.path) != record.sha256:
         raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
 
 
@@ -281,7 +277,7 @@ def _read(task: _Task, layout: Layout) -> Iterator[Result]:
         source = (task.path, at - len(ids), at)
         assert mark is not None
         marks = _binding.count_id(ids, mark)
-        segment = Segment(task.split, ids, marks, text_length(layout.tok, memoryview(ids)), ends, source)
+        segment = Segment(task.split, ids, marks, layout.text_length(memoryview(ids)), ends, source)
         yield Result([segment], len(block) * block.itemsize, at == task.record.tokens)
     if at == 0:
         yield Result([], 0, True)
