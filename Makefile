@@ -5,7 +5,7 @@
 # make faults | soak           every case of a failing system call, kill or damaged file; long random runs of the same
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
-# make analyze | sanitize-all        static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
+# make analyze | sanitize-all | prove    static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
 # make cross      the C tests on AArch64, s390x and ARMv7 under qemu, with musl, and for Windows under Wine; skips what is
 #                 not installed (tests/cross.mk)
 # make ctest | sanitize | llmc-test | pytest | lint | format | clean
@@ -18,9 +18,13 @@
 # make release-check  build the sdist and the wheel; check contents, metadata and stable ABI; install and try the wheel
 # make fuzz-patterns  compare compiled regular expressions with `regex`, on random expressions and texts; pairs=1000000
 # make parity     compare with tiktoken and Hugging Face's trainer on a file: CORPUS=file [only=encoding|training]
+# make parity-all  compare encoding with tiktoken on 10^9 bytes of this machine's texts, for five tokenizers (half an hour)
 # make bench          all of the following
 # make bench-train | bench-encode | bench-binarize | bench-merge      side by side with other libraries: CORPUS=file
 # make bench-serve       batches for PyTorch, side by side with other loaders: CORPUS=file (a large install)
+# make bench-shapes      memory, CPU and GIL time by the shape of the corpus: CORPUS=file
+# make bench-models      small models with many tokenizers: bits per byte (a large install; hours on one CPU);
+#                        make check-models LLMC=path compares their losses with llm.c's
 # make bench-pathology   texts that break tokenizers: speed, and how the work grows
 #
 # You need Python >= 3.10 with venv, gcc or clang, and make. To choose others, set PYTHON=..., CC=... or CFLAGS=...
@@ -45,13 +49,14 @@ HEADERS := $(wildcard csrc/*.h)
 PROGRAMS := $(patsubst tests/c/%.c,build/tests/%,$(wildcard tests/c/*.c))
 C_TESTS := $(filter build/tests/test_%,$(PROGRAMS))
 SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
-C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c \
+C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity lint format clean force install
+.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity parity-all lint format clean force install
 .PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts
 .PHONY: release-check reproducible
-.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology
+.PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology bench-shapes
+.PHONY: bench-models check-models
 .DELETE_ON_ERROR:
 
 all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
@@ -133,7 +138,7 @@ build/flags: force
 # ---------------------------------------------------------------------------------------------------
 # Checks
 
-test: lint ctest sanitize llmc-test replay pytest
+test: lint ctest prove-quick sanitize llmc-test replay pytest
 
 ctest: $(C_TESTS)
 	@for program in $^; do echo "$$program"; $$program || exit 1; done
@@ -172,7 +177,7 @@ build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extens
 # Only the library is traced for coverage: tracing the slow reference code in the targets would take most of the time.
 # The loader of evals is a header, so its target is traced, too.
 build/fuzz/fuzz_eval: COUNTED := $(FUZZ_COUNTED)
-build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) build/fuzz/libpybpe.a
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h tests/c/*.h) build/fuzz/libpybpe.a
 	clang $(FUZZ_COMPILE) $(COUNTED) -fsanitize=address,undefined -c -o $@.o $<
 	clang -fsanitize=fuzzer,address,undefined -o $@ $@.o build/fuzz/libpybpe.a -lm -pthread
 
@@ -182,7 +187,7 @@ build/fuzz/obj/%.o: csrc/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	clang $(FUZZ_COMPILE) $(FUZZ_COUNTED) -fsanitize=address,undefined -c -o $@ $<
 
-build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(wildcard tests/fuzz/*.h) build/sanitize/libpybpe.a
+build/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(wildcard tests/fuzz/*.h tests/c/*.h) build/sanitize/libpybpe.a
 	@mkdir -p $(@D)
 	$(COMPILE) $(SANITIZE) -D_GNU_SOURCE -o $@ $< tests/fuzz/replay.c build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
@@ -253,6 +258,10 @@ format: .venv/stamp
 parity: build/extension.stamp .venv/parity-stamp
 	$(VENV)/python tests/parity.py $(or $(CORPUS),out/corpus.txt) $(if $(vocab),--vocab-size $(vocab)) \
 	    $(if $(only),--only $(only))
+
+# Compares encoding with tiktoken on a gigabyte of text for each of five tokenizers (half an hour)
+parity-all: build/extension.stamp .venv/parity-stamp
+	$(VENV)/python tests/parity_all.py $(if $(bytes),--bytes $(bytes)) $(if $(folders),--folders $(folders))
 
 .venv/parity-stamp: tests/requirements-parity.txt .venv/stamp
 	$(VENV)/python -m pip install --quiet --no-deps -r $<
@@ -346,9 +355,28 @@ bench-merge: build/bench/stamp
 bench-serve: build/bench/serve-stamp $(BENCH_CORPUS)
 	$(BENCH)/python benchmarks/serve.py $(BENCH_CORPUS) $(BENCH_FLAGS)
 
+# Trains small models. CORPUS may be several texts, as in CORPUS="en=books.txt zh=novels.txt".
+bench-models: build/bench-models/stamp $(if $(CORPUS),,out/corpus.txt)
+	build/bench-models/bin/python benchmarks/models/study.py $(BENCH_CORPUS) $(BENCH_FLAGS)
+
+check-models: build/bench-models/stamp $(BENCH_CORPUS)
+	build/bench-models/bin/python benchmarks/models/check_llmc.py '$(or $(LLMC),$(error say where llm.c is: LLMC=path))' $(BENCH_CORPUS)
+
+build/bench-models/stamp: benchmarks/requirements-models.txt $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py $(wildcard pybpe/*.py pybpe/*/*.py)
+	$(PYTHON) -m venv build/bench-models
+	build/bench-models/bin/python -m pip install --quiet -r benchmarks/requirements-models.txt .
+	touch $@
+
 build/bench/serve-stamp: benchmarks/requirements-serve.txt build/bench/stamp
 	$(BENCH)/python -m pip install --quiet -r benchmarks/requirements-serve.txt
 	touch $@
+
+bench-shapes: build/extension.stamp build/benchmarks/gil.so $(BENCH_CORPUS)
+	$(VENV)/python benchmarks/shapes.py $(BENCH_CORPUS) --gil build/benchmarks/gil.so $(BENCH_FLAGS)
+
+build/benchmarks/gil.so: benchmarks/gil.c
+	@mkdir -p $(@D)
+	$(COMPILE) -fvisibility=default -O2 -fPIC -shared -o $@ $<
 
 bench-pathology: build/extension.stamp build/benchmarks/encode_file
 	$(VENV)/python benchmarks/pathology.py build/benchmarks/encode_file $(BENCH_FLAGS)

@@ -4,8 +4,11 @@ process.
     make bench-encode CORPUS="english.txt code.txt" [vocabularies="gpt2 cl100k_base llama3"] [documents="0 65536 4096"]
 
 Prints a Markdown table for each text and size of documents, in characters (0: the text is one document): medians, in
-MB per CPU second, cold (the first pass) / warm (the best later one). Then it lists how many times as fast as the
+MB per CPU second, cold (the first pass) / warm (the best later one), and, where the system counts them, the
+instructions per byte of text: see instructions.py. Then it lists how many times as fast as the
 fastest other library pybpe is, from the worst result to the best. encode_one.py shows how each library is called.
+
+With --neighbor, another process copies memory meanwhile, which takes the processor's caches and the memory away.
 
 A vocabulary is an encoding of OpenAI's, a tokenizer.json file, or a pattern: then 100,000 tokens are trained on the
 corpora with it, and all libraries use them.
@@ -15,8 +18,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +33,7 @@ from pybpe.pattern import NAMES
 
 LIBRARIES = ("pybpe", "gigatoken", "fastokens", "snaptokens", "tokie", "tiktoken", "tokenizers")
 ONE = str(Path(__file__).with_name("encode_one.py"))
+STREAM = "import numpy; a, b = numpy.ones((2, 1 << 27), numpy.uint8)\nwhile True: a[:] = b"  # 128 MiB at a time
 
 
 def main() -> None:
@@ -40,7 +47,26 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--timeout", type=float, default=300, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
+    parser.add_argument("--neighbor", action="store_true", help="run next to a process that copies memory all the time")
     args = parser.parse_args()
+    with neighbor(args.neighbor):
+        compare(args)
+
+
+@contextmanager
+def neighbor(wanted: bool) -> Iterator[None]:
+    """Runs a process that copies memory, if it is wanted."""
+    process = subprocess.Popen([sys.executable, "-c", STREAM]) if wanted else None
+    try:
+        yield
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def compare(args: argparse.Namespace) -> None:
+    """Measures everything and prints the tables."""
     print(f"One thread, MB per CPU second, cold / warm, medians of {args.runs}. {machine()}")
     results = []
     with tempfile.TemporaryDirectory() as folder:
@@ -53,8 +79,9 @@ def main() -> None:
                 print(f"\n{corpus}, {os.path.getsize(corpus) / 1e6:.1f} MB, {what}:\n")
                 print(table(["library", *tokenizers], rows), flush=True)
                 results += [(f"{corpus}, {what}", name, column) for name, column in zip(tokenizers, columns)]
-    print("\npybpe and the fastest other library, MB per CPU second:\n")
-    print(table(["times as fast", "text", "vocabulary", "pass", "pybpe", "fastest other"], comparison(results)))
+    if rows := comparison(results):
+        print("\npybpe and the fastest other library, MB per CPU second:\n")
+        print(table(["times as fast", "text", "vocabulary", "pass", "pybpe", "fastest other"], rows))
 
 
 def tokenizer_file(name: str, folder: str, corpora: list[str]) -> str:
@@ -76,9 +103,11 @@ class Speed:
     cold: float = 0
     warm: float = 0
     remark: str = ""
+    instructions: str = ""
+    """Per byte of text, if they were counted."""
 
     def __str__(self) -> str:
-        return f"{self.cold:.0f} / {self.warm:.0f}{self.remark}" if self.cold else self.remark
+        return f"{self.cold:.0f} / {self.warm:.0f}{self.instructions}{self.remark}" if self.cold else self.remark
 
 
 def comparison(results: list[tuple[str, str, dict[str, Speed]]]) -> list[list[str]]:
@@ -87,7 +116,8 @@ def comparison(results: list[tuple[str, str, dict[str, Speed]]]) -> list[list[st
     for text, vocabulary, speeds in results:
         ours = speeds.pop("pybpe", Speed())
         for which in ("cold", "warm"):
-            name, best = max(((k, getattr(v, which)) for k, v in speeds.items()), key=lambda pair: pair[1])
+            others = [(name, getattr(speed, which)) for name, speed in speeds.items()]
+            name, best = max(others, key=lambda pair: pair[1], default=("", 0))
             if best and ours.cold:
                 speed = getattr(ours, which)
                 rows.append((speed / best, text, vocabulary, which, f"{speed:.0f}", f"{best:.0f} ({name})"))
@@ -109,7 +139,16 @@ def cell(runs: list[Run | str], size: int, tokens: str | None) -> Speed:
         return Speed(remark=failed)
     good = [run.output.split() for run in runs if isinstance(run, Run)]
     cold, warm = (size / 1e6 / median([float(fields[i]) for fields in good]) for i in (0, 1))
-    return Speed(cold, warm, "" if tokens is None or good[0][2] == tokens else f" ({good[0][2]} tokens, not {tokens})")
+    remark = "" if tokens is None or good[0][2] == tokens else f" ({good[0][2]} tokens, not {tokens})"
+    return Speed(cold, warm, remark, instructions_per_byte([fields[3:5] for fields in good], size))
+
+
+def instructions_per_byte(counts: list[list[str]], size: int) -> str:
+    """Returns the medians of cold and warm passes as text, or nothing if the system does not count instructions."""
+    if any("-" in pair for pair in counts):
+        return ""
+    cold, warm = (median([float(pair[i]) for pair in counts]) / size for i in (0, 1))
+    return f" ({cold:.1f} / {warm:.1f} instructions)"
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     python benchmarks/encode_one.py LIBRARY CORPUS TOKENIZER.json [CHARACTERS]
 
 The text is one document, or is cut into documents of CHARACTERS characters. Each library is called in its fastest way
-for this. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, and the number of
-tokens. One thread; text in memory; ids in memory.
+for this. Prints the CPU seconds of the first pass (caches empty), of the fastest later pass, the number of tokens, and
+the instructions of the first pass and of the later pass that took the fewest, or -. One thread; text in memory; ids in
+memory.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy  # noqa: F401  now, not in the first pass: several libraries import it when it is first needed
+from instructions import InstructionCounter
 
 os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", GIGATOKEN_NUM_THREADS="1")
 
@@ -110,13 +112,20 @@ def main() -> None:
     size = int(rest[0]) if rest else 0
     texts = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
     encode, count = globals()[f"load_{library}"](tokenizer)
-    seconds = []
+    counter = InstructionCounter()
+    seconds: list[float] = []
+    instructions: list[int] = []
     ids: Any = None
     for _ in range(1 if library == "tokenizers" else 4):
+        before = counter.read()
         start = time.process_time()
         ids = encode(texts)
         seconds.append(time.process_time() - start)
-    print(seconds[0], min(seconds[1:], default=seconds[0]), count(ids))
+        after = counter.read()
+        if before is not None and after is not None:
+            instructions.append(after - before)
+    counts = [instructions[0], min(instructions[1:], default=instructions[0])] if instructions else ["-", "-"]
+    print(seconds[0], min(seconds[1:], default=seconds[0]), count(ids), *counts)
 
 
 if __name__ == "__main__":

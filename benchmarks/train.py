@@ -2,7 +2,8 @@
 
     make bench-train CORPUS=corpus.txt [vocab=32000]
 
-Prints a Markdown table of medians, and ratios to pybpe, for benchmarks/RESULTS.md.
+Prints a Markdown table of medians, and ratios to pybpe, for benchmarks/RESULTS.md. With BENCH_FLAGS="--libraries pybpe
+pybpe_superwords" it compares ordinary tokens with superwords, for docs/vocabularies.md.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ def summary(results: dict[str, list[Run | str]]) -> str:
     for library, runs in results.items():
         good = [r for r in runs if isinstance(r, Run)]
         if len(good) < len(runs):
-            rows.append((float("inf"), [library, next(r for r in runs if isinstance(r, str)), "", ""]))
+            rows.append((float("inf"), [library, next(r for r in runs if isinstance(r, str)), "", "", ""]))
             continue
         seconds = median([r.seconds for r in good])
         base = seconds if base is None else base
+        cpu = median([r.cpu_seconds for r in good])
         memory = median([r.megabytes for r in good])
-        rows.append((seconds, [library, f"{seconds:.2f}", f"{seconds / base:.1f}x", f"{memory:.0f}"]))
-    return table(["library", "seconds", "to pybpe", "MB"], [row for _, row in sorted(rows, key=lambda r: r[0])])
+        rows.append((seconds, [library, f"{seconds:.2f}", f"{seconds / base:.1f}x", f"{cpu:.2f}", f"{memory:.0f}"]))
+    header = ["library", "seconds", "to pybpe", "CPU seconds", "MB"]
+    return table(header, [row for _, row in sorted(rows, key=lambda r: r[0])])
 
 
 if __name__ == "__main__":

@@ -22,6 +22,12 @@ def train_pybpe(path: str, vocab_size: int) -> None:
     pybpe.train(path, vocab_size=vocab_size, progress=False)
 
 
+def train_pybpe_superwords(path: str, vocab_size: int) -> None:
+    import pybpe
+
+    pybpe.train(path, vocab_size=vocab_size, superwords=True, progress=False)
+
+
 def train_tokenizers(path: str, vocab_size: int) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 

@@ -32,6 +32,7 @@ The basis of every module: errors, the allocator, checked sizes, files. Internal
 #endif
 #define PYBPE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PYBPE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define INLINE_ALWAYS static inline __attribute__((always_inline))
 #define PYBPE_PREFETCH(address) __builtin_prefetch((const void *)(address)) /* any address is allowed */
 #else
 #error "pybpe needs gcc or clang"

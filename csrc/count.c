@@ -4,7 +4,8 @@ Counting words: text -> distinct words and how often each occurs.
 Words are looked up in batches of 256. The first pass computes keys and prefetches the slots; the second pass compares
 and counts. By then the slots are in the cache, so a word takes the time of a few instructions, not of a memory access.
 
-count_table.c has the table; count_absorb.c adds tables.
+count_table.c has the table; count_absorb.c adds tables; count_sort.c sorts their words, and count_merge.c adds sorted
+lists that are too long for memory.
 */
 #include "count_table.h"
 #include "pretok_sequence.h"
@@ -103,8 +104,9 @@ int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const 
     int code = strings_check(texts, "texts", err);
     for (size_t i = 0; i < texts->count && code == PYBPE_OK; i++) {
         size_t length = (size_t)(texts->offsets[i + 1] - texts->offsets[i]);
-        if (length > 0 && counts[i] > 0) {
-            c->weight = counts[i];
+        uint64_t weight = counts == NULL ? 1 : counts[i];
+        if (length > 0 && weight > 0) {
+            c->weight = weight;
             code = pybpe_counter_add(c, texts->bytes + texts->offsets[i], length, err);
         }
     }
@@ -146,7 +148,11 @@ int pybpe_counter_reserve(pybpe_counter *c, size_t words, pybpe_error *err) {
 }
 
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c) {
-    return (pybpe_counter_stats){.words = c->words, .bytes = c->bytes, .total = c->total, .memory = c->memory};
+    return (pybpe_counter_stats){.words = c->words,
+                                 .bytes = c->bytes,
+                                 .total = c->total,
+                                 .memory = c->memory,
+                                 .room = count_table_room(c->mask + 1)};
 }
 
 /* Where the next word is copied to. */

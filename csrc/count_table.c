@@ -43,13 +43,12 @@ void count_table_free(pybpe_counter *c) {
     mem_table_free(&c->table, &c->mem);
 }
 
-/* At most three quarters of the slots are used. */
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err) {
     size_t slots = c->mask + 1, words, bytes;
     if (!size_add(c->words, more, &words) || !size_mul(words, 4 * sizeof(count_slot), &bytes)) {
         return error_set_memory(err, "counting words", SIZE_MAX);
     }
-    while (slots - slots / 4 < words) {
+    while (count_table_room(slots) < words) {
         slots *= 2;
     }
     if (slots == c->mask + 1) {

@@ -98,6 +98,9 @@ static inline void pending_set(pending *p, const pybpe_counter *c, const uint8_t
 int count_table_init(pybpe_counter *c, pybpe_error *err);
 void count_table_free(pybpe_counter *c);
 
+/* The number of words that fit into a table: at most three quarters of the slots are used. */
+static inline size_t count_table_room(size_t slots) { return slots - slots / 4; }
+
 /* Makes the table so large that `more` words fit. */
 int count_table_reserve(pybpe_counter *c, size_t more, pybpe_error *err);
 

@@ -12,8 +12,6 @@ one.
 #include "vocab.h"
 
 /* Once for each id_bytes, so that the loops have no branch on it. */
-#define INLINE_ALWAYS static inline __attribute__((always_inline))
-
 static int bad_id(const pybpe_vocab *v, uint32_t id, size_t i, pybpe_error *err) {
     return error_set(err, PYBPE_ERR_VALUE, i, "id %u at position %zu is not in the vocabulary, %s", id, i,
                      id < v->count ? "which leaves it unused" : "which ends before it");

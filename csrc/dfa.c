@@ -37,9 +37,10 @@ enum {
     STEP_END = 1,    /* in `steps`: a word ends before the character */
     STEP_SLOW = 2,   /* in `steps`: ask word_resolve */
     STEP_SHIFT = 2,
-    DIVIDES = 1, /* in `divides`: see dfa_divides */
-    PASSES = 2,  /* in `divides`: see dfa_passes */
-    FAR = 256,   /* bytes */
+    DIVIDES = 1,      /* in `divides`: see dfa_divides */
+    PASSES = 2,       /* in `divides`: see dfa_passes */
+    FAR = 256,        /* bytes */
+    BARREN_AHEAD = 8, /* bytes */
     INVALID_LIKE = 0xDC80,
     ASCII = 128
 };
@@ -58,6 +59,7 @@ struct dfa {
     bool bytes;                        /* it reads bytes, not characters */
     bool barren[CLASSES_MAX];          /* no match begins with a character of this class */
     uint64_t barren_pairs[65536 / 64]; /* a bit for each first + 256 * second ASCII character with which none begins */
+    dfa_plain_fn *plain;               /* NULL if a match may begin in plain text */
     pybpe_allocator mem;
 };
 
@@ -257,6 +259,17 @@ static bool pair_is_barren(const dfa *a, uint32_t first, uint32_t second) {
     return state == DEAD || a->next[state * a->columns + second] == DEAD;
 }
 
+/* Whether no match begins with an ASCII letter, nor with a blank before one. */
+static bool plain_is_barren(const dfa *a) {
+    bool barren = true;
+    for (unsigned letter = 'A'; letter <= 'z'; letter++) {
+        bool is_letter = letter <= 'Z' || letter >= 'a';
+        const uint8_t class = a->classes[letter];
+        barren = barren && (!is_letter || (a->barren[class] && pair_is_barren(a, a->classes[' '], class)));
+    }
+    return barren;
+}
+
 static void fill_barren(dfa *a) {
     for (uint32_t class = 0; class < a->class_count; class++) {
         a->barren[class] = a->next[START * a->columns + class] == DEAD;
@@ -270,7 +283,7 @@ static void fill_barren(dfa *a) {
     }
 }
 
-int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pybpe_error *err) {
+int dfa_new(dfa **out, const pybpe_automaton *t, dfa_plain_fn *plain, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     int code = tables_check_classes(t, err);
     code = code == PYBPE_OK ? tables_check_states(t, err) : code;
@@ -300,6 +313,7 @@ int dfa_new(dfa **out, const pybpe_automaton *t, const pybpe_allocator *mem, pyb
     fill_steps(steps, a);
     fill_divides(divides, a);
     fill_barren(a);
+    a->plain = plain_is_barren(a) ? plain : NULL;
     *out = a;
     return PYBPE_OK;
 }
@@ -464,27 +478,47 @@ static inline uint64_t barren_pair(const dfa *a, uint64_t bytes) {
     return a->barren_pairs[(bytes & 0xFFFF) / 64] >> bytes % 64;
 }
 
+/* Passes such pairs, 8 characters at a time. */
+static inline size_t barren_pass_eights(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+    for (; n - at > BARREN_AHEAD + 2; at += BARREN_AHEAD) {
+        uint64_t low = load_u64(text + at);
+        uint64_t high = load_u64(text + at + 1) >> 32;
+        uint64_t four = barren_pair(a, low) & barren_pair(a, low >> 8) & barren_pair(a, low >> 16);
+        uint64_t next = barren_pair(a, low >> 24) & barren_pair(a, low >> 32) & barren_pair(a, low >> 40);
+        if ((four & next & barren_pair(a, low >> 48) & barren_pair(a, high >> 16) & 1) == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* The same, a block at a time, if no match begins with plain text. */
+static inline size_t barren_pass_blocks(const dfa *a, const uint8_t *text, size_t n, size_t at) {
+    for (; n - at > DFA_PLAIN + 2; at += DFA_PLAIN) {
+        for (uint64_t rest = ~a->plain(text + at); rest != 0; rest &= rest - 1) {
+            size_t i = at + (unsigned)__builtin_ctzll(rest);
+            if ((barren_pair(a, (uint64_t)text[i + 1] << 8 | text[i]) & 1) == 0) {
+                return i;
+            }
+        }
+    }
+    return at;
+}
+
 /* Passes characters with which no match begins. The last characters of the text are left, since what the text ends with
    has its own columns. */
 static size_t barren_pass(const dfa *a, const uint8_t *text, size_t n, size_t at) {
-    enum { AHEAD = 8 };
     for (;;) {
-        while (n - at > AHEAD + 2) {
-            uint64_t low = load_u64(text + at);
-            uint64_t high = load_u64(text + at + 1) >> 32;
-            uint64_t four = barren_pair(a, low) & barren_pair(a, low >> 8) & barren_pair(a, low >> 16);
-            uint64_t next = barren_pair(a, low >> 24) & barren_pair(a, low >> 32) & barren_pair(a, low >> 40);
-            if ((four & next & barren_pair(a, low >> 48) & barren_pair(a, high >> 16) & 1) == 0) {
-                break;
-            }
-            at += AHEAD;
+        if (a->plain != NULL && n - at > 2 && byte_is_ascii(text[at])) {
+            at = barren_pass_blocks(a, text, n, at);
         }
+        at = barren_pass_eights(a, text, n, at);
         while (n - at > 2 && (barren_pair(a, (uint64_t)text[at + 1] << 8 | text[at]) & 1) != 0) {
             at += 1;
         }
         uint8_t length;
         bool valid;
-        if (n - at <= AHEAD + 2 || !a->barren[dfa_class(a, text + at, n - at, &length, &valid)]) {
+        if (n - at <= BARREN_AHEAD + 2 || !a->barren[dfa_class(a, text + at, n - at, &length, &valid)]) {
             return at;
         }
         at += length;

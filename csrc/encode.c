@@ -12,168 +12,12 @@ Encoding: text -> ids.
 Units are processed in batches of a few hundred. The first stage cuts text into units, makes their keys, hashes them,
 and prefetches their slots; the second stage compares keys and emits ids. By then the slots have arrived, so a table
 much larger than the processor's caches costs hardly more than a small one.
-
-To emit a unit's ids, the code stores as many ids as a slot can hold and advances by their actual number; the next unit
-overwrites the excess. Since each byte gives at most one token, there is room for the excess except at the very end.
 */
 #include "encode.h"
+#include "encode_sink.h"
 #include "encode_stages.h"
 #include "special.h"
 #include "vocab.h"
-
-#define INLINE_ALWAYS static inline __attribute__((always_inline))
-
-/* ---------------------------------------------------------------------------------------------------
-The encoder
-*/
-
-static int add_merges(merge_table *t, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    const size_t ahead = 16;
-    int code = merge_table_new(t, v->count, v->merges_count, v->byte_ids, mem, err);
-    for (size_t i = 0; code == PYBPE_OK && i < v->merges_count; i++) {
-        if (i + ahead < v->merges_count) {
-            merge_table_prefetch(t, v->merges[2 * (i + ahead)], v->merges[2 * (i + ahead) + 1]);
-        }
-        uint32_t left = v->merges[2 * i];
-        uint32_t right = v->merges[2 * i + 1];
-        merge_table_add(t, left, right, (uint32_t)i, v->merged[i]);
-        if (vocab_token_length(v, left) == 1 && vocab_token_length(v, right) == 1) {
-            merge_table_add_bytes(t, *vocab_token(v, left), *vocab_token(v, right), (uint32_t)i);
-        }
-    }
-    return code;
-}
-
-/* A matcher for the specials of v. */
-static int make_specials(pybpe_specials **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    size_t total = 0;
-    for (size_t i = 0; i < v->specials_count; i++) {
-        total += vocab_token_length(v, v->specials[i]);
-    }
-    uint8_t *bytes = mem_alloc(mem, total);
-    uint64_t *offsets = mem_alloc_array(mem, v->specials_count + 1, sizeof *offsets);
-    int code = bytes == NULL || offsets == NULL ? error_set_memory(err, "the specials of an encoder", total) : PYBPE_OK;
-    if (code == PYBPE_OK) {
-        offsets[0] = 0;
-        for (size_t i = 0; i < v->specials_count; i++) {
-            size_t n = vocab_token_length(v, v->specials[i]);
-            memcpy(bytes + offsets[i], vocab_token(v, v->specials[i]), n);
-            offsets[i + 1] = offsets[i] + n;
-        }
-        const pybpe_strings strings = {bytes, offsets, v->specials_count};
-        code = pybpe_specials_new(out, &strings, v->specials, mem, err);
-    }
-    mem_free(mem, bytes);
-    mem_free(mem, offsets);
-    return code;
-}
-
-int pybpe_encoder_new_pretok(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_pretok *p,
-                             const pybpe_allocator *mem, pybpe_error *err) {
-    *out = NULL;
-    pybpe_encoder *e = mem_alloc(mem, sizeof *e);
-    if (e == NULL) {
-        return error_set_memory(err, "an encoder", sizeof *e);
-    }
-    *e = (pybpe_encoder){.mem = mem_of(mem), .vocab = v, .narrow = v->count <= 65536};
-    unsigned byte;
-    e->lacks_bytes = vocab_lacks_byte(v, &byte);
-    int code = add_merges(&e->table, v, mem, err);
-    if (code == PYBPE_OK) {
-        code = boundary_table_new(&e->boundaries, v, mem, err);
-    }
-    if (code == PYBPE_OK && v->whole_words) {
-        code = whole_table_new(&e->whole, v, &e->table, mem, err);
-    }
-    if (code == PYBPE_OK && e->whole.bits == NULL) {
-        code = stages_new(&e->stages, v, stages_first_merges(v), mem, err);
-    }
-    if (code == PYBPE_OK && v->specials_count > 0) {
-        code = make_specials(&e->specials, v, mem, err);
-    }
-    if (code == PYBPE_OK && p == NULL && v->pattern != PYBPE_PATTERN_CUSTOM) {
-        code = pybpe_pretok_new(&e->named, v->pattern, mem, err);
-    }
-    e->pretok = p != NULL ? p : e->named;
-    if (code != PYBPE_OK) {
-        pybpe_encoder_free(e);
-        return code;
-    }
-    *out = e;
-    return PYBPE_OK;
-}
-
-int pybpe_encoder_new(pybpe_encoder **out, const pybpe_vocab *v, const pybpe_allocator *mem, pybpe_error *err) {
-    return pybpe_encoder_new_pretok(out, v, NULL, mem, err);
-}
-
-void pybpe_encoder_free(pybpe_encoder *e) {
-    if (e == NULL) {
-        return;
-    }
-    pybpe_allocator mem = e->mem;
-    merge_table_free(&e->table, &mem);
-    boundary_table_free(&e->boundaries, &mem);
-    whole_table_free(&e->whole, &mem);
-    stages_free(e->stages, &mem);
-    pybpe_specials_free(e->specials);
-    pybpe_pretok_free(e->named);
-    mem_free(&mem, e);
-}
-
-const pybpe_specials *pybpe_encoder_specials(const pybpe_encoder *e) { return e->specials; }
-
-const pybpe_pretok *pybpe_encoder_pretok(const pybpe_encoder *e) { return e->pretok; }
-
-/* ---------------------------------------------------------------------------------------------------
-The output
-*/
-
-/* Where ids are written, and how many have been written. */
-typedef struct id_sink {
-    void *ids; /* NULL: only count */
-    int id_bytes;
-    size_t roomy; /* while `count` is below this, there is room for all ids that a slot can hold */
-    size_t count;
-    uint32_t too_large; /* an id that did not fit 16 bits, or 0 */
-} id_sink;
-
-INLINE_ALWAYS void sink_put_one(id_sink *sink, size_t at, uint32_t id, int id_bytes) {
-    if (id_bytes == 4) {
-        ((uint32_t *)sink->ids)[at] = id;
-    } else {
-        sink->too_large = id > UINT16_MAX ? id : sink->too_large;
-        ((uint16_t *)sink->ids)[at] = (uint16_t)id;
-    }
-}
-
-/* Emits any ids, one at a time. */
-static void sink_put(id_sink *sink, const uint32_t *ids, size_t count) {
-    for (size_t i = 0; sink->ids != NULL && i < count; i++) {
-        sink_put_one(sink, sink->count + i, ids[i], sink->id_bytes);
-    }
-    sink->count += count;
-}
-
-/* Emits the ids of a slot; there are `count`. `narrow` and `id_bytes` are constants in the loops over units. */
-INLINE_ALWAYS void sink_put_slot(id_sink *sink, const cache_slot *s, size_t count, bool narrow, int id_bytes) {
-    const bool roomy = PYBPE_LIKELY(sink->count < sink->roomy);
-    if (id_bytes == 2 && narrow && roomy) {
-        memcpy((uint16_t *)sink->ids + sink->count, s->ids.narrow, sizeof s->ids.narrow);
-    } else if (id_bytes == 4 && !narrow && roomy) {
-        memcpy((uint32_t *)sink->ids + sink->count, s->ids.wide, sizeof s->ids.wide);
-    } else if (id_bytes == 4 && narrow && roomy) {
-        uint32_t *to = (uint32_t *)sink->ids + sink->count;
-        for (size_t i = 0; i < CACHE_NARROW_IDS; i++) {
-            to[i] = s->ids.narrow[i];
-        }
-    } else if (id_bytes != 0) {
-        for (size_t i = 0; i < count; i++) {
-            sink_put_one(sink, sink->count + i, narrow ? s->ids.narrow[i] : s->ids.wide[i], id_bytes);
-        }
-    }
-    sink->count += count;
-}
 
 /* ---------------------------------------------------------------------------------------------------
 Units: parts of words that are encoded separately
@@ -187,7 +31,8 @@ typedef struct encode_work {
     const pybpe_encoder *e;
     pybpe_cache *c;
     const uint8_t *text;
-    const uint8_t *end; /* of the readable text */
+    const uint8_t *end; /* of the text */
+    size_t before;      /* bytes of earlier texts */
     pybpe_error *err;
     int code; /* the first error; later units are dropped */
     id_sink sink;
@@ -334,6 +179,15 @@ static void units_flush(encode_work *work) {
     work->ended = 0;
 }
 
+static const uint8_t NO_TEXT[1]; /* instead of NULL: adding even 0 to NULL is undefined */
+
+/* Begins a text. Units of the batch may still refer to earlier ones. */
+static void text_begin(encode_work *work, const uint8_t *text, size_t n) {
+    work->before += (size_t)(work->end - work->text);
+    work->text = n > 0 ? text : NO_TEXT;
+    work->end = work->text + n;
+}
+
 /* Ends a text. A batch of units may contain several short texts, so that their slots, too, have time to arrive. */
 static void text_end(encode_work *work) {
     work->ended_at[work->ended] = work->count;
@@ -359,7 +213,8 @@ static void unit_add(encode_work *work, const uint8_t *w, size_t n) {
     }
     const pybpe_cache *c = work->c;
     if (n <= WORD_INLINE_MAX) {
-        unit_put(work, work->count, word_key_load(w, n, work->end), c);
+        const bool late = work->end - w < 16;
+        unit_put(work, work->count, late ? word_key_late(w, n, work->text, work->end) : word_key_fast(w, n), c);
     } else {
         work->los[work->count] = (uintptr_t)w;
         work->his[work->count] = n;
@@ -385,7 +240,7 @@ int encoder_check_bytes(const pybpe_encoder *e, const uint8_t *text, size_t n, s
 
 /* Whether every byte has a token; otherwise sets the error. */
 static bool text_is_known(encode_work *work, const uint8_t *text, size_t n) {
-    work->code = encoder_check_bytes(work->e, text, n, (size_t)(text - work->text), work->err);
+    work->code = encoder_check_bytes(work->e, text, n, work->before + (size_t)(text - work->text), work->err);
     return work->code == PYBPE_OK;
 }
 
@@ -438,8 +293,8 @@ INLINE_ALWAYS void words_put(encode_work *work, const uint8_t *text, size_t from
     for (size_t i = 0; i < words; i++) {
         const uint8_t *w = text + from;
         size_t n = ends[i] - from;
-        if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX) && PYBPE_LIKELY(from < fast)) {
-            word_key key = word_key_fast(w, n);
+        if (PYBPE_LIKELY(n - 1 < WORD_INLINE_MAX)) {
+            word_key key = PYBPE_LIKELY(from < fast) ? word_key_fast(w, n) : word_key_late(w, n, work->text, work->end);
             if (cut || PYBPE_LIKELY(key_is_ascii(key))) {
                 unit_put(work, count, key, &c);
                 count += 1;
@@ -497,6 +352,15 @@ static void words_add(encode_work *work, const uint8_t *text, size_t from, const
     }
 }
 
+/* Adds any number of words. */
+static void words_add_all(encode_work *work, const uint8_t *text, size_t from, const size_t *ends, size_t words) {
+    for (size_t i = 0; i < words && work->code == PYBPE_OK; i += BATCH_WORDS) {
+        size_t batch = words - i < BATCH_WORDS ? words - i : BATCH_WORDS;
+        words_add(work, text, from, ends + i, batch);
+        from = ends[i + batch - 1];
+    }
+}
+
 /* Encodes text in two stages; the words are as for stages_start. */
 static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, const stages_ends *words) {
     stages_scan scan;
@@ -508,7 +372,7 @@ static void text_add_stages(encode_work *work, const uint8_t *text, size_t n, co
     while (more && work->code == PYBPE_OK) {
         work->code = stages_next(&scan, &ids, &count, &more);
         if (work->code == PYBPE_OK) {
-            sink_put(&work->sink, ids, count);
+            sink_put_many(&work->sink, ids, count);
         }
     }
     stages_end(&scan);
@@ -541,8 +405,6 @@ static void text_add(encode_work *work, const uint8_t *text, size_t n) {
     pretok_place_end(&place);
 }
 
-static const uint8_t NO_TEXT[1]; /* instead of NULL: adding even 0 to NULL is undefined */
-
 /* The caller's buffer for ids, of id_bytes; `ids` is NULL if they are only counted. */
 typedef struct id_buffer {
     void *ids;
@@ -550,8 +412,8 @@ typedef struct id_buffer {
     size_t cap;
 } id_buffer;
 
-static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n,
-                      id_buffer to, pybpe_error *err) {
+static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, size_t n, id_buffer to,
+                      pybpe_error *err) {
     if (to.ids != NULL && to.id_bytes != 2 && to.id_bytes != 4) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "ids of %d bytes; expected 2 or 4", to.id_bytes);
     }
@@ -564,8 +426,8 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     }
     work->e = e;
     work->c = c;
-    work->text = text;
-    work->end = text + n;
+    work->end = work->text = NO_TEXT;
+    work->before = 0;
     work->err = err;
     work->code = PYBPE_OK;
     const size_t most = CACHE_NARROW_IDS;
@@ -615,38 +477,48 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,
                  void *ids, int id_bytes, size_t cap, size_t *count, pybpe_error *err) {
     encode_work work;
-    text = n > 0 ? text : NO_TEXT;
     int code = check_named(e, err);
     if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, text, n, (id_buffer){ids, id_bytes, cap}, err);
+        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
     }
     if (code != PYBPE_OK) {
         return code;
     }
-    text_add_all(&work, s, text, n);
+    text_begin(&work, text, n);
+    text_add_all(&work, s, work.text, n);
     units_flush(&work);
     return work_finish(&work, count);
 }
 
-int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_strings *texts,
+/* Sets the total length of texts. */
+static int texts_total(const pybpe_texts *texts, size_t *total, pybpe_error *err) {
+    *total = 0;
+    for (size_t i = 0; i < texts->count; i++) {
+        if (!size_add(*total, texts->lengths[i], total)) {
+            return error_set(err, PYBPE_ERR_VALUE, i, "the texts up to text %zu have more bytes than memory can", i);
+        }
+    }
+    return PYBPE_OK;
+}
+
+int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_texts *texts,
                        void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err) {
     encode_work work;
+    size_t n = 0;
     int code = check_named(e, err);
     if (code == PYBPE_OK) {
-        code = strings_check(texts, "text", err);
+        code = texts_total(texts, &n, err);
     }
-    size_t n = code == PYBPE_OK ? (size_t)strings_total(texts) : 0;
-    const uint8_t *bytes = n > 0 ? texts->bytes : NO_TEXT;
     if (code == PYBPE_OK) {
-        code = work_start(&work, e, c, bytes, n, (id_buffer){ids, id_bytes, cap}, err);
+        code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
     }
     if (code != PYBPE_OK) {
         return code;
     }
     work.ends = ends;
     for (size_t i = 0; i < texts->count && work.code == PYBPE_OK; i++) {
-        const uint64_t start = texts->offsets[i];
-        text_add_all(&work, s, bytes + start, (size_t)(texts->offsets[i + 1] - start));
+        text_begin(&work, texts->starts[i], texts->lengths[i]);
+        text_add_all(&work, s, work.text, texts->lengths[i]);
         text_end(&work);
     }
     units_flush(&work);
@@ -664,21 +536,42 @@ int pybpe_encode_words(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *te
     }
     encode_work work;
     size_t n = words > 0 ? ends[words - 1] : 0;
-    text = n > 0 ? text : NO_TEXT;
-    int code = work_start(&work, e, c, text, n, (id_buffer){ids, id_bytes, cap}, err);
+    int code = work_start(&work, e, c, n, (id_buffer){ids, id_bytes, cap}, err);
     if (code != PYBPE_OK) {
         return code;
     }
+    text_begin(&work, text, n);
     if (PYBPE_UNLIKELY(e->stages != NULL)) {
-        text_add_stages(&work, text, n, &(stages_ends){ends, 0, words});
+        text_add_stages(&work, work.text, n, &(stages_ends){ends, 0, words});
         return work_finish(&work, count);
     }
-    size_t pos = 0;
-    for (size_t i = 0; i < words && work.code == PYBPE_OK; i += BATCH_WORDS) {
-        size_t batch = words - i < BATCH_WORDS ? words - i : BATCH_WORDS;
-        words_add(&work, text, pos, ends + i, batch);
-        pos = ends[i + batch - 1];
-    }
+    words_add_all(&work, work.text, 0, ends, words);
     units_flush(&work);
     return work_finish(&work, count);
+}
+
+int stages_encode_units(stages_scan *scan, size_t held, size_t *total) {
+    pybpe_cache *c = scan->c;
+    stages_units *u = &scan->units;
+    const size_t n = u->ends[u->count - 1];
+    encode_work work;
+    int code = work_start(&work, scan->e->stages->first, c->first, n,
+                          (id_buffer){c->stage_ids, sizeof *c->stage_ids, c->stage_ids_cap}, scan->err);
+    if (code != PYBPE_OK) {
+        return code;
+    }
+    text_begin(&work, scan->text + scan->pos, n);
+    work.sink.count = held;
+    work.ends = u->word_ids;
+    size_t from = 0;
+    for (size_t i = 0; i <= u->words_count; i++) {
+        size_t to = i < u->words_count ? u->words[i] : u->count;
+        words_add_all(&work, work.text, from > 0 ? u->ends[from - 1] : 0, u->ends + from, to - from);
+        if (i < u->words_count) {
+            text_end(&work);
+        }
+        from = to;
+    }
+    units_flush(&work);
+    return work_finish(&work, total);
 }

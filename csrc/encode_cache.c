@@ -2,18 +2,20 @@
 The cache of words and their ids. encode_cache.h has the drawing.
 
 A cache starts small, so that a short text costs little. It grows, up to a fixed size, when a call passes a lot of text
-or when many words have been added. A new word takes the first slot of its set. The word that was there moves to the
-second slot, and the word in the second one to a free slot of the neighboring set: see set_push.
+or when many words have been added; and once more when that size has turned many words away. A new word takes the first
+slot of its set. The word that was there moves to the second slot, and the word in the second one to a free slot of the
+neighboring set: see set_push.
 */
 #include "encode_cache.h"
 #include "encode_stages.h"
 
 enum {
     CACHE_LOG2_SETS_MIN = 9,
-    CACHE_LOG2_SETS_MAX = 18, /* 16 MiB: half of this loses 4 % on English and 11 % on code */
-    CACHE_LONG_SHARE = 2,     /* long slots per 2 sets: 1 */
+    CACHE_LOG2_SETS_USUAL = 18, /* 16 MiB: half of this loses 4 % on English and 11 % on code */
+    CACHE_LOG2_SETS_MAX = 19,   /* for texts with more words than the usual size has room for */
+    CACHE_LONG_SHARE = 2,       /* long slots per 2 sets: 1 */
     CACHE_ARENA_MIN = 1 << 14,
-    CACHE_ARENA_MAX = 1 << 22,
+    CACHE_ARENA_MAX = 1 << 23,
     CACHE_SCRATCH_MAX = 1 << 24
 };
 
@@ -65,6 +67,7 @@ static bool cache_resize(pybpe_cache *c, unsigned log2_sets) {
     c->sets = sets;
     c->shift = 64 - log2_sets;
     c->added = 0;
+    c->crowded = 0;
     for (size_t i = 0; i < old_slots; i++) {
         const cache_slot *from = (const cache_slot *)old.data + i;
         word_key key = {from->key.lo, from->key.hi & (UINT64_MAX >> 4)};
@@ -120,23 +123,33 @@ void pybpe_cache_free(pybpe_cache *c) {
     mem_free(&mem, c);
 }
 
+/* Returns log2 of the number of sets that the table should have for n more bytes of text. */
+static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
+    const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
+    const size_t usual = (size_t)1 << CACHE_LOG2_SETS_USUAL;
+    if (c->sets >= usual) { /* twice the memory must be worth it */
+        return c->crowded > c->sets / 4 ? CACHE_LOG2_SETS_MAX : CACHE_LOG2_SETS_USUAL;
+    }
+    size_t want = n / bytes_per_set;
+    /* With one word for every four sets, few of the groups of four slots lack room. Without room, a word is merged each
+       time that it occurs. */
+    if (c->added > c->sets / 4) {
+        const size_t more = c->sets < usual / 2 ? 4 * c->sets : 2 * c->sets;
+        want = want > more ? want : more;
+    }
+    unsigned log2_sets = CACHE_LOG2_SETS_MIN;
+    while (log2_sets < CACHE_LOG2_SETS_USUAL && (size_t)1 << log2_sets < want) {
+        log2_sets += 1;
+    }
+    return log2_sets;
+}
+
 void cache_fit(pybpe_cache *c, size_t n) {
     if (c->first != NULL) { /* this one has no words */
         cache_fit(c->first, n);
         return;
     }
-    const size_t bytes_per_set = 32; /* of text; natural text has fewer new words than that at any length */
-    size_t want = n / bytes_per_set;
-    /* With one word for every four sets, few of the groups of four slots lack room. Without room, a word is merged each
-       time that it occurs. */
-    if (c->added > c->sets / 4) {
-        const size_t more = c->sets < (size_t)1 << 17 ? 4 * c->sets : 2 * c->sets;
-        want = want > more ? want : more;
-    }
-    unsigned log2_sets = CACHE_LOG2_SETS_MIN;
-    while (log2_sets < CACHE_LOG2_SETS_MAX && (size_t)1 << log2_sets < want) {
-        log2_sets += 1;
-    }
+    const unsigned log2_sets = sets_wanted(c, n);
     if ((size_t)1 << log2_sets > c->sets) {
         cache_resize(c, log2_sets);
     }

@@ -10,41 +10,66 @@ Encoding in two stages, for vocabularies with superwords. Internal. See encode_s
 
 enum { PART_LEFT = 1, PART_RIGHT = 2 };
 
-/* Ids and ranks have up to 21 bits: see merge_table_new. */
-enum { STAGES_ID_BITS = 21, STAGES_RANK_BITS = 22 };
+/* A pair that stage 2 merges, in 64 bits: left id, right id, and its *order*: the rank, from the first one of stage 2 on,
+   then the PART_s of the token that the merge makes. Ids have up to 21 bits: see merge_table_new. */
+enum { STAGES_ID_BITS = 21, STAGES_ORDER_BITS = 22, STAGES_PARTS_BITS = 2 };
+
+#define ORDER_NONE UINT32_MAX /* of a pair that stage 2 does not merge */
 
 struct encode_stages {
     pybpe_vocab vocab;     /* the encoder's, with the merges of stage 1 only; borrowed */
     pybpe_encoder *first;  /* encodes with it */
     pybpe_pretok *splits;  /* where units may end; any splitter gives the same ids */
-    uint64_t *joints;      /* a Bloom filter: two bits in one word for each pair of tokens that stage 2 may join */
+    uint64_t *joints;      /* a Bloom filter: two bits in one word for each pair; see stages_joint_has */
     unsigned joints_shift; /* 64 - log2(words of joints) - 12 */
-    uint64_t *pairs;       /* of stage 2: left id, right id, rank; open addressing; all bits set in an empty slot */
+    uint64_t *pairs; /* in buckets of two, filled from the front; a pair that has no room is in a later bucket; all
+    bits are set in an empty slot */
     uint64_t pairs_factor; /* secret and odd: hashes by multiplication */
-    size_t pairs_mask;     /* slots - 1 */
+    size_t pairs_mask;     /* buckets - 1 */
     unsigned pairs_shift;
-    uint8_t *parts;   /* of each token: the PART_s that it can be in a merge of stage 2 */
-    uint8_t *lengths; /* of each token, in bytes; 0 for more than 255 */
+    uint32_t first_rank; /* of stage 2 */
 };
+
+static inline uint64_t stages_joint_index(const encode_stages *s, uint32_t a, uint32_t b) {
+    return ((uint64_t)a << 32 | b) * UINT64_C(0x9E3779B97F4A7C15) >> s->joints_shift; /* as in boundary.h */
+}
+
+/* Whether a merge of stage 2 may join two parts of which the left one ends with a, or is a, and the right one begins
+   with b, or is b. Of a and b, at least one is a token of stage 1. */
+static inline bool stages_joint_has(const encode_stages *s, uint32_t a, uint32_t b) {
+    uint64_t index = stages_joint_index(s, a, b);
+    uint64_t bits = s->joints[index >> 12];
+    return (bits >> (index & 63) & bits >> (index >> 6 & 63) & 1) != 0;
+}
 
 static inline uint64_t stages_key(uint32_t left, uint32_t right) { return (uint64_t)left << STAGES_ID_BITS | right; }
 
-static inline size_t stages_slot(const encode_stages *s, uint32_t left, uint32_t right) {
-    return (size_t)(stages_key(left, right) * s->pairs_factor >> s->pairs_shift);
+static inline size_t stages_bucket(const encode_stages *s, uint64_t key) {
+    return (size_t)(key * s->pairs_factor >> s->pairs_shift);
 }
 
-/* The rank of a pair that stage 2 merges, or MERGE_NONE. */
-static inline uint32_t stages_rank(const encode_stages *s, uint32_t left, uint32_t right) {
+/* The order of a pair in any bucket; for the few that stages_order does not find at once. */
+uint32_t stages_order_search(const encode_stages *s, uint64_t key);
+
+/* The order of a pair. There is no branch on which slot it is in. */
+static inline uint32_t stages_order(const encode_stages *s, uint32_t left, uint32_t right) {
     const uint64_t key = stages_key(left, right);
-    for (size_t i = stages_slot(s, left, right);; i = (i + 1) & s->pairs_mask) {
-        uint64_t slot = s->pairs[i];
-        if (slot >> STAGES_RANK_BITS == key) {
-            return (uint32_t)slot & ((1U << STAGES_RANK_BITS) - 1);
-        }
-        if (slot == UINT64_MAX) {
-            return MERGE_NONE;
-        }
+    const uint64_t *bucket = s->pairs + 2 * stages_bucket(s, key);
+    const uint64_t slot = bucket[bucket[0] >> STAGES_ORDER_BITS != key];
+    const bool found = slot >> STAGES_ORDER_BITS == key;
+    if (PYBPE_UNLIKELY(!found && bucket[1] != UINT64_MAX)) {
+        return stages_order_search(s, key);
     }
+    return found ? (uint32_t)slot & ((1U << STAGES_ORDER_BITS) - 1) : ORDER_NONE;
+}
+
+static inline uint32_t order_rank(uint32_t order) { return order >> STAGES_PARTS_BITS; }
+
+static inline unsigned order_parts(uint32_t order) { return order & (PART_LEFT | PART_RIGHT); }
+
+/* The token that the merge of this order makes. */
+static inline uint32_t stages_result(const encode_stages *s, const merge_table *t, uint32_t order) {
+    return merge_result(t, s->first_rank + order_rank(order));
 }
 
 /* The number of merges of stage 1; all of them if two stages would not help. */
@@ -54,12 +79,21 @@ size_t stages_first_merges(const pybpe_vocab *v);
 int stages_new(encode_stages **out, const pybpe_vocab *v, size_t merges, const pybpe_allocator *mem, pybpe_error *err);
 void stages_free(encode_stages *s, const pybpe_allocator *mem);
 
-/* Ends of words or units, ascending. */
+/* Ends of words or of places where units may end, ascending. */
 enum { STAGES_ENDS = 256, STAGES_UNITS = 1024 };
 typedef struct stages_ends {
     const size_t *ends;
     size_t used, count;
 } stages_ends;
+
+/* The units of a block. */
+typedef struct stages_units {
+    size_t ends[STAGES_UNITS]; /* from the start of the block on */
+    size_t count;
+    size_t words[STAGES_UNITS];      /* how many units there are up to the end of each word */
+    uint64_t word_ids[STAGES_UNITS]; /* and how many ids, with those that are held */
+    size_t words_count;
+} stages_units;
 
 /* A text that is encoded in two stages, block by block. */
 typedef struct stages_scan {
@@ -73,10 +107,8 @@ typedef struct stages_scan {
     sequence_room room;
     stages_ends words, splits; /* words: of the vocabulary's pattern; no merge crosses their ends */
     size_t words_found[STAGES_ENDS], splits_found[STAGES_ENDS];
-    size_t pos;                     /* up to here, stage 1 is done */
-    size_t units[STAGES_UNITS];     /* their ends, from `pos` on */
-    size_t word_ends[STAGES_UNITS]; /* those that end a word */
-    size_t units_count, word_ends_count;
+    size_t pos; /* up to here, stage 1 is done */
+    stages_units units;
     size_t held_at, held; /* where the last phrase begins in c->stage_ids, which may continue; its tokens */
 } stages_scan;
 
@@ -88,8 +120,24 @@ void stages_start(stages_scan *scan, const pybpe_encoder *e, pybpe_cache *c, con
 int stages_next(stages_scan *scan, const uint32_t **ids, size_t *count, bool *more);
 void stages_end(stages_scan *scan);
 
-/* encode_phrase.c: merges a phrase of *count >= 2 tokens where it is, and sets *count to the number that remain. */
-int phrase_merge(stages_scan *scan, uint32_t *ids, size_t *count);
+/* encode.c: stage 1 of the units of a block. Writes their ids after those that are held, and sets the units' word_ids and
+   *total, the number of all these ids. There is room. */
+int stages_encode_units(stages_scan *scan, size_t held, size_t *total);
+
+/* The ids of a block in stage 2 (encode_phrase.c). */
+typedef struct stages_block {
+    uint32_t *ids;                     /* of stage 1; overwritten */
+    size_t total;                      /* of these */
+    size_t from;                       /* where the next phrase begins in `ids` */
+    size_t known;                      /* up to here, they continue that phrase */
+    bool closed;                       /* no phrase continues after the block */
+    const uint64_t *words, *words_end; /* where words end in `ids` */
+    uint32_t *out;
+    size_t count; /* of ids in `out` */
+} stages_block;
+
+/* Divides the ids into phrases and merges each. If the block is not closed, it leaves the last phrase, from `from` on. */
+int stages_merge(stages_scan *scan, stages_block *b);
 
 /* Frees the buffer if only an exceptionally long word needed it. */
 void stages_trim(pybpe_cache *c);

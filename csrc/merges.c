@@ -51,6 +51,7 @@ void merge_table_free(merge_table *t, const pybpe_allocator *mem) {
     mem_table_free(&t->block, mem);
     mem_free(mem, t->merged);
     mem_free(mem, t->byte_ranks);
+    mem_free(mem, t->char_ranks);
     *t = (merge_table){0};
 }
 

@@ -38,6 +38,8 @@ typedef struct merge_table {
     uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
     uint32_t byte_ids[256]; /* byte -> id; `outside` for a byte without a token */
     size_t capacity;        /* the number of merges that fit */
+    uint32_t *char_ranks;   /* apply_chars.c fills these two; NULL: all words start as bytes */
+    uint32_t *char_guards;
 } merge_table;
 
 /* Makes room for `capacity` merges of ids below `ids`; a byte id may be PYBPE_NO_ID. Returns PYBPE_ERR_LIMIT if they do

@@ -137,7 +137,7 @@ int pybpe_pretok_new_automaton(pybpe_pretok **out, const pybpe_automaton *tables
         return PYBPE_ERR_MEMORY;
     }
     p->cut = cut_own;
-    int code = dfa_new(&p->own, tables, mem, err);
+    int code = dfa_new(&p->own, tables, p->kernel->plain, mem, err);
     if (code != PYBPE_OK) {
         pybpe_pretok_free(p);
         return code;

@@ -100,6 +100,7 @@ typedef struct pretok_kernel {
     const char *name;
     bool (*supported)(void); /* whether this processor has the instructions */
     pretok_cut_fn *cut[CUT_COUNT];
+    dfa_plain_fn *plain;
 } pretok_kernel;
 
 /* One file each. NULL if the library is compiled for another kind of processor. */

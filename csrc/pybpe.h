@@ -126,6 +126,88 @@ int pybpe_normalize(uint8_t **out, size_t *length, int normalizer, const uint8_t
 void pybpe_normalize_free(uint8_t *out, const pybpe_allocator *mem);
 
 /* ---------------------------------------------------------------------------------------------------
+Documents: measures of their text, and signatures that tell how similar two of them are
+*/
+
+/* The class of a character. A word is a run of letters and digits, or one UNSPACED character: a letter of a script that
+   is written without spaces, such as Chinese. If most words of a text are of that kind, two of them count as a word. */
+enum pybpe_character {
+    PYBPE_CHARACTER_SPACE = 0,
+    PYBPE_CHARACTER_LETTER = 1, /* marks too */
+    PYBPE_CHARACTER_DIGIT = 2,
+    PYBPE_CHARACTER_PUNCTUATION = 3,
+    PYBPE_CHARACTER_SYMBOL = 4, /* everything else; each byte that is not valid UTF-8 is one of these */
+    PYBPE_CHARACTER_UNSPACED = 5
+};
+
+/* Tables of characters, which the caller makes. */
+typedef struct pybpe_characters {
+    const uint8_t *classes; /* of each code point, 0x110000 in all */
+    const uint32_t *lower;  /* the lowercase of each code point below lower_count; those from there have none */
+    size_t lower_count;
+} pybpe_characters;
+
+/* The measures of a text: counts. */
+enum pybpe_measure {
+    PYBPE_MEASURE_CHARS = 0,
+    PYBPE_MEASURE_VISIBLE = 1, /* characters that are not SPACE */
+    PYBPE_MEASURE_DIGITS = 2,
+    PYBPE_MEASURE_SYMBOLS = 3, /* and punctuation */
+    PYBPE_MEASURE_UNSPACED = 4,
+    PYBPE_MEASURE_MARKS = 5, /* "#" and ellipses: U+2026, or three full stops */
+    PYBPE_MEASURE_WORDS = 6, /* each UNSPACED character is one */
+    PYBPE_MEASURE_WORD_CHARS = 7,
+    PYBPE_MEASURE_ALPHABETIC = 8, /* words that contain a letter */
+    /* With `repeated_words`, otherwise 0: */
+    PYBPE_MEASURE_DISTINCT = 9,   /* different words, ignoring case */
+    PYBPE_MEASURE_TOP_COUNT = 10, /* how often the most frequent word occurs */
+    /* With `lines`, otherwise 0. Lines and paragraphs lose the white space around them; empty ones do not
+       count. White space with two or more newlines separates paragraphs. */
+    PYBPE_MEASURE_LINES = 11,
+    PYBPE_MEASURE_LINE_CHARS = 12,
+    PYBPE_MEASURE_REPEATED_LINES = 13, /* lines that occurred before */
+    PYBPE_MEASURE_REPEATED_LINE_CHARS = 14,
+    PYBPE_MEASURE_PARAGRAPHS = 15,
+    PYBPE_MEASURE_PARAGRAPH_CHARS = 16,
+    PYBPE_MEASURE_REPEATED_PARAGRAPHS = 17,
+    PYBPE_MEASURE_REPEATED_PARAGRAPH_CHARS = 18,
+    PYBPE_MEASURE_BULLET_LINES = 19,   /* lines that begin with a bullet */
+    PYBPE_MEASURE_ELLIPSIS_LINES = 20, /* lines that end with an ellipsis */
+    PYBPE_MEASURE_SHORT_LINES = 21,    /* lines under 30 columns; a character from U+1100 has two */
+    PYBPE_MEASURE_TERMINAL_LINES = 22, /* lines that end with a full stop or another mark that ends a sentence */
+    PYBPE_MEASURES = 23
+};
+
+/* What to measure besides words and characters. */
+typedef struct pybpe_measuring {
+    const uint32_t *ngrams; /* lengths in words, ascending; may be NULL if count is 0 */
+    size_t count;
+    int repeated_words; /* not 0: PYBPE_MEASURE_DISTINCT and PYBPE_MEASURE_TOP_COUNT */
+    int lines;          /* not 0: the measures of lines and paragraphs */
+} pybpe_measuring;
+
+/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for each
+   n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of equally
+   frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before, each
+   counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes of
+   memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
+int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+                        const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
+
+enum { PYBPE_MINHASH_SIZE = 128 };
+
+/* Writes a MinHash signature of PYBPE_MINHASH_SIZE numbers per text to `out`. A shingle of a text is five consecutive
+   words, ignoring case; a text with fewer words is one shingle. The share of positions in which two signatures agree
+   estimates the Jaccard similarity of the two sets of shingles. Memory does not grow with the texts. */
+int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
+                        const pybpe_allocator *mem, pybpe_error *err);
+
+/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out` may
+   be NULL. */
+int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,
+                        const pybpe_allocator *mem, pybpe_error *err);
+
+/* ---------------------------------------------------------------------------------------------------
 Patterns: how text is split into words before BPE. A merge never crosses a word boundary.
 */
 
@@ -275,7 +357,8 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
    may only be freed. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
-/* Counts the words in texts: text i of `texts` as if it occurred counts[i] times. Specials are as in pybpe_counter_add.
+/* Counts the words in texts: text i of `texts` as if it occurred counts[i] times, or once if counts is NULL. Specials are
+   as in pybpe_counter_add.
    Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the table may only be freed. */
 int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err);
 
@@ -294,6 +377,7 @@ typedef struct pybpe_counter_stats {
     uint64_t bytes;  /* their total length */
     uint64_t total;  /* occurrences: the sum of the counts, modulo 2^64 */
     uint64_t memory; /* bytes currently allocated for the table */
+    uint64_t room;   /* distinct words that fit before the table doubles its size */
 } pybpe_counter_stats;
 
 pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
@@ -301,6 +385,54 @@ pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
 /* Copies the table. `bytes` must have room for stats.bytes bytes, `offsets` for stats.words + 1 entries, and `counts`
    for stats.words. The order is unspecified. */
 void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts);
+
+/* Sorts words by their bytes: sets order[0..words->count) to their indices, in this order. The words of a counter are
+   distinct; equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as much
+   during the call. Returns PYBPE_ERR_LIMIT for more than 2^32 - 2 words. */
+int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem, pybpe_error *err);
+
+/* A list of words with their counts that the functions below extend. The caller allocates the arrays. */
+typedef struct pybpe_words_block {
+    uint8_t *bytes; /* the words, end to end */
+    size_t bytes_cap;
+    uint32_t *lengths; /* of each word */
+    uint64_t *counts;
+    size_t cap;         /* the number of words for which there is room */
+    size_t count, size; /* the number of words, and of their bytes, so far */
+} pybpe_words_block;
+
+/* Appends the words order[0], order[1], ... to a block, at most `n`, while there is room for the word and its bytes.
+   Sets *taken to the number of words appended. Returns PYBPE_ERR_LIMIT (offset = index) for a word longer than
+   4 GiB - 1. `words` and `order` must be those of pybpe_words_sort. */
+int pybpe_words_take(const pybpe_strings *words, const uint64_t *counts, const uint32_t *order, size_t n, size_t *taken,
+                     pybpe_words_block *block, pybpe_error *err);
+
+/* The part of a sorted list of words that is in memory. */
+typedef struct pybpe_words_part {
+    const uint8_t *bytes; /* the words, end to end */
+    uint64_t size;        /* the number of these bytes */
+    const uint32_t *lengths;
+    const uint64_t *counts;
+    size_t count;
+    size_t at;       /* the next word to merge: 0 at first */
+    uint64_t offset; /* the start of its bytes: 0 at first */
+} pybpe_words_part;
+
+/* Why pybpe_words_merge returned. */
+enum pybpe_merge_state {
+    PYBPE_MERGE_DONE = 0, /* all parts had ended before the call; the block is complete */
+    PYBPE_MERGE_PART = 1, /* a part has ended (at == count): replace it by the next part of its list, if there is one */
+    PYBPE_MERGE_FULL = 2, /* the block has `cap` words, and the next word is a different one: empty the block */
+    PYBPE_MERGE_ROOM = 3  /* bytes_cap is too small for the next word: enlarge `bytes` */
+};
+
+/* Adds sorted lists, which may be longer than memory: appends their words to the block, in ascending order, each once
+   with the sum of its counts. Call it until *state, a pybpe_merge_state, is DONE, and do each time what the state says.
+   A part that has ended is the end of its list. After PART the count of the last word in the block may still rise.
+   Returns PYBPE_ERR_VALUE (offset = index of the part) if the words of a part are not in strictly ascending order or
+   have more than `size` bytes, and PYBPE_ERR_LIMIT if a count would exceed 2^64 - 1. */
+int pybpe_words_merge(pybpe_words_part *parts, size_t count, pybpe_words_block *block, int *state,
+                      const pybpe_allocator *mem, pybpe_error *err);
 
 /* ---------------------------------------------------------------------------------------------------
 Training: words and counts -> merges
@@ -522,11 +654,67 @@ typedef struct pybpe_dropout {
 int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
                          size_t *count, pybpe_error *err);
 
+/* Texts anywhere in memory: text i has lengths[i] bytes at starts[i], which may be NULL if there are none. */
+typedef struct pybpe_texts {
+    const uint8_t *const *starts;
+    const size_t *lengths;
+    size_t count;
+} pybpe_texts;
+
 /* Encodes each of `texts` as pybpe_encode does. `ids` gets the ids of all texts in order; those of text i end at
-   ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. For
-   short texts this is faster than one call per text. After an error `ids` and `ends` are undefined. */
-int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_strings *texts,
+   ends[i], so `ends` must have room for texts->count entries. `cap` must be at least the total number of bytes. The
+   offset of an error counts the bytes of all texts. For short texts this is faster than one call per text. After an
+   error `ids` and `ends` are undefined. */
+int pybpe_encode_batch(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const pybpe_texts *texts,
                        void *ids, int id_bytes, size_t cap, uint64_t *ends, pybpe_error *err);
+
+/* ---------------------------------------------------------------------------------------------------
+Documents in a corpus
+*/
+
+/* What separates documents. */
+enum pybpe_documents {
+    PYBPE_DOCUMENTS_LINE = 0,  /* a document per line; \n or \r\n ends it and does not belong to it */
+    PYBPE_DOCUMENTS_BLANK = 1, /* blank lines; no line end around a document belongs to it */
+    PYBPE_DOCUMENTS_MARK = 2,  /* the specials in `marks` */
+    PYBPE_DOCUMENTS_RECORD = 3 /* JSON lines: the string at `key` of the object on each line is a document */
+};
+
+/* How a corpus is divided into documents, and the documents among splits. The hash of a document is its CRC-32 times
+   0x9E3779B97F4A7C15, modulo 2^64; it belongs to the first split whose `last` is not below its hash, or if there is none,
+   to split 0. A record with a string "cluster" is hashed by that instead. */
+typedef struct pybpe_division {
+    const pybpe_specials *marks; /* borrowed; NULL if there are none */
+    const uint8_t *key;          /* UTF-8; only for records */
+    size_t key_n;
+    const uint8_t *separator; /* written after each document */
+    size_t separator_n;
+    const uint64_t *last; /* one per split */
+    size_t splits;        /* at least 1; if 1, nothing is hashed */
+} pybpe_division;
+
+/* A divider gathers the documents of one or more texts. */
+typedef struct pybpe_divider pybpe_divider;
+
+/* `how` is copied, except the marks. */
+int pybpe_divider_new(pybpe_divider **out, const pybpe_division *how, const pybpe_allocator *mem, pybpe_error *err);
+void pybpe_divider_free(pybpe_divider *d);
+
+/* Adds the documents of a text that begins and ends between two documents. Empty documents are left out. Returns
+   PYBPE_ERR_FORMAT if a line is not a record, or may be one but needs a complete parser of JSON: invalid UTF-8, a lone
+   surrogate, an escape in a name, brackets more than 64 deep, a number of more than 300 bytes, a byte order mark. The
+   offset of the error is that of the line. After an error the divider must be cleared. */
+int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err);
+
+/* Adds documents that are separate already: document i is bytes[offsets[i]] up to but not including
+   bytes[offsets[i + 1]]. The first offset need not be 0. Returns PYBPE_ERR_VALUE if the offsets decrease. */
+int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *offsets, size_t count, pybpe_error *err);
+
+/* The documents of a split, in order, each with the separator after it. Valid until something is added. */
+pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
+
+/* Removes all documents, and keeps the memory. */
+void pybpe_divider_clear(pybpe_divider *d);
 
 /* ---------------------------------------------------------------------------------------------------
 Documents in a stream of tokens

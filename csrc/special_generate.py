@@ -9,11 +9,11 @@ version of Unicode is that of the crate. So this script asks `tokenizers` about 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import generated_file
 import tokenizers
 from tokenizers import AddedToken, Tokenizer, models
 
@@ -57,23 +57,5 @@ static const uint32_t word_ranges[][2] = {{
 """
 
 
-def without_version(text: str) -> str:
-    """Returns the file without its first line, which names the version of `tokenizers`; only the table matters."""
-    return text.partition("\n")[2]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Writes csrc/special_data.h from the installed `tokenizers`.")
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    arguments = parser.parse_args()
-    text = generate()
-    if not arguments.check:
-        TARGET.write_text(text, encoding="ascii")
-    elif not TARGET.exists() or without_version(TARGET.read_text(encoding="ascii")) != without_version(text):
-        print(f"{TARGET} differs from what tokenizers {tokenizers.__version__} gives: run without --check")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_file.main(TARGET, f"tokenizers {tokenizers.__version__}", generate))

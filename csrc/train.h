@@ -204,6 +204,9 @@ void exact_note(pybpe_trainer *t, symbol_range s);
 int filter_alloc(pybpe_trainer *t, pybpe_error *err);
 void filter_add(pybpe_trainer *t, symbol_range s);
 uint64_t filter_largest(const pybpe_trainer *t); /* at least the count of the most frequent pair */
+
+/* A count, as large as possible, that at least `cells` cells reach: about as many pairs do. 0 if there are less. */
+uint64_t filter_reached_by(const pybpe_trainer *t, uint64_t cells);
 int filter_count(pybpe_trainer *t, symbol_range s, pybpe_error *err);
 int filter_keep(pybpe_trainer *t, pybpe_error *err);
 void filter_note(pybpe_trainer *t, symbol_range s);

@@ -11,7 +11,7 @@ Places do not outlive a scan, so the symbols may be moved before it: then the sc
 */
 #include "train.h"
 
-enum { THRESHOLD_STEP = 32 };
+enum { THRESHOLD_STEP = 32, PAIRS_PER_MERGE = 4 };
 
 static void scan_rewind(pybpe_trainer *t, train_stage stage) {
     t->stage = stage;
@@ -82,11 +82,15 @@ static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     return code;
 }
 
-/* The next threshold: a fraction of the upper bound for the most frequent pair. */
-static void threshold_lower(pybpe_trainer *t, uint64_t largest) {
-    uint64_t lower = largest / THRESHOLD_STEP;
-    if (t->threshold > 0 && t->threshold / THRESHOLD_STEP < lower) {
-        lower = t->threshold / THRESHOLD_STEP;
+/* The next threshold: a fraction of the upper bound for the most frequent pair. `enough` is a count that several pairs
+   reach for each merge to come, or 0. A lower threshold would only keep more pairs. A higher one needs more scans: so when
+   most tokens are known, and with them most pairs, the threshold is `enough` at once. */
+static void threshold_lower(pybpe_trainer *t, uint64_t largest, uint64_t enough) {
+    const bool most_known = t->vocab_size - t->tokens_count <= t->tokens_count;
+    const uint64_t most = t->threshold > 0 && t->threshold < largest ? t->threshold : largest;
+    uint64_t lower = most / THRESHOLD_STEP;
+    if (enough <= most / 2 && (enough > lower || (enough > 0 && most_known))) {
+        lower = enough;
     }
     t->threshold = lower > t->min_frequency ? lower : t->min_frequency;
 }
@@ -100,14 +104,15 @@ static int stage_end(pybpe_trainer *t, pybpe_error *err) {
         break;
     case STAGE_EXACT_COUNT:
         if (t->scan.lower) {
-            threshold_lower(t, exact_largest(t));
+            threshold_lower(t, exact_largest(t), 0);
         }
         code = exact_keep(t, err);
         scan_rewind(t, STAGE_EXACT_PLACES);
         break;
     case STAGE_FILTER:
         if (t->scan.lower) {
-            threshold_lower(t, filter_largest(t));
+            const uint64_t merges = t->vocab_size - t->tokens_count;
+            threshold_lower(t, filter_largest(t), filter_reached_by(t, PAIRS_PER_MERGE * merges));
         }
         scan_rewind(t, STAGE_FILTER_COUNT);
         break;

@@ -70,6 +70,32 @@ uint64_t filter_largest(const pybpe_trainer *t) {
     return largest;
 }
 
+/* Which of the classes of counts a cell is in: four for each power of two. */
+static unsigned cell_class(uint32_t count) {
+    if (count < 4) {
+        return count;
+    }
+    unsigned log2 = 31 - (unsigned)__builtin_clz(count);
+    return 4 * (log2 - 1) + (count >> (log2 - 2) & 3);
+}
+
+uint64_t filter_reached_by(const pybpe_trainer *t, uint64_t cells) {
+    enum { CELL_CLASSES = 4 * 31 };
+    uint64_t sizes[CELL_CLASSES] = {0};
+    for (size_t i = 0; i <= t->scan.filter_mask; i++) {
+        sizes[cell_class(t->scan.filter[i])] += 1;
+    }
+    uint64_t reached = 0;
+    unsigned class = CELL_CLASSES;
+    while (class > 0 && reached < cells) {
+        reached += sizes[--class];
+    }
+    if (reached < cells || class < 4) {
+        return 0;
+    }
+    return (uint64_t)(4 + class % 4) << (class / 4 - 1); /* the least count of the class */
+}
+
 /* The next pairs whose cells reach the threshold. Prefetches what finding them needs. */
 static void filter_select(const pybpe_trainer *t, filter_batch *batch, uint32_t *at, uint32_t end) {
     const uint32_t threshold = saturate(t->threshold);

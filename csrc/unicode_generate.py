@@ -10,12 +10,12 @@ travels with the package as its metadata.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from importlib import metadata
 from pathlib import Path
 
+import generated_file
 import regex
 
 TARGET = Path(__file__).with_name("unicode_data.h")
@@ -88,23 +88,5 @@ const uint8_t pybpe_unicode_blocks[{len(blocks)} * {BLOCK}] = {{
 """
 
 
-def tables(text: str) -> str:
-    """Returns the file without its first line, which names the version of `regex`; only the tables matter."""
-    return text.partition("\n")[2]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Writes csrc/unicode_data.h from the installed `regex`.")
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    arguments = parser.parse_args()
-    text = generate()
-    if not arguments.check:
-        TARGET.write_text(text, encoding="ascii")
-    elif not TARGET.exists() or tables(TARGET.read_text(encoding="ascii")) != tables(text):
-        print(f"{TARGET} differs from what regex {regex.__version__} gives: run without --check", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated_file.main(TARGET, f"regex {regex.__version__}", generate))

@@ -40,6 +40,25 @@ static inline word_key word_key_fast(const uint8_t *w, size_t len) {
     return (word_key){lo, hi | (uint64_t)len << 56};
 }
 
+/* The key of w[0..len), 1 <= len <= 15, in the last 15 bytes of a text that is at `begin` to `end`. Reads the last 16
+   bytes of the text, if it has as many. */
+static inline word_key word_key_late(const uint8_t *w, size_t len, const uint8_t *begin, const uint8_t *end) {
+    if (end - begin < 16) {
+        return word_key_careful(w, len);
+    }
+    const unsigned bits = 8 * (unsigned)(16 - (end - w)); /* before the word */
+    const uint64_t lo = load_u64(end - 16);
+    const uint64_t hi = load_u64(end - 8);
+    const unsigned rest = bits % 64;
+    uint64_t bytes[2] = {lo >> rest | hi << 1 << (63 - rest), hi >> rest};
+    bytes[0] = bits < 64 ? bytes[0] : bytes[1];
+    bytes[1] = bits < 64 ? bytes[1] : 0;
+    const uint64_t all = UINT64_MAX;
+    const uint64_t lo_mask = len < 8 ? ~(all << 8 * len) : all;
+    const uint64_t hi_mask = len < 8 ? 0 : ~(all << 8 * (len - 8));
+    return (word_key){bytes[0] & lo_mask, (bytes[1] & hi_mask) | (uint64_t)len << 56};
+}
+
 static inline word_key word_key_load(const uint8_t *w, size_t len, const uint8_t *end) {
     return PYBPE_LIKELY((size_t)(end - w) >= 16) ? word_key_fast(w, len) : word_key_careful(w, len);
 }

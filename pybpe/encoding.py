@@ -132,6 +132,13 @@ class TextEncoder:
                 found = part
         return found
 
+    def compact_batch(
+        self, texts: Sequence[bytes], specials: _binding.Specials | None, typecode: str
+    ) -> tuple[arrays.array[int], arrays.array[int]] | None:
+        """Encodes short texts with one call. Returns all ids, as an array of type H or I, and the index at which those
+        of each text end; None if this tokenizer needs a call for each text."""
+        return self._encoder.encode_texts(texts, specials, typecode) if self._direct else None
+
     def _parts(
         self, text: Text, specials: _binding.Specials | None, dtype: Any, num_threads: int
     ) -> Iterator[numpy.ndarray[Any, Any]]:
@@ -254,7 +261,7 @@ class TextEncoder:
 
         num_threads = worker_count(num_threads, "num_threads")
         rows: list[list[int]] = [[] for _ in texts]
-        for first, found in map_ordered(encode, self._groups(texts, text_sizes(texts)), num_threads):
+        for first, found in map_ordered(encode, self._groups(texts, text_sizes(texts), num_threads), num_threads):
             for i, ids in enumerate(found, first):
                 if rows[i]:  # a long text comes in pieces
                     rows[i] += ids
@@ -279,7 +286,7 @@ class TextEncoder:
         def encode(group: TextGroup) -> tuple[int, numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
             return group.first, *self._group_arrays(group, specials, room, keep)
 
-        for first, ids, ends in map_ordered(encode, self._groups(texts, sizes), num_threads):
+        for first, ids, ends in map_ordered(encode, self._groups(texts, sizes, num_threads), num_threads):
             row_offsets[first + 1 : first + 1 + len(ends)] = found.count + ends  # a later piece of a text overwrites it
             if num_threads == 1:
                 found.took(len(ids))
@@ -287,9 +294,9 @@ class TextEncoder:
                 found.append(ids)
         return found.result(), row_offsets
 
-    def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any]) -> Iterator[TextGroup]:
+    def _groups(self, texts: Sequence[Text], sizes: numpy.ndarray[Any, Any], num_threads: int) -> Iterator[TextGroup]:
         """Yields items of work, each for one thread: many short texts, or a piece of a long text."""
-        for group in text_groups(texts, sizes, _SHORT_TEXT):
+        for group in text_groups(texts, sizes, _SHORT_TEXT, num_threads):
             if group.is_long:
                 yield from (TextGroup(group.first, [piece], True) for piece in self._pieces(group.texts[0]))
             else:

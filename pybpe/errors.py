@@ -10,8 +10,6 @@ import errno
 import functools
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Error(Exception):
@@ -123,15 +121,21 @@ def not_compiled(package: str) -> NotCompiledError:
     )
 
 
-@contextmanager
-def file_errors(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], problem: str) -> Iterator[None]:
+class file_errors:  # noqa: N801  a context manager, which takes a third of the time of one made by a decorator
     """Turns the operating system's errors inside the block into FileErrors: "PATH: PROBLEM: reason"."""
-    try:
-        yield
-    except Error:
-        raise
-    except OSError as error:
-        raise file_error(error.errno or 0, f"{os.fsdecode(path)}: {problem}: {error.strerror or error}") from None
+
+    __slots__ = ("_path", "_problem")
+
+    def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], problem: str) -> None:
+        self._path, self._problem = path, problem
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            reason = error.strerror or error
+            raise file_error(error.errno or 0, f"{os.fsdecode(self._path)}: {self._problem}: {reason}") from None
 
 
 class PybpeWarning(UserWarning):

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from . import _binding
 from .arguments import Text, instance
 from .pattern import Digits
-from .reading.options import ReadOptions
+from .reading.options import ReadOptions, listed
 from .reading.paths import Inputs
 from .reading.sample import Sample
 from .support.run_options import RunOptions
@@ -45,11 +45,14 @@ def train(
     counts: Counts | Mapping[Text, int] | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    on_error: str = "stop",
+    skipped: _binding.PathLike | None = None,
     max_documents: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
     workers: int | None = None,
     executor: Executor | None = None,
+    task_timeout: float | None = None,
     memory_limit: int | None = None,
     checkpoint: _binding.PathLike | None = None,
     progress: bool | None = None,
@@ -99,6 +102,9 @@ def train(
             translations of each other, line by line; "character" and "byte" compare tokens per character and per byte.
         counts: word counts to use instead of inputs, from `pybpe.count_words`, or a dictionary word -> count.
         text_key: the key of the text in a JSON record.
+        on_error: what to do at a JSON record that is not valid: "stop" raises an error; "skip" skips it, with a warning
+            at the end. If more than half of the records are not valid, the run stops.
+        skipped: a file that lists the records that are skipped, as JSON lines; None writes no list.
         encoding: encoding of the files, such as "gb18030", "utf-16" or "cp1252"; None is UTF-8.
         max_documents, max_bytes: use only a sample of this size. Documents are JSON records, ranges of 1 MiB of plain
             text, smaller or compressed plain files, and the texts of an iterable. pybpe reads files in ranges of 1 MiB,
@@ -108,11 +114,13 @@ def train(
         seed: random seed for sampling.
         workers: number of threads for counting; None for all CPUs. The result is the same for any number.
         executor: an executor that counts files, instead of threads: see `pybpe.count_words`.
+        task_timeout: as in `pybpe.binarize`.
         memory_limit: approximate number of bytes for counting. pybpe sorts counts that exceed it into temporary files,
-            which is slower, but gives the same result. The distinct words must fit in memory at the end.
-        checkpoint: a file in which to save progress while merging. After a kill, the same call resumes from this file
-            and gives an identical result. (If counting was not finished, it starts over.) pybpe removes the file after
-            success.
+            with the same result. At the end, the distinct words must fit in memory: about 110 bytes for each.
+        checkpoint: a file in which to save progress. After a kill, the same call resumes and gives an identical result.
+            pybpe saves every 30 seconds while it counts, in a hidden folder next to the file, and every 2 seconds while
+            it merges. It removes both after success. Texts that cannot be read again, such as standard input, are
+            refused.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Returns:
@@ -145,8 +153,9 @@ def train(
         parity=parity,
         parity_per=parity_per,
     )
-    source = TrainInput(inputs, counts, ReadOptions(text_key, encoding), Sample(max_documents, max_bytes, seed))
-    run = RunOptions(workers, executor, memory_limit, progress)
+    read = ReadOptions(text_key, encoding, on_error=on_error, skipped=listed(skipped))
+    source = TrainInput(inputs, counts, read, Sample(max_documents, max_bytes, seed))
+    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     return Tokenizer.from_model(train_model(source, options, run, checkpoint))
 
 

@@ -4,6 +4,9 @@
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
 # make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
+# make prove      the arguments in csrc/encode_boundary.c and csrc/pretok_cut.c, checked on every small case (two minutes);
+#                 prove-quick, part of `make test`, takes smaller cases
+# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
 #                                            the files of runs=20 runs; shares objects among threads for seconds=60
@@ -65,6 +68,24 @@ $(eval $(call SANITIZER,tsan,$(or $(shell command -v clang),gcc),-O1 -g -fsaniti
 $(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 --leak-check=full))
 
 sanitize-all: sanitize msan tsan memcheck
+
+# ---------------------------------------------------------------------------------------------------
+# Arguments on which exactness rests: each program of tests/proofs enumerates all cases up to a size
+
+PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c))
+
+.PHONY: prove prove-quick
+prove prove-quick: $(PROOFS)
+	@for program in $(PROOFS); do echo "$$program"; $$program $(@:prove-%=%) || exit 1; done
+
+build/proofs/%: tests/proofs/%.c $(wildcard tests/c/*.h) build/libpybpe.a
+	@mkdir -p $(@D)
+	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
+
+# Draws the same faults again on the same commit.
+.PHONY: mutants
+mutants:
+	$(PYTHON) tests/mutation/run.py --count $(or $(count),50) --seed $(or $(seed),$(shell git rev-parse HEAD)) $(files)
 
 # ---------------------------------------------------------------------------------------------------
 # Coverage: builds a copy of the tree with clang and counters, and runs there the C tests, the inputs kept from fuzzing,

@@ -8,7 +8,6 @@ The caller keeps the object alive. cffi has released the GIL when it calls them,
 #define PYBPE_PYTHON_TEXTS_H
 
 #include <stdint.h>
-#include <string.h>
 
 /* Part of the stable ABI since CPython 3.10; cffi asks for the declarations of an older one. */
 PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
@@ -20,10 +19,9 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
    str, if UTF-8 cannot represent it (lone surrogates), or if memory ran out. */
 static const uint8_t *str_utf8(uintptr_t str, size_t *n);
 
-/* Copies the bytes of all items of a list, end to end; each item must be bytes or a str (see str_utf8). Stores the offset at
-   which each begins and the last ends. Returns the total length; if it is above `room`, nothing was copied. Returns -1
-   if an item is neither. */
-static int64_t texts_join(uintptr_t list, uint8_t *to, size_t room, uint64_t *offsets);
+/* Finds the bytes of all items of a list; each item must be bytes or a str (see str_utf8). Stores where the bytes of each
+   begin, and their number. Returns the total number, or -1 if an item is neither. */
+static int64_t texts_find(uintptr_t list, const uint8_t **starts, size_t *lengths);
 
 /* pybpe: end cdef */
 
@@ -50,30 +48,16 @@ static const uint8_t *str_utf8(uintptr_t str, size_t *n) {
     return (const uint8_t *)utf8;
 }
 
-static int64_t texts_measure(PyObject *list, uint64_t *offsets) {
-    Py_ssize_t count = PyList_Size(list);
-    uint64_t total = 0;
-    offsets[0] = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t n;
-        if (text_bytes(PyList_GetItem(list, i), &n) == NULL) {
-            return -1;
-        }
-        total += (uint64_t)n;
-        offsets[i + 1] = total;
-    }
-    return (int64_t)total;
-}
-
-static int64_t texts_join(uintptr_t texts, uint8_t *to, size_t room, uint64_t *offsets) {
+static int64_t texts_find(uintptr_t texts, const uint8_t **starts, size_t *lengths) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *list = (PyObject *)texts;
-    int64_t total = texts_measure(list, offsets);
-    Py_ssize_t count = total >= 0 && (uint64_t)total <= room ? PyList_Size(list) : 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t n;
-        const char *bytes = text_bytes(PyList_GetItem(list, i), &n);
-        memcpy(to + offsets[i], bytes, (size_t)n);
+    Py_ssize_t count = PyList_Size(list);
+    int64_t total = 0;
+    for (Py_ssize_t i = 0; i < count && total >= 0; i++) {
+        Py_ssize_t n = 0;
+        starts[i] = (const uint8_t *)text_bytes(PyList_GetItem(list, i), &n);
+        lengths[i] = (size_t)n;
+        total = starts[i] != NULL ? total + n : -1;
     }
     PyGILState_Release(state);
     return total;

@@ -1,6 +1,17 @@
 """The C library as Python objects. Only this package calls it: see core.py."""
 
-from .core import NO_ID, Data, version
+from .core import NO_ID, Data, new_block, version
+from .division import Divider
+from .documents import (
+    CHARACTERS,
+    CODE_POINTS,
+    MEASURES,
+    MINHASH_SIZE,
+    Characters,
+    measure_texts,
+    minhash_texts,
+    shingle_hashes,
+)
 from .encoder import Encoder
 from .files import Output, PathLike, output_bytes, path_bytes, path_text, write_file
 from .shards import (
@@ -36,18 +47,25 @@ from .text import (
 )
 from .training import RULE_SUPERWORDS, RULE_WHOLE_CHARACTERS, TIE_BREAKS, Counter, Language, Trainer, Words
 from .vocabulary import IdBuffer, Vocab, VocabRules, new_bytes, tokenizer_json_spans
+from .word_blocks import SortedWords, WordBlock, merged_blocks
 
 __all__ = [
+    "CHARACTERS",
+    "CODE_POINTS",
     "CUSTOM",
+    "Characters",
     "Counter",
     "DIGITS1",
     "DIGITS3",
     "Data",
+    "Divider",
     "Encoder",
     "IdBuffer",
     "Language",
     "Loader",
     "MARKS",
+    "MEASURES",
+    "MINHASH_SIZE",
     "NORMALIZERS",
     "NO_ID",
     "Output",
@@ -62,14 +80,20 @@ __all__ = [
     "SPECIAL_FLAGS",
     "Shard",
     "ShardWriter",
+    "SortedWords",
     "Specials",
     "TIE_BREAKS",
     "TOKENIZER_MAGIC",
     "Trainer",
     "Vocab",
     "VocabRules",
+    "WordBlock",
     "Words",
     "count_id",
+    "measure_texts",
+    "merged_blocks",
+    "minhash_texts",
+    "new_block",
     "new_bytes",
     "normalize",
     "normalizer_unicode_version",
@@ -79,6 +103,7 @@ __all__ = [
     "pattern_find",
     "pattern_regex",
     "place_marks",
+    "shingle_hashes",
     "str_utf8",
     "text_cut",
     "tokenizer_json_spans",

@@ -35,6 +35,12 @@ NO_ID: int = lib.PYBPE_NO_ID
 new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
+def new_block(size: int) -> memoryview:
+    """Returns memory for `size` bytes, which are undefined. Unlike a bytearray, it is not cleared: the system clears
+    each page when it is first written, which is often while the GIL is released."""
+    return memoryview(ffi.buffer(new_uncleared("uint8_t[]", size)))
+
+
 def version() -> str:
     """Returns the version of the C library."""
     return str(ffi.string(lib.pybpe_version()).decode())

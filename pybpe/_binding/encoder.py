@@ -29,8 +29,6 @@ class _Scratch:
         self.count = ffi.new("size_t *")
         self.ids = new_uncleared("uint32_t[]", self.START)
         self._block: Any = None  # BLOCK bytes, allocated at the first use; memory that is not touched costs nothing
-        self._text: Any = ffi.NULL  # the texts of a batch
-        self._text_size = 0
 
     def room(self, size: int) -> Any:
         """Returns memory for `size` bytes of ids. The caller must copy the ids, because the next call reuses the
@@ -41,15 +39,19 @@ class _Scratch:
             self._block = new_uncleared("uint32_t[]", self.BLOCK // 4)
         return self._block
 
-    def join(self, texts: list[str | bytes], offsets: Any) -> tuple[Any, int]:
-        """Returns the bytes of all texts, end to end, and their number, or -1 if a text is neither bytes nor a str that
-        UTF-8 can represent. The next call reuses the memory. Fills `offsets`: where each text begins, and the last one
-        ends."""
-        size = lib.texts_join(id(texts), self._text, self._text_size, offsets)
-        if size > self._text_size:
-            self._text, self._text_size = new_uncleared("uint8_t[]", size), size
-            lib.texts_join(id(texts), self._text, size, offsets)
-        return self._text, size
+
+def _find_texts(texts: list[str | bytes]) -> tuple[Any, int, object]:
+    """Returns where the texts are, for C; their total length; and what must be kept until C has read them, as must the
+    list. Raises TypeError if a text has another type, or is a str with lone surrogates."""
+    starts, lengths = new_uncleared("const uint8_t *[]", len(texts)), new_uncleared("size_t[]", len(texts))
+    size = lib.texts_find(id(texts), starts, lengths)
+    if size < 0:
+        raise TypeError("expected a list of bytes and of strs without lone surrogates")
+    return (
+        ffi.new("pybpe_texts *", {"starts": starts, "lengths": lengths, "count": len(texts)}),
+        size,
+        (starts, lengths),
+    )
 
 
 class Encoder:
@@ -141,18 +143,12 @@ class Encoder:
         """
         import numpy
 
-        offsets = numpy.empty(len(texts) + 1, dtype=numpy.uint64)
+        c_texts, size, _keep = _find_texts(texts)
         ends = numpy.empty(len(texts), dtype=numpy.int64)
-        strings = ffi.new("pybpe_strings *")
-        strings.offsets, strings.count = ffi.from_buffer("uint64_t[]", offsets, require_writable=True), len(texts)
         scratch = self._lease()
-        strings.bytes, size = scratch.join(texts, strings.offsets)
-        if size < 0:
-            self._free.append(scratch)
-            raise TypeError("expected a list of bytes and of strs without lone surrogates")
         ids = room(size)
         if lib.pybpe_encode_batch(
-            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, strings,
+            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts,
             ffi.from_buffer(ids, require_writable=True), ids.itemsize, len(ids),
             ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
         ):  # fmt: skip
@@ -169,6 +165,26 @@ class Encoder:
         ids.frombytes(ffi.buffer(room, count * ids.itemsize))
         self._free.append(scratch)
         return ids
+
+    def encode_texts(
+        self, texts: Sequence[bytes], specials: Specials | None, typecode: str
+    ) -> tuple[array[int], array[int]]:
+        """Encodes many short texts. Returns all ids, and the index at which those of each text end, as an array of
+        type Q."""
+        some: list[str | bytes] = list(texts)
+        c_texts, size, _keep = _find_texts(some)
+        ends = array("Q", bytes(8 * len(some)))
+        scratch = self._lease()
+        ids = array(typecode)
+        room = scratch.room(size * ids.itemsize)
+        if lib.pybpe_encode_batch(
+            self.c, scratch.cache, ffi.NULL if specials is None else specials.c, c_texts, room, ids.itemsize, size,
+            ffi.from_buffer("uint64_t[]", ends, require_writable=True), scratch.err,
+        ):  # fmt: skip
+            raise_error(scratch.err)
+        ids.frombytes(ffi.buffer(room, ends[-1] * ids.itemsize if some else 0))
+        self._free.append(scratch)
+        return ids, ends
 
     def count(self, data: Data, specials: Specials | None) -> int:
         """Returns the number of ids of a piece of text."""

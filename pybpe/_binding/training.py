@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import errors
 from .core import Data, Strings, call, ffi, lib, make_handle, new_uncleared, strings_list
 from .text import Pretok, Specials
+from .word_blocks import WordBlock, sorted_blocks
 
 TIE_BREAKS: dict[str, int] = {
     "lexicographic": lib.PYBPE_TIE_LEXICOGRAPHIC,
@@ -40,21 +40,38 @@ class Words:
         return cls(strings.c, ffi.from_buffer("uint64_t[]", numbers), (strings, numbers))
 
     @classmethod
-    def from_parts(cls, blob: bytes, lengths: array[int], counts: array[int]) -> Words:
-        """Makes a table from words laid end to end; `lengths` and `counts` are arrays of type Q."""
-        offsets = array("Q", accumulate(lengths, initial=0))
+    def from_blocks(cls, blocks: Iterable[WordBlock]) -> Words:
+        """Makes a table from blocks of different words. Holds no Python object per word."""
+        import numpy as np
+
+        blob, offsets, counts = bytearray(), array("Q", [0]), array("Q")
+        for block in blocks:
+            blob += block.blob
+            counts += block.counts
+            ends = np.cumsum(block.lengths, dtype=np.uint64) + np.uint64(offsets[-1])
+            offsets.frombytes(ends.tobytes())
         strings = ffi.new("pybpe_strings *")
         strings.bytes = ffi.from_buffer("uint8_t[]", blob)
         strings.offsets = ffi.from_buffer("uint64_t[]", offsets)
-        strings.count = len(lengths)
+        strings.count = len(counts)
         return cls(strings, ffi.from_buffer("uint64_t[]", counts), (blob, offsets, counts))
 
-    def to_parts(self) -> tuple[bytes, array[int], array[int]]:
-        """Returns the arguments of `from_parts`."""
-        offsets = ffi.unpack(self.strings.offsets, len(self) + 1)
-        blob = bytes(ffi.buffer(self.strings.bytes, offsets[-1])) if offsets[-1] else b""
-        counts = array("Q", ffi.unpack(self.counts, len(self)) if len(self) else ())
-        return blob, array("Q", (b - a for a, b in zip(offsets, offsets[1:]))), counts
+    def to_block(self) -> WordBlock:
+        """Returns the words, in no particular order, as one block. Raises LimitError for a word longer than 4 GiB."""
+        import numpy as np
+
+        offsets = np.frombuffer(ffi.buffer(self.strings.offsets, 8 * (len(self) + 1)), np.uint64)
+        sizes = np.diff(offsets)
+        if len(sizes) and sizes.max() >> 32:
+            raise errors.LimitError("a word is longer than 4 GiB")
+        lengths, counts = array("I", sizes.astype(np.uint32).tobytes()), array("Q")
+        counts.frombytes(ffi.buffer(self.counts, 8 * len(self)))
+        blob = bytes(ffi.buffer(self.strings.bytes, int(offsets[-1]))) if offsets[-1] else b""
+        return WordBlock(blob, lengths, counts)
+
+    def sorted_blocks(self, block_words: int) -> Iterator[WordBlock]:
+        """Yields the words in ascending order of their bytes, `block_words` of them at a time."""
+        yield from sorted_blocks(self.strings, self.counts, block_words)  # this generator keeps `self` alive
 
     def __len__(self) -> int:
         return int(self.strings.count)
@@ -69,6 +86,11 @@ class Counter:
 
     def __init__(self, pretok: Pretok | None, specials: Specials | None) -> None:
         self._keep = (pretok, specials)
+        self.clear()
+
+    def clear(self) -> None:
+        """Removes all words, and frees their memory."""
+        pretok, specials = self._keep
         self.c = make_handle(
             "pybpe_counter",
             lib.pybpe_counter_new,
@@ -91,6 +113,16 @@ class Counter:
         """Counts the words in texts. Adds the count of a text to the count of each of its words."""
         call(lib.pybpe_counter_add_texts, self.c, texts.strings, texts.counts)
 
+    def add_documents(self, texts: Any) -> None:
+        """Counts the words in texts, given as a pybpe_strings."""
+        strings = ffi.new("pybpe_strings *", texts)
+        call(lib.pybpe_counter_add_texts, self.c, strings, ffi.NULL)
+
+    def add_text_list(self, texts: Sequence[bytes]) -> None:
+        """Counts the words in a list of texts."""
+        strings = Strings(texts)  # a variable, because the strings must outlive the call
+        call(lib.pybpe_counter_add_texts, self.c, strings.c, ffi.NULL)
+
     def add_word_list(self, words: Sequence[bytes]) -> None:
         """Adds one occurrence of each word in a list."""
         strings = Strings(words)  # a variable, because the strings must outlive the call
@@ -106,7 +138,7 @@ class Counter:
 
     @property
     def stats(self) -> Any:
-        """A struct with the fields words, bytes, total and memory: see pybpe_counter_stats."""
+        """A struct with the fields words, bytes, total, memory and room: see pybpe_counter_stats."""
         return lib.pybpe_counter_get_stats(self.c)
 
     def export(self) -> Words:

@@ -1,7 +1,7 @@
 """Suggests a vocabulary size for a model: `pybpe.advise`.
 
 One training run makes the largest vocabulary, and the smaller ones are its beginnings. Three estimates follow from
-their compression of text that the run did not see. The answer is the middle one:
+their compression of text that the run did not see. The answer is the middle one, but at least 8,000:
 
     cheapest   the size with which a byte of text takes the least compute: (parameters + embeddings) / (bytes per
                token) is the smallest
@@ -9,6 +9,9 @@ their compression of text that the run did not see. The answer is the middle one
     loss law   the size with the lowest loss by approach 3 of Tao et al. when every size gets the same compute. The law
                knows the tokens of English in the paper, so the bytes of text that the compute can read are converted to
                these.
+
+For small models, all three estimates are far below 4,000, the smallest vocabulary that the paper's laws were fitted to.
+Small models that we trained were best with 4,000 to 16,000: benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from .usage import measure
 
 SIZES = tuple(step << k for k in range(8) for step in (1000, 1500))
 MAX_BYTES = 200_000_000
+_LEAST = 8_000  # the smallest answer: within a factor of 2 of the best size that we found, for each kind of model
 _HELD_OUT = 10  # one part in so many is measured, not learned from
 _FLAT = 0.005  # nats per token; losses that differ less are called equal
 
@@ -174,7 +178,7 @@ def advise(
     specials = tuple(special_ids_of(special_tokens))
     settings = CountSettings(Pattern(pattern, digits), specials, normalizer, ReadOptions(text_key, encoding))
     learned, held = _split_counts(inputs, settings, whole_number("max_bytes", max_bytes, 1), seed)
-    largest = max(SIZES[4], min(SIZES[-1], 2 * model.parameters // model.channels))
+    largest = max(2 * _LEAST, min(SIZES[-1], 2 * model.parameters // model.channels))
     tok = train(counts=learned, vocab_size=largest, special_tokens=specials, progress=progress)
     words = (held or learned).to_dict()
     points = [_point(tok, size, words, model, budget) for size in SIZES if size <= min(largest, tok.n_vocab)]
@@ -214,7 +218,8 @@ def _split_counts(inputs: Inputs, settings: CountSettings, most: int, seed: int)
     held_out = len(parts) >= _HELD_OUT
     for i, part in enumerate(parts):
         counter = counters[held_out and i % _HELD_OUT == _HELD_OUT - 1]
-        counter.doubts.tell(counter.add_range(part))
+        doubt, _ = counter.add_range(part)
+        counter.doubts.tell(doubt)
         if sum(each.bytes_seen for each in counters) >= most and i >= _HELD_OUT:
             break
     learned, held = (Counts(counter.finish(), settings) for counter in counters)
@@ -249,7 +254,7 @@ def _advice(points: list[AdvicePoint], model: _Model, budget: float, held_out: b
         "power law": round(scaling_law.power_law(*model)),
         "loss law": min(points, key=lambda point: point.loss).vocab_size,
     }
-    best = _nearest(points, median(estimates.values()))
+    best = _nearest(points, max(median(estimates.values()), _LEAST))
     return Advice(
         vocab_size=best.vocab_size,
         estimates=estimates,
@@ -281,10 +286,17 @@ def _reasons(
         f"Compute: the budget pays for {amount(best.tokens)} tokens, which are {amount(best.bytes)}B of text;"
         f" {best.frequent:.0%} of the vocabulary occurs {RARE} times or more in them.",
         f"Estimates: {estimates['cheapest']:,} takes the least compute per byte; the power law of Tao et al. gives"
-        f" {estimates['power law']:,}, their loss law {estimates['loss law']:,}{span}. The answer is near the middle"
-        " one.",
+        f" {estimates['power law']:,}, their loss law {estimates['loss law']:,}{span}. {_choice(points, estimates)}",
         _caution(points, estimates, model),
     ]
+
+
+def _choice(points: Sequence[AdvicePoint], estimates: Mapping[str, int]) -> str:
+    if median(estimates.values()) >= _LEAST:
+        return "The answer is near the middle one."
+    if points[-1].vocab_size < _LEAST:
+        return f"The middle one is below {_LEAST:,}; this text gives no more than the answer."
+    return f"The middle one is below {_LEAST:,}; small models were better with more tokens: see docs/vocabularies.md."
 
 
 def _caution(points: Sequence[AdvicePoint], estimates: Mapping[str, int], model: _Model) -> str:

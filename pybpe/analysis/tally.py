@@ -21,6 +21,7 @@ from .. import _binding
 from ..arguments import Text, instance, utf8
 from ..encoding import segments
 from ..errors import ArgumentError
+from ..reading.bad_records import Seen
 from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
@@ -167,8 +168,8 @@ class Tallier:
     def _file_items(self, file: InputFile) -> Iterator[_Item]:
         if row_kind(file.path) is not None:
             groups = open_rows(file, self._text_key)
-            for row, texts in groups.texts(0, groups.rows):
-                yield _Item(Piece(memoryview(b""), file.path, row, True, texts))
+            for texts, seen in groups.texts(0, groups.rows, Seen(file.path, 0, False)):
+                yield _Item(Piece(memoryview(b""), file.path, seen.start, True, list(texts)))
             return
         for number, piece in enumerate(Source(Cutting(self._cut, 0, False)).pieces(Range(file))):
             yield _Item(piece, number > 0)
@@ -180,7 +181,7 @@ class Tallier:
     def _look(self, item: _Item) -> _Found:
         piece, data = item.piece, bytes(item.piece.data)
         if piece.records:
-            texts = list(piece.texts or record_texts(piece.data, self._text_key, piece.path, piece.offset))
+            texts = list(piece.texts or record_texts(piece.data, self._text_key, Seen(piece.path, piece.offset, False)))
             size = TextSize()
             for text in texts:
                 size += text_size(text)

@@ -44,13 +44,20 @@ def add_binarize(commands: Any) -> None:
         "pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
         "pybpe binarize -t tok.json pages.jsonl -o rows --pack 1024\n"
+        "pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip\n"
+        "pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64 --workers-write\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
-    add_document_options(parser)
+    add_document_options(parser, skips=True)
     _add_output_options(parser)
     parser.add_argument("--dtype", default="auto", metavar="D", help="uint16, uint32 or auto (default)")
     add_pack_options(parser)
+    parser.add_argument(
+        "--workers-write",
+        action="store_true",
+        help="with --dask: the workers write the files themselves, into the folder -o, which they must share",
+    )
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume an interrupted run")
     add_common(parser)
     parser.set_defaults(run=_run_binarize, state=pack_journal_path)
@@ -72,6 +79,8 @@ def _run_binarize(args: argparse.Namespace) -> None:
             packing=args.packing,
             workers=args.workers,
             executor=executor,
+            workers_write=args.workers_write,
+            task_timeout=args.task_timeout,
             resume=not args.no_resume,
             progress=progress(args),
         )
@@ -88,7 +97,7 @@ def add_prepare(commands: Any) -> None:
         "text, and encodes all splits.",
         "pybpe prepare novel.txt -o data --vocab-size 20000",
     )
-    add_document_options(parser)
+    add_document_options(parser, skips=True)
     add_training_options(parser, CONTROL_TOKENS, min_frequency=2)
     _add_output_options(parser)
     add_common(parser)
@@ -110,6 +119,7 @@ def _run_prepare(args: argparse.Namespace) -> None:
             **option_arguments(args, ReadOptions, SplitOptions, OutputOptions),
             workers=args.workers,
             executor=executor,
+            task_timeout=args.task_timeout,
             progress=progress(args),
         )
     _report_manifest(args, manifest, f" {tok.n_vocab} tokens" + fewer_than(args.vocab_size, tok.n_vocab))
@@ -141,6 +151,12 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
     )
+    parser.add_argument(
+        "--task-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="stop if a worker of --dask takes longer for a task, as it may hang (default: wait); a rerun resumes",
+    )
 
 
 def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:
@@ -150,9 +166,11 @@ def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: s
         f" {counted(manifest.text_bytes[split], 'byte')} of text, {counted(len(records), 'shard')}"
         for split, records in manifest.shards.items()
     ]
-    facts = {split: manifest.split_tokens(split) for split in manifest.shards}
+    facts: dict[str, Any] = {"tokens": {split: manifest.split_tokens(split) for split in manifest.shards}}
+    if manifest.skipped is not None:
+        facts["skipped"] = manifest.skipped
     report(
         args,
-        {"output": args.output, "tokens": facts},
+        {"output": args.output, **facts},
         "\n".join([f"{args.output}:{vocabulary}", *lines, *packing_lines(manifest)]),
     )

@@ -39,6 +39,46 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_on_error(parser: argparse.ArgumentParser, listed: bool) -> None:
+    """Adds what happens at a bad record; and, if `listed`, where those that are skipped are listed."""
+    where = "lists it" if listed else "lists it in skipped.jsonl"
+    parser.add_argument(
+        "--on-error",
+        default="stop",
+        metavar="WHAT",
+        help=f"at a JSON record or row that is not valid: stop (default), or skip, which skips it and {where}",
+    )
+    if listed:
+        parser.add_argument(
+            "--skipped",
+            metavar="FILE",
+            help="where --on-error skip lists the records (default: the output's name with .skipped.jsonl after it)",
+        )
+
+
+def list_of_skipped(args: argparse.Namespace) -> str | None:
+    """Returns the file for the list of skipped records, or None if none are skipped."""
+    from ..reading.bad_records import list_name
+
+    if args.on_error != "skip":
+        if args.skipped is not None:
+            raise ArgumentError("--skipped needs --on-error skip")
+        return None
+    if args.skipped is None and args.output == "-":
+        raise ArgumentError("with -o -, --on-error skip needs --skipped FILE for the list of skipped records")
+    path = list_name(os.path.normpath(args.output)) if args.skipped is None else str(args.skipped)
+    check_writable(path)
+    return path
+
+
+def remove_old_list(args: argparse.Namespace) -> None:
+    """Removes the list of an earlier run next to the output, if this run skips nothing."""
+    from ..reading.bad_records import list_name, remove_list
+
+    if args.on_error != "skip" and args.output != "-":
+        remove_list(list_name(os.path.normpath(args.output)))
+
+
 def add_command(commands: Any, name: str, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
     indented = "\n".join("  " + line for line in examples.split("\n"))
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -67,7 +107,7 @@ def journal_path(args: argparse.Namespace) -> str:
     resumes."""
     from ..support.locking import FOLDER
 
-    return os.path.join(args.output, FOLDER, "journal.json")
+    return os.path.join(args.output, FOLDER, "journal.jsonl")
 
 
 def progress(args: argparse.Namespace) -> bool | None:

@@ -10,7 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from .common import add_command, add_common, add_encoding, check_writable, named_output, parse_amount, progress, report
+from .common import (
+    add_command,
+    add_common,
+    add_encoding,
+    add_on_error,
+    check_writable,
+    list_of_skipped,
+    named_output,
+    parse_amount,
+    progress,
+    report,
+)
 
 if TYPE_CHECKING:
     from ..corpus import Filters, Report
@@ -73,9 +84,10 @@ def add_corpus(commands: Any) -> None:
         help="what separates documents in text files: special (default: <|endoftext|>), file, blank, line or jsonl",
     )
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
+    add_on_error(parser, listed=True)
     _add_steps(parser)
     _add_limits(parser)
-    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for --dedup, in bytes, e.g. 2G")
+    parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for finding duplicates, e.g. 2G")
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")
     add_common(parser)
@@ -217,6 +229,8 @@ def _clean(args: argparse.Namespace, out: str) -> Report:
         documents=args.documents,
         text_key=args.text_key,
         encoding=args.encoding,
+        on_error=args.on_error,
+        skipped=list_of_skipped(args),
         memory_limit=args.memory_limit,
         workers=args.workers,
         resume=not args.no_resume,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,22 @@ from .common import (
     add_command,
     add_common,
     add_encoding,
+    add_on_error,
     check_not_input,
     check_writable,
+    list_of_skipped,
     named_output,
     parse_amount,
     parse_digits,
     progress,
+    remove_old_list,
     report,
 )
+from .executors import dask_executor
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from ..training.counts import Counts
 
 
@@ -34,6 +42,7 @@ def add_input_options(parser: argparse.ArgumentParser, what: str = "") -> None:
     )
     add_encoding(parser)
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
+    add_on_error(parser, listed=True)
     parser.add_argument("--max-documents", type=parse_amount, metavar="N", help="use a sample of N documents")
     parser.add_argument("--max-bytes", type=parse_amount, metavar="N", help="use a sample of N bytes, e.g. 500M")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed for sampling (default: 0)")
@@ -64,6 +73,8 @@ def input_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "text_key": args.text_key,
         "encoding": args.encoding,
+        "on_error": args.on_error,
+        "skipped": list_of_skipped(args),
         "max_documents": args.max_documents,
         "max_bytes": args.max_bytes,
         "seed": args.seed,
@@ -92,7 +103,7 @@ def add_counts(commands: Any) -> None:
         "counts",
         "count words for `pybpe train --counts`, or add up counts",
         "Counts the words of files, which is the first half of training. To add up counts of parts of a corpus,\n"
-        "made on several machines, name their *.counts files.",
+        "made on several machines, name their *.counts files: any number of them, in less than 200 MB of memory.",
         "pybpe counts part1/*.txt --special-token '<|endoftext|>' -o part1.counts\n"
         "pybpe counts part1.counts part2.counts -o all.counts\n"
         "pybpe train --counts all.counts --vocab-size 32000 --special-token '<|endoftext|>' -o tok.json",
@@ -105,22 +116,59 @@ def add_counts(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT", help="where to save the counts (*.counts); - is stdout"
     )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="a Dask scheduler whose workers count and add, e.g. tcp://node1:8786; they need the files and the folder"
+        " of the output at the same paths. --memory-limit is for each of them",
+    )
     add_common(parser)
     parser.set_defaults(run=_run_counts)
 
 
 def _run_counts(args: argparse.Namespace) -> None:
-    from ..training.counts import Counts
-
     check_writable(args.output)
     check_not_input(args.output, args.files)
     texts = [path for path in args.files if not path.endswith(".counts")]
-    counts = [Counts.load(path) for path in args.files if path.endswith(".counts")]
-    if texts:
-        counts.append(count(args, texts))
-    if not counts:
+    counts = [path for path in args.files if path.endswith(".counts")]
+    if not args.files:
         raise ArgumentError("name files to count, or *.counts files to add")
-    total = Counts.merge(counts)
-    with named_output(args.output, ".counts") as name:
-        total.save(name)
-    report(args, {"output": args.output, "words": len(total)}, f"{args.output}: {len(total)} distinct words")
+    if args.dask is not None and (args.output == "-" or (texts and counts)):
+        raise ArgumentError("--dask counts texts or adds *.counts files, not both at once, and writes to a shared disk")
+    with named_output(args.output, ".counts") as name, dask_executor(args.dask) as executor:
+        words = _write_counts(args, (texts, counts), name, executor)
+    remove_old_list(args)
+    report(args, {"output": args.output, "words": words}, f"{args.output}: {words} distinct words")
+
+
+def _write_counts(
+    args: argparse.Namespace, files: tuple[list[str], list[str]], output: str, executor: Executor | None
+) -> int:
+    """Writes the sum of the words of texts and of .counts files. Returns the number of words."""
+    from ..model import special_ids_of
+    from ..pattern import Pattern
+    from ..reading.options import ReadOptions
+    from ..reading.sample import Sample
+    from ..support.run_options import RunOptions
+    from ..training.counting import count_to_file
+    from ..training.counts import Counts, check_addable, settings_of_files
+    from ..training.word_counter import CountSettings
+
+    texts, counts = files
+    if not texts:
+        return Counts.merge_files(counts, output, executor)
+    settings = CountSettings(
+        Pattern(args.pattern or "gpt2", args.digits),
+        tuple(special_ids_of(args.special_token or ())),
+        args.normalizer,
+        ReadOptions(args.text_key, args.encoding, on_error=args.on_error, skipped=list_of_skipped(args)),
+    )
+    sample = Sample(args.max_documents, args.max_bytes, args.seed)
+    run = RunOptions(args.workers, executor, args.memory_limit, progress(args))
+    if not counts:
+        return count_to_file(texts, settings, sample, run, output)
+    check_addable(settings_of_files(counts), settings, f"{counts[0]}: ")
+    with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+        counted = os.path.join(folder, "texts.counts")
+        count_to_file(texts, settings, sample, run, counted)
+        return Counts.merge_files([*counts, counted], output)

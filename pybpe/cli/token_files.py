@@ -6,14 +6,15 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from .common import add_encoding, counted, journal_path, parse_amount, parse_numbers
+from .common import add_encoding, add_on_error, counted, journal_path, parse_amount, parse_numbers
 
 if TYPE_CHECKING:
     from ..dataset import Manifest
 
 
-def add_document_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the files, and the options that say how to find documents in them."""
+def add_document_options(parser: argparse.ArgumentParser, skips: bool = False) -> None:
+    """Adds the files, and the options that say how to find documents in them. `skips`: whether the command can skip bad
+    records."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -31,6 +32,8 @@ def add_document_options(parser: argparse.ArgumentParser) -> None:
         " jsonl reads every file as JSON lines",
     )
     parser.add_argument("--text-key", default="text", metavar="K", help="key of a JSON record's text (default: text)")
+    if skips:
+        add_on_error(parser, listed=False)
 
 
 def add_split_options(parser: argparse.ArgumentParser, by: bool = True) -> None:

@@ -18,6 +18,7 @@ from .common import (
     named_files,
     parse_amount,
     parse_amounts,
+    remove_old_list,
     report,
     save_tokenizer,
 )
@@ -60,7 +61,9 @@ def add_train(commands: Any) -> None:
         help="compare languages by tokens per text (default; the development texts must be translations, line by line),"
         " character or byte",
     )
-    parser.add_argument("--checkpoint", metavar="F", help="save progress to F; rerun the same command to resume")
+    parser.add_argument(
+        "--checkpoint", metavar="F", help="save progress to F, also while counting; rerun the same command to resume"
+    )
     parser.add_argument(
         "--sizes",
         type=parse_amounts,
@@ -203,6 +206,7 @@ def _run_train(args: argparse.Namespace) -> None:
         **reading,
     )
     save_tokenizer(tokenizer, args.output)
+    remove_old_list(args)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
     line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
     line += fewer_than(size, tokenizer.n_vocab)
@@ -257,7 +261,7 @@ def _counts(args: argparse.Namespace) -> Counts | None:
     if bool(args.counts) == bool(args.files):
         raise ArgumentError("name files to train on, or --counts")
     if args.counts:
-        return Counts.merge(map(Counts.load, args.counts))
+        return Counts.load_sum(args.counts)
     if args.sizes is None:
         return None
     return count(args, args.files)

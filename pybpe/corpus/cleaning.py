@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 
 from .. import _binding
-from ..reading.options import ReadOptions
+from ..reading.bad_records import list_name, remove_list
+from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
 from ..reading.staging import stage
 from ..support.locking import only_writer
@@ -17,10 +18,10 @@ from .duplicates import check_memory_limit
 from .filters import Filters
 from .output import check_name
 from .report import Report
-from .running import identity_of, run_tasks
+from .running import identity_of, plan_tasks, run_tasks
 from .spool import Spool
 from .steps import Scorer, Steps, kinds_of, strings
-from .writing import write_output
+from .writing import write_list, write_output
 
 
 def clean(
@@ -40,9 +41,12 @@ def clean(
     documents: str = "special",
     text_key: str = "text",
     encoding: str | None = None,
+    on_error: str = "stop",
+    skipped: _binding.PathLike | None = None,
     memory_limit: int | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
+    task_timeout: float | None = None,
     resume: bool = True,
     progress: bool | None = None,
 ) -> Report:
@@ -50,7 +54,7 @@ def clean(
 
     A run that was interrupted, even killed, resumes when called again with the same arguments and writes identical
     output. Until it finishes, a hidden folder next to `out` holds the results so far. It can grow as large as the
-    uncompressed output, plus 512 bytes per document for near duplicates.
+    uncompressed output, plus 1.3 kB per document for near duplicates.
 
     Args:
         inputs: paths, URLs, folders, globs: text, JSON lines (.jsonl, .ndjson), parquet, Arrow; also .gz, .bz2, .xz,
@@ -74,11 +78,16 @@ def clean(
             lines), "line", or "jsonl" (JSON lines, whatever the file's name).
         text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
-        memory_limit: bytes of memory for finding exact duplicates, beyond which it sorts on disk. Without a limit it
-            takes 64 bytes per document or paragraph.
+        on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it, with a
+            warning at the end. If more than half of the records are not valid, the run stops. See docs/records.md.
+        skipped: the file that lists skipped records, as JSON lines; None is the name of `out` with .skipped.jsonl after
+            it.
+        memory_limit: bytes of memory for finding duplicates, approximately; None means 1 GiB. Whatever needs more is
+            sorted on disk, in the hidden folder.
         workers: the number of processes; None uses all CPUs, or one for a small corpus. The output is the same for
             any number. With an executor: the number of its workers; None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
+        task_timeout: as in `pybpe.binarize`.
         resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
 
@@ -91,7 +100,7 @@ def clean(
     """
     path = check_name(out)
     steps = Steps(
-        read=ReadOptions(text_key, encoding, documents),
+        read=ReadOptions(text_key, encoding, documents, on_error, listed(skipped)),
         normalizer=normalizer,
         filters=Filters() if filters is None else filters,
         languages=strings("languages", languages),
@@ -103,19 +112,25 @@ def clean(
         keep_near=keep_near,
         dedup_paragraphs=dedup_paragraphs,
     )
-    run = RunOptions(workers, executor, memory_limit, progress)
+    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     check_memory_limit(run.memory_limit)
     given = path_list(inputs)
+    list_path, found = steps.read.skipped or list_name(path), None
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
-        staged = stage(given, folder, steps.read, [path])
-        spool = Spool(folder, identity_of(steps, staged), resume)
+        staged = stage(given, folder, steps.read, [path, list_path])
+        tasks, described = plan_tasks(steps, staged)
+        spool = Spool(folder, described, identity_of(steps), resume)
         try:
-            tasks = run_tasks(steps, staged.files, spool, run)
-            decisions = Decisions(steps, spool, tasks, run.memory_limit)
-            tally = write_output(path, steps, spool, tasks, decisions)
+            run_tasks(steps, tasks, staged, spool, run)
+            decisions = Decisions(steps, spool, run.memory_limit)
+            if steps.read.skips:
+                found = write_list(list_path, spool, staged.names)
+            tally = write_output(path, steps, spool, decisions)
+            if not steps.read.skips:
+                remove_list(list_path)
         except BaseException:
             spool.leave()
             raise
         spool.remove()
-    return Report(tally, steps.filters, near_dedup)
+    return Report(tally, steps.filters, near_dedup, found)

@@ -1,16 +1,20 @@
-"""Decides which documents and paragraphs of a corpus are repeated, over all tasks, in corpus order."""
+"""Decides which documents and paragraphs of a corpus are repeated, over all tasks, in corpus order.
+
+What was found is sorted by the number of the document or paragraph (sorting.py), and read again in this order, so that
+memory does not grow with the corpus.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _binding
-from .clusters import find_clusters
+from .clusters import Search
 from .duplicates import DIGEST_BYTES, Repeats
-from .minhash import PERMUTATIONS
-from .spool import Spool
+from .minhash import PERMUTATIONS, Banding
+from .sorting import DEFAULT_MEMORY, Cursor, Sorter
+from .spool import Result, Spool
 from .steps import Steps
 from .work import integers
 
@@ -22,96 +26,152 @@ if TYPE_CHECKING:
 EXACT, NEAR = "duplicate", "near_duplicate"
 
 
+class Fate(NamedTuple):
+    """What happens to a document.
+
+    Attributes:
+        reason: why it is dropped, or None.
+        cluster: the name of its cluster, if near duplicates were searched for.
+    """
+
+    reason: str | None
+    cluster: str | None
+
+
 class Decisions:
-    """Decides what happens to each document. Ask in corpus order.
+    """Decides what happens to each document.
 
     Args:
         steps: what `clean` does.
         spool: the results of all tasks.
-        tasks: the number of tasks.
-        memory_limit: bytes of memory for digests.
+        memory_limit: bytes, or None for DEFAULT_MEMORY.
     """
 
-    def __init__(self, steps: Steps, spool: Spool, tasks: int, memory_limit: int | None) -> None:
-        self._spool, self._tasks, self._memory_limit = spool, tasks, memory_limit
-        self._keep_near = steps.keep_near
-        self._near: Array | None = None  # by number among documents that are not exact duplicates
+    def __init__(self, steps: Steps, spool: Spool, memory_limit: int | None) -> None:
+        self._steps, self._spool = steps, spool
+        self._memory = DEFAULT_MEMORY if memory_limit is None else memory_limit
+        self._near: Sorter | None = None  # rows (document, name of its cluster) of those that are not the first
+        self._paragraphs: Sorter | None = None
         self._exact = self._find_exact() if steps.dedup is not None else None
         if steps.near_dedup is not None:
-            self._find_near(steps.near_dedup)
-        self._paragraphs = self._find_paragraphs() if steps.dedup_paragraphs else None
+            self._near = self._named(self._find_near(steps.near_dedup))
+        if steps.dedup_paragraphs:
+            self._paragraphs = self._find_paragraphs()
 
-    def _find_exact(self) -> Array:
-        repeats = Repeats(self._spool.folder, self._memory_limit)
-        for result in self._spool.results(self._tasks):
+    def _path(self, name: str) -> str:
+        return os.path.join(self._spool.folder, name)
+
+    def _find_exact(self) -> Sorter:
+        repeats = Repeats(self._path("exact"), self._memory)
+        for result in self._spool.results():
             repeats.add(result.section("digests"))
         return repeats.find()
 
-    def _find_near(self, threshold: float) -> None:
+    def _find_near(self, threshold: float) -> Sorter:
+        """Returns rows (document, first document of its cluster), without the first ones."""
         import numpy
 
-        path = os.path.join(self._spool.folder, "signatures")
-        digests: list[bytes] = []
-        with _binding.Output(path) as output:
-            for rows, names in self._distinct_documents():
-                output.write(rows.tobytes())
-                digests.append(names.tobytes())
-        self._digests = b"".join(digests)
-        count = len(self._digests) // DIGEST_BYTES
-        self._near = numpy.empty(0, dtype=numpy.int64)
-        if count:
-            rows = numpy.memmap(path, dtype=numpy.uint32, mode="r", shape=(count, PERMUTATIONS))
-            self._near = find_clusters(rows, threshold)
-        os.unlink(path)
-
-    def _distinct_documents(self) -> Iterator[tuple[Array, Array]]:
-        """Yields the signatures and digests of each task's documents that are not exact duplicates."""
-        import numpy
-
+        search = Search(self._path("near"), Banding.of(threshold), threshold, self._memory)
+        exact = _places(self._exact)
+        places = _Signatures()
         number = 0
-        for result in self._spool.results(self._tasks):
-            rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
-            names = numpy.frombuffer(result.section("digests"), dtype=f"V{DIGEST_BYTES}")
-            if self._exact is not None:
-                stays = ~self._exact[number : number + len(rows)]
-                number += len(rows)
-                rows, names = rows[stays], names[stays]
-            yield rows, names
+        for result in self._spool.results():
+            rows = places.add(result)
+            stays = numpy.ones(len(rows), dtype=bool)
+            stays[exact.take(number + len(rows))[:, 0].astype(numpy.int64) - number] = False
+            search.add(number + numpy.flatnonzero(stays), rows[stays])
+            number += len(rows)
+        return search.find(places.of)
 
-    def fate(self, number: int, place: int) -> tuple[str | None, str | None]:
-        """Returns why a document is dropped, or None; and the name of its cluster, if near duplicates were searched
-        for.
+    def _named(self, clusters: Sorter) -> Sorter:
+        """Returns rows (document, name of its cluster), a name being two numbers: the digest of the first document."""
+        import numpy
 
-        Args:
-            number: its number among all documents.
-            place: its number among those that are not exact duplicates.
-        """
-        if self._exact is not None and self._exact[number]:
-            return EXACT, None
-        if self._near is None:
-            return None, None
-        root = int(self._near[place])
-        name = self._digests[root * DIGEST_BYTES : (root + 1) * DIGEST_BYTES].hex()
-        return (None if root == place or self._keep_near else NEAR), name
+        firsts = Sorter(self._path("firsts"), 2, self._memory // 2)
+        for rows in clusters.blocks():
+            firsts.add(rows[:, ::-1])
+        clusters.close()
+        named = Sorter(self._path("named"), 3, self._memory // 2)
+        cursor = Cursor(firsts, 2)
+        number = 0
+        for result in self._spool.results():
+            digests = numpy.frombuffer(result.section("digests"), dtype="<u8").reshape(-1, 2)
+            rows = cursor.take(number + len(digests))
+            named.add(numpy.concatenate([rows[:, 1:], digests[rows[:, 0].astype(numpy.int64) - number]], axis=1))
+            number += len(digests)
+        firsts.close()
+        return named
 
-    def _find_paragraphs(self) -> Array:
-        """Returns whether each paragraph of the kept documents occurred in an earlier one."""
-        repeats = Repeats(self._spool.folder, self._memory_limit)
-        number = place = 0
-        for result in self._spool.results(self._tasks):
-            data, at = result.section("paragraphs"), 0
-            for size in integers(result.section("paragraph_sizes")).tolist():
-                reason, _ = self.fate(number, place)
-                if reason is None:
-                    repeats.add(data[at : at + size])
-                at += size
-                number += 1
-                place += reason != EXACT
+    def fates(self) -> Iterator[tuple[Result, list[Fate]]]:
+        """Yields the result of each task, with the fates of its documents."""
+        exact = _places(self._exact)
+        near = None if self._near is None else Cursor(self._near, 3)
+        number = 0
+        for result in self._spool.results():
+            count = result.header["documents"]
+            names: list[str | None] = [None] * count
+            reasons: list[str | None] = [None] * count
+            if near is not None:
+                names = list(_hex(result.section("digests")))
+                rows = near.take(number + count)
+                for place, name in zip((rows[:, 0] - number).tolist(), _hex(rows[:, 1:].astype("<u8").tobytes())):
+                    names[place] = name
+                    reasons[place] = None if self._steps.keep_near else NEAR
+            for place in (exact.take(number + count)[:, 0] - number).tolist():
+                names[place], reasons[place] = None, EXACT
+            yield result, list(map(Fate, reasons, names))
+            number += count
+
+    def _find_paragraphs(self) -> Sorter:
+        """Returns the numbers of the paragraphs of kept documents that occurred in an earlier one."""
+        repeats = Repeats(self._path("paragraphs"), self._memory)
+        for result, fates in self.fates():
+            data = result.section("paragraphs")
+            ends = integers(result.section("paragraph_sizes")).cumsum().tolist()
+            kept = (data[a:b] for a, b, fate in zip([0, *ends], ends, fates) if fate.reason is None)
+            repeats.add(b"".join(kept))
         return repeats.find()
 
-    def repeated_paragraphs(self, first: int, count: int) -> set[int]:
-        """Returns which of `count` paragraphs to remove. `first` is the number of paragraphs in earlier kept
-        documents."""
-        if self._paragraphs is None:
-            return set()
-        return set(self._paragraphs[first : first + count].nonzero()[0].tolist())
+    def paragraphs(self) -> Cursor:
+        """Returns the numbers of the paragraphs to remove, among those of kept documents, in order."""
+        return _places(self._paragraphs)
+
+
+def _places(sorter: Sorter | None) -> Cursor:
+    """Returns a cursor over rows of one number; over none without a sorter."""
+    return Cursor(Sorter("", 1, 0) if sorter is None else sorter, 1)
+
+
+def _hex(digests: bytes) -> Iterator[str]:
+    return (digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES))
+
+
+class _Signatures:
+    """The signatures in the results of tasks, by the numbers of documents."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[str, int]] = []  # with the place of the signatures
+        self._starts = [0]  # the first document of each, and the total
+
+    def add(self, result: Result) -> Array:
+        """Adds the next task. Returns its signatures."""
+        import numpy
+
+        rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
+        self._files.append(result.place("signatures"))
+        self._starts.append(self._starts[-1] + len(rows))
+        return rows
+
+    def of(self, numbers: Array) -> Array:
+        """Returns the signatures of documents, whose numbers ascend."""
+        import numpy
+
+        found = numpy.empty((len(numbers), PERMUTATIONS), dtype=numpy.uint32)
+        bounds = numpy.searchsorted(numbers, self._starts)
+        for task in numpy.flatnonzero(numpy.diff(bounds)).tolist():
+            first, last = bounds[task], bounds[task + 1]
+            path, place = self._files[task]
+            shape = (self._starts[task + 1] - self._starts[task], PERMUTATIONS)
+            rows = numpy.memmap(path, numpy.uint32, "r", place, shape)  # closed again soon: it would count as memory
+            found[first:last] = rows[numbers[first:last] - self._starts[task]]
+        return found

@@ -8,7 +8,7 @@ Sources of the rules and thresholds:
 - FineWeb: Penedo et al. 2024 (arXiv:2406.17557), section 3.6, three filters on lines.
 - ROOTS: Laurencon et al. 2022 (arXiv:2303.03915): shares of special characters, repeated words.
 
-Shares are of characters, and of words as units.py defines them, so that the limits mean the same for Chinese.
+Shares are of characters, and of words as characters.py defines them, so that the limits mean the same for Chinese.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import instance, whole_number
 from ..errors import ArgumentError
-from . import lines, repetition
-from .units import DIGIT, LETTERS_PER_UNIT, PUNCTUATION, SPACE, SYMBOL, UNSPACED, Units, check_texts
+from .characters import check_texts
+from .measures import Measures
 
 if TYPE_CHECKING:
     import numpy
@@ -152,16 +152,15 @@ class Filters:
         >>> Filters(min_chars=5, max_digit_ratio=0.5).reasons(["hi", "a text", "1234567 a"])
         ['min_chars', None, 'max_digit_ratio']
         """
-        texts = check_texts(texts)
-        return self.judge(texts, Units(texts))[0]
+        return self.judge(check_texts(texts))[0]
 
-    def judge(self, texts: Sequence[str], units: Units) -> tuple[list[str | None], dict[str, Array]]:
-        """Returns the reasons, and the measures they come from: name -> numbers, one per text. `units` belong to the
-        texts."""
+    def judge(self, texts: Sequence[str | bytes]) -> tuple[list[str | None], dict[str, Array]]:
+        """Returns the reasons, and the measures they come from: name -> numbers, one per text. Bytes are UTF-8."""
         reasons: list[str | None] = [None] * len(texts)
-        measures = Measures(texts, units)
+        limits = self.limits()
+        measures = Measures(texts, [name[4:] for name, _ in limits])
         known: dict[str, Array] = {}
-        for name, limit in self.limits():
+        for name, limit in limits:
             what = name[4:]  # without min_ or max_
             if what not in known:
                 known[what] = measures.value(what)
@@ -169,85 +168,3 @@ class Filters:
             for i in (known[what] < limit if name.startswith("min_") else known[what] > limit).nonzero()[0]:
                 reasons[i] = reasons[i] or name
         return reasons, known
-
-
-class Measures:
-    """The measures of texts, computed on demand: an array with one number per text."""
-
-    def __init__(self, texts: Sequence[str], units: Units) -> None:
-        import numpy
-
-        self._texts, self._units = texts, units
-        self._raw_words = numpy.diff(units.word_starts)
-        self._word_counts = self._raw_words / units.units_per_word()
-        self._visible = units.per_text(units.classes != SPACE)
-        self._lines = lines.LineMeasures(texts)
-
-    def value(self, name: str) -> Array:
-        """Returns a measure by the name of its limit, without min_ or max_.
-
-        >>> Measures(["some 12"], Units(["some 12"])).value("digit_ratio").tolist()
-        [0.3333333333333333]
-        """
-        if name.startswith(("top_ngrams_", "repeated_ngrams_")):
-            return self._ngrams(name)
-        if name in lines.MEASURES:
-            return self._lines.value(name)
-        value: Array = getattr(self, "_" + name)()
-        return value
-
-    def _chars(self) -> Array:
-        import numpy
-
-        return numpy.diff(self._units.text_starts) - 1
-
-    def _words(self) -> Array:
-        return self._word_counts
-
-    def _mean_word_length(self) -> Array:
-        units = self._units
-        spaced = ~units.unspaced
-        counts = units.per_text_words(spaced)
-        lengths = units.per_text_words((units.ends - units.starts) * spaced)
-        return _share(lengths, counts * (2 * counts > self._raw_words))
-
-    def _symbol_ratio(self) -> Array:
-        classes = self._units.classes
-        letters = self._visible + (LETTERS_PER_UNIT - 1) * self._units.per_text(classes == UNSPACED)
-        return _share(self._units.per_text((classes == SYMBOL) | (classes == PUNCTUATION)), letters)
-
-    def _digit_ratio(self) -> Array:
-        return _share(self._units.per_text(self._units.classes == DIGIT), self._visible)
-
-    def _hashes_per_word(self) -> Array:
-        import numpy
-
-        marks = [text.count("#") + text.count("...") + text.count("\u2026") for text in self._texts]
-        return _share(numpy.array(marks), self._word_counts)
-
-    def _alphabetic_words(self) -> Array:
-        import numpy
-
-        units = self._units
-        digits = numpy.concatenate([[0], numpy.cumsum(units.classes == DIGIT)])
-        inside = digits[units.ends] - digits[units.starts]
-        return _share(units.per_text_words(inside < units.ends - units.starts), self._raw_words)
-
-    def _distinct_words(self) -> Array:
-        return repetition.distinct_words(self._units)
-
-    def _repeated_words(self) -> Array:
-        return _share(repetition.top_counts(self._units), self._raw_words)
-
-    def _ngrams(self, name: str) -> Array:
-        what, _, n = name.rpartition("_")
-        function = repetition.top_ngram_chars if what == "top_ngrams" else repetition.repeated_ngram_chars
-        return _share(function(self._units, int(n)), repetition.word_chars(self._units))
-
-
-def _share(part: Array, whole: Array) -> Array:
-    """Returns part / whole, or NaN where whole is 0."""
-    import numpy
-
-    shares: Array = numpy.divide(part, whole, out=numpy.full(len(part), numpy.nan), where=whole > 0)
-    return shares

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..arguments import utf8
+from ..reading.bad_records import Seen
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile
 from ..reading.pieces import Cutting
@@ -42,14 +43,15 @@ class DocumentPlan(Plan):
         super().__init__(files, kinds, SplitOptions((1,), "document"), Cutting(lambda data, start: len(data), 0, True))
         self.hashed = True  # each document by itself, as if it might go to any split
         size = sum(file.size or 0 for file in files)
-        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, size // _LEAST_TASKS))
+        # A power of two: if a file changes a little, the tasks of the others stay the same.
+        self.task_bytes = min(self.task_bytes, max(_LEAST_TASK, 1 << (size // _LEAST_TASKS).bit_length() >> 1))
 
 
-def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[Document], int]]:
+def batches(task: Task, kinds: Kinds, doubts: list[str], records: list[Seen]) -> Iterator[tuple[list[Document], int]]:
     """Yields batches of a task's non-empty documents, each with the number of bytes read for it. A warning about the
-    first file that is not UTF-8 is put into `doubts`."""
+    first file that is not UTF-8 is put into `doubts`, and the records of pieces into `records`."""
     for piece in planned_pieces(task, kinds, lambda data, start: len(data)):
-        if not doubts and not isinstance(piece.data, list) and kinds.kind(piece.path) not in RECORDS:
+        if not doubts and isinstance(piece.data, memoryview) and kinds.kind(piece.path) not in RECORDS:
             doubts += filter(None, [doubt_of(piece.data, piece.path, piece.start)])
         batch: list[Document] = []
         size = 0
@@ -59,20 +61,22 @@ def batches(task: Task, kinds: Kinds, doubts: list[str]) -> Iterator[tuple[list[
             if size >= BATCH_CHARACTERS:
                 yield batch, 0
                 batch, size = [], 0
+        if piece.seen.end:
+            records.append(piece.seen)
         data = piece.data
-        yield batch, sum(map(len, data)) if isinstance(data, list) else len(data)
+        yield batch, len(data) if isinstance(data, memoryview) else data.size
 
 
 def _documents(piece: PlannedPiece, kinds: Kinds) -> Iterator[Document]:
     key = kinds.text_key
-    if not isinstance(piece.data, list) and kinds.kind(piece.path) == "jsonl":
-        for record, line in record_lines(piece.data, key, piece.path, piece.start):
+    if isinstance(piece.data, memoryview) and kinds.kind(piece.path) == "jsonl":
+        for record, line in record_lines(piece.data, key, piece.seen):
             if record[key]:
                 text = utf8(record[key]).decode()
                 yield Document(text, raw_fields(line) if len(record) > 1 else {key: text})
         return
     data = piece.data
-    for document in data if isinstance(data, list) else kinds.divide(data, piece.path, piece.start):
+    for document in kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data:
         if document:
             text = document.decode("utf-8", "replace")
             yield Document(text, {key: text})

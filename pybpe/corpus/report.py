@@ -21,10 +21,14 @@ class Report:
         tally: the counts, histograms and samples.
         filters: the limits.
         near_dedup: the similarity threshold, or None.
+        skipped: if bad records were skipped: the number of records, how many of them were skipped, and the file that
+            lists those. Otherwise None.
     """
 
-    def __init__(self, tally: Tally, filters: Filters, near_dedup: float | None) -> None:
-        self.tally, self.filters, self.near_dedup = tally, filters, near_dedup
+    def __init__(
+        self, tally: Tally, filters: Filters, near_dedup: float | None, skipped: dict[str, Any] | None = None
+    ) -> None:
+        self.tally, self.filters, self.near_dedup, self.skipped = tally, filters, near_dedup, skipped
 
     @property
     def documents_in(self) -> int:
@@ -61,6 +65,8 @@ class Report:
             "limits": dict(self.filters.limits()),
             **{name: value for name, value in self.tally.to_json().items() if name not in ("documents", "changes")},
         }
+        if self.skipped is not None:
+            facts["skipped"] = self.skipped
         if self.near_dedup is not None:
             banding = Banding.of(self.near_dedup)
             facts["lsh"] = {"bands": banding.bands, "rows": banding.rows, "curve": banding.curve()}

@@ -12,13 +12,14 @@ from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError
 from ..reading import planning
+from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.file_types import row_kind
 from ..reading.input_file import InputFile, known_total
 from ..reading.staging import Staged
 from ..reading.text_encoding import Doubts
 from ..support.parallel import worker_count
 from ..support.progress import Progress
-from ..support.remote import build, map_by_executor
+from ..support.remote import Workers, build, map_by_executor
 from ..support.run_options import RunOptions
 from .processes import process_pool
 from .reading import DocumentPlan
@@ -26,33 +27,55 @@ from .spool import Result, Spool
 from .steps import Steps
 from .work import Work, run_task
 
+_RESULTS = 3  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
-def identity_of(steps: Steps, staged: Staged) -> str:
-    """Returns a hash of everything that a run's results depend on: the versions of the Unicode tables too, as the steps
-    use those of Python and of `regex`."""
-    parts = repr((__version__, build().unicode, *steps.identity(), planning.TASK_BYTES, staged.identities))
+def identity_of(steps: Steps) -> str:
+    """Returns a hash of everything that the results of tasks depend on, except the inputs: the versions of the Unicode
+    tables too, as the steps use those of Python and of `regex`."""
+    parts = repr((__version__, _RESULTS, build().unicode, *steps.identity()))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def run_tasks(steps: Steps, files: Sequence[InputFile], spool: Spool, run: RunOptions) -> int:
-    """Runs all unfinished tasks; their results go to the spool. Returns the number of tasks."""
-    tasks = list(DocumentPlan(files, steps.kinds).tasks())
-    left = [task for task in range(len(tasks)) if not spool.has(task)]
-    doubts = Doubts()
+def plan_tasks(steps: Steps, staged: Staged) -> tuple[list[planning.Task], list[bytes]]:
+    """Returns the tasks of a corpus, and what distinguishes each from others."""
+    tasks = list(DocumentPlan(staged.files, steps.kinds).tasks())
+    identities = dict(zip((file.path for file in staged.files), staged.identities))
+    return tasks, [planning.described(task, identities) for task in tasks]
+
+
+def run_tasks(steps: Steps, tasks: Sequence[planning.Task], staged: Staged, spool: Spool, run: RunOptions) -> None:
+    """Runs all unfinished tasks; their results go to the spool.
+
+    Raises:
+        ArgumentError: more than half of the records are not valid.
+    """
+    left = [task for task in range(len(tasks)) if not _is_done(spool, task, steps.read.skips)]
+    doubts, records = Doubts(), SkippedRecords(names=staged.names)
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress("cleaning", _total(files), "B", run.progress))
-        for task in sorted(set(range(len(tasks))).difference(left)):
-            bar.add(Result(spool.name(task)).header["read"])
+        bar = stack.enter_context(Progress("cleaning", _total(staged.files), "B", run.progress))
         results = _results(Work(steps), [tasks[task] for task in left], run, stack)
-        for task, result in zip(left, results):
-            _binding.write_file(spool.name(task), result)
+        unfinished = set(left)
+        for task in range(len(tasks)):
+            if task in unfinished:
+                _binding.write_file(spool.name(task), next(results))
             header = Result(spool.name(task)).header
             bar.add(header["read"])
-            for doubt in header["doubts"]:
+            for doubt in header["doubts"] if task in unfinished else ():
                 doubts.tell(doubt)
-    return len(tasks)
+            for seen in header["seen"]:
+                records.add(Seen.of(seen))
+            records.check()
+    records.check(at_end=True)
+
+
+def _is_done(spool: Spool, task: int, skips: bool) -> bool:
+    """Returns whether a task has a result. A run that stops at bad records does a task again in which one was
+    skipped."""
+    if not spool.has(task):
+        return False
+    return skips or not any(Seen.of(seen).bad for seen in Result(spool.name(task)).header["seen"])
 
 
 def _results(work: Work, tasks: Sequence[planning.Task], run: RunOptions, stack: ExitStack) -> Iterator[bytes]:
@@ -63,7 +86,8 @@ def _results(work: Work, tasks: Sequence[planning.Task], run: RunOptions, stack:
         if count <= 1:
             return map(work.run, tasks)
         executor, pending = stack.enter_context(process_pool(count)), 2 * count
-    return map_by_executor(partial(run_task, _pickled(work)), map(planning.anchored, tasks), executor, pending)
+    workers = Workers(executor, run.task_timeout)
+    return map_by_executor(partial(run_task, _pickled(work)), map(planning.anchored, tasks), workers, pending)
 
 
 def _total(files: Sequence[InputFile]) -> int | None:

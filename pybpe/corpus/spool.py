@@ -1,16 +1,19 @@
 """Stores task results as files, so that a killed run resumes with the unfinished tasks.
 
 A hidden folder next to the output holds a file per finished task, which appears complete or not at all, and the
-identity of the run: a hash of everything that the result depends on. A file has a header of 8 bytes (its length,
-    little-endian), JSON, then sections of bytes whose names and sizes the header holds.
+identity of the run: a hash of everything that the results depend on, except the inputs. The name of a task's file is a
+hash of the ranges of the inputs that it reads. So if inputs change, the results of all tasks that read others stay. A
+file has a header of 8 bytes (its length, little-endian), JSON, then sections of bytes whose names and sizes the header
+holds.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _binding
@@ -43,6 +46,10 @@ class Result:
             self._places[name] = (at, length)
             at += length
 
+    def place(self, name: str) -> tuple[str, int]:
+        """Returns the file, and where in it a section begins."""
+        return self._path, self._places[name][0]
+
     def section(self, name: str) -> bytes:
         """Returns the bytes of a section."""
         at, length = self._places[name]
@@ -56,17 +63,25 @@ class Spool:
 
     Args:
         folder: where the results of finished work are kept.
+        tasks: what distinguishes each task from others (see planning.described).
         identity: the run's identity; results of a run with another identity are dropped.
         resume: False drops the results of any run.
     """
 
-    def __init__(self, folder: str, identity: str, resume: bool) -> None:
+    def __init__(self, folder: str, tasks: Iterable[bytes], identity: str, resume: bool) -> None:
         self.folder = folder
+        self._names = [f"task-{hashlib.blake2b(task, digest_size=16).hexdigest()}" for task in tasks]
         self._identity_file = os.path.join(folder, "identity")
-        if not (resume and self._is(identity)):
-            self._clean()
+        if resume and self._is(identity):
+            self._clean({"identity", *self._names})
+        else:
+            self._clean(())
             make_folder(folder)
             _binding.write_file(self._identity_file, identity.encode())
+
+    def __len__(self) -> int:
+        """Returns the number of tasks."""
+        return len(self._names)
 
     def _is(self, identity: str) -> bool:
         try:
@@ -75,32 +90,33 @@ class Spool:
         except OSError:
             return False
 
-    def _clean(self) -> None:
-        """Removes an earlier run's files, except staged inputs, which belong to this run."""
+    def _clean(self, keep: Collection[str]) -> None:
+        """Removes an earlier run's files, except those with names in `keep`, and staged inputs, which belong to this
+        run."""
         try:
             for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
                 path = os.path.join(self.folder, name)
-                if os.path.isfile(path):
+                if name not in keep and os.path.isfile(path):
                     os.unlink(path)
         except OSError as error:
             raise file_error(error.errno or 0, f"{self.folder}: cannot be emptied: {error.strerror}") from None
 
     def name(self, task: int) -> str:
         """Returns the path of a task's file."""
-        return os.path.join(self.folder, f"task-{task:06d}")
+        return os.path.join(self.folder, self._names[task])
 
     def has(self, task: int) -> bool:
         """Returns whether a task is finished."""
         return os.path.exists(self.name(task))
 
-    def results(self, tasks: int) -> Iterator[Result]:
+    def results(self) -> Iterator[Result]:
         """Yields the results of all tasks, in order."""
-        for task in range(tasks):
+        for task in range(len(self)):
             yield Result(self.name(task))
 
     def leave(self) -> None:
         """Ends a failed run. A later run resumes if there is anything to resume from."""
-        if not self.has(0):
+        if not any(map(self.has, range(len(self)))):
             self.remove()
 
     def remove(self) -> None:

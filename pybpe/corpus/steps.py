@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..arguments import instance, shown
@@ -109,7 +109,7 @@ class Steps:
             (s.name, s.function.__module__, getattr(s.function, "__qualname__", ""), s.max_score) for s in self.scorers
         ]
         rest = {
-            "kinds": self.kinds,
+            "kinds": replace(self.kinds, skips=False),  # a task in which nothing was skipped is the same
             "normalizer": self.normalizer,
             "filters": self.filters,
             "languages": self.languages,

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import utf8
 from ..normalize import normalize_text
+from ..reading.bad_records import Seen
 from ..reading.planning import Task
 from .duplicates import digest, normalized
 from .language import detect_language
-from .minhash import signatures
+from .minhash import signatures_of_bytes
 from .paragraphs import paragraph_digests
 from .pii import find_pii, replace_pii
-from .raw_json import json_line
+from .raw_json import json_line, respelled
 from .reading import Document, batches
 from .spool import pack
 from .steps import Steps
 from .tally import Tally
-from .units import Units
 
 if TYPE_CHECKING:
     import numpy
@@ -41,11 +41,18 @@ class Work:
         kept = _Kept()
         read = 0
         doubts: list[str] = []
-        for batch, size in batches(task, self.steps.kinds, doubts):
+        seen: list[Seen] = []
+        for batch, size in batches(task, self.steps.kinds, doubts, seen):
             read += size
             if batch:
                 self._batch(batch, tally, kept)
-        header = {"tally": tally.to_json(), "read": read, "documents": len(kept.lines), "doubts": doubts}
+        header: dict[str, Any] = {
+            "tally": tally.to_json(),
+            "read": read,
+            "documents": len(kept.lines),
+            "doubts": doubts,
+        }
+        header["seen"] = [some.plain() for some in seen]
         return pack(header, kept.sections())
 
     def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:
@@ -63,7 +70,9 @@ class Work:
                 tally.sample(reason, text)
                 continue
             text = self._scrubbed(text, tally)
-            fields = {**document.fields, self.steps.read.text_key: text, **extra}
+            key = self.steps.read.text_key
+            spelled = respelled(document.fields[key], text) if text is document.text else text
+            fields = {**document.fields, key: spelled, **extra}
             if self.steps.near_dedup is not None:
                 fields.pop("cluster", None)  # from an earlier run; writing.py adds the new one
             stay.append((text, fields))
@@ -73,8 +82,7 @@ class Work:
     def _filtered(self, texts: Sequence[str], tally: Tally) -> list[str | None]:
         if not self.steps.filters.limits():
             return [None] * len(texts)
-        units = Units(texts)
-        reasons, measures = self.steps.filters.judge(texts, units)
+        reasons, measures = self.steps.filters.judge(texts)
         for name, values in measures.items():
             tally.measure(name, values.tolist())
         return reasons
@@ -123,7 +131,7 @@ class _Kept:
         if steps.dedup is not None or steps.near_dedup is not None:
             self.digests += map(digest, map(normalized, texts) if steps.dedup == "normalized" else encoded)
         if steps.near_dedup is not None:
-            self.signatures.append(signatures(texts).tobytes())
+            self.signatures.append(signatures_of_bytes(encoded).tobytes())
         if steps.dedup_paragraphs:
             self.paragraphs += map(paragraph_digests, texts)
 

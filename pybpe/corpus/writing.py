@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import _binding
 from ..arguments import utf8
+from ..reading.bad_records import Seen, SkippedRecords
 from ..support.output_files import give_name, output_file
-from .decisions import EXACT, Decisions
+from .decisions import Decisions, Fate
 from .duplicates import DIGEST_BYTES
 from .output import LineWriter
 from .paragraphs import without_paragraphs
@@ -19,14 +22,26 @@ from .tally import Tally
 from .work import integers
 
 
-def write_output(path: str, steps: Steps, spool: Spool, tasks: int, decisions: Decisions) -> Tally:
+def write_list(path: str, spool: Spool, names: Mapping[str, str]) -> dict[str, Any]:
+    """Writes the list of the records that were skipped. Returns what a report says about them."""
+    temporary = os.path.join(spool.folder, os.path.basename(path))
+    with _binding.Output(temporary) as output:
+        records = SkippedRecords(output.write, names)
+        for result in spool.results():
+            for seen in result.header["seen"]:
+                records.add(Seen.of(seen))
+    give_name(temporary, output_file(path))
+    return {**records.finish(path), "file": path}
+
+
+def write_output(path: str, steps: Steps, spool: Spool, decisions: Decisions) -> Tally:
     """Writes the output file. Returns what happened to all documents."""
     writing = _Writing(steps, decisions)
     # A kill leaves nothing next to the output except the folder, which a later run removes.
     temporary = os.path.join(spool.folder, os.path.basename(path))
     with LineWriter(temporary) as writer:
-        for result in spool.results(tasks):
-            writer.write(writing.lines(result))
+        for result, fates in decisions.fates():
+            writer.write(writing.lines(result, fates))
     give_name(temporary, output_file(path))
     return writing.tally
 
@@ -37,26 +52,28 @@ class _Writing:
     def __init__(self, steps: Steps, decisions: Decisions) -> None:
         self._text_key = steps.read.text_key
         self._paragraphs = steps.dedup_paragraphs
-        self._decisions = decisions
-        self._documents = self._distinct = self._paragraph = 0  # how many so far, as Decisions counts them
+        self._repeated = decisions.paragraphs()
+        self._removed: set[int] = set()  # the numbers of paragraphs of this task that are removed
+        self._paragraph = 0  # the number of paragraphs in the documents that were kept so far
         self.tally = Tally()
 
-    def lines(self, result: Result) -> bytes:
+    def lines(self, result: Result, fates: Sequence[Fate]) -> bytes:
         """Returns the lines of a task's kept documents."""
         self.tally.add(Tally.from_json(result.header["tally"]))
         lines = result.section("lines").split(b"\n")[:-1]
         chars, sizes = integers(result.section("sizes")).reshape(-1, 2).T.tolist()
-        counts = integers(result.section("paragraph_sizes")) // DIGEST_BYTES if self._paragraphs else [0] * len(lines)
-        kept = [self._document(*row) for row in zip(lines, chars, sizes, counts)]
-        return b"".join(kept)
+        counts = [0] * len(lines)
+        if self._paragraphs:
+            counts = (integers(result.section("paragraph_sizes")) // DIGEST_BYTES).tolist()
+            kept = sum(count for count, fate in zip(counts, fates) if fate.reason is None)
+            self._removed = set(self._repeated.take(self._paragraph + kept)[:, 0].tolist())
+        return b"".join(self._document(*row) for row in zip(lines, chars, sizes, counts, fates))
 
-    def _document(self, line: bytes, chars: int, size: int, paragraphs: int) -> bytes:
-        reason, cluster = self._decisions.fate(self._documents, self._distinct)
-        self._documents += 1
-        self._distinct += reason != EXACT
+    def _document(self, line: bytes, chars: int, size: int, paragraphs: int, fate: Fate) -> bytes:
+        reason, cluster = fate
         if reason is None and self._paragraphs:
-            repeated = self._decisions.repeated_paragraphs(self._paragraph, int(paragraphs))
-            self._paragraph += int(paragraphs)
+            repeated = {i for i in range(paragraphs) if self._paragraph + i in self._removed}
+            self._paragraph += paragraphs
             if repeated:
                 text = self._without(json.loads(line)[self._text_key], repeated)
                 fields: dict[str, Any] = {**raw_fields(line), self._text_key: text}

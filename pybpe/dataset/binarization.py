@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .. import _binding
 from .._version import __version__
 from ..arguments import instance
+from ..errors import ArgumentError
 from ..reading import planning
 from ..reading.documents import check_mark
 from ..reading.file_types import row_kind
@@ -26,12 +27,14 @@ from ..support.locking import only_writer
 from ..support.run_options import RunOptions
 from ..tokenizer import Tokenizer
 from ..urls import without_secrets
+from .by_workers import area_name, check_format, write_by_workers
 from .encoding import TaskEncoder
 from .eot import KEEP
-from .journal import Journal
+from .journal import Corpus, Journal
 from .manifest import Manifest
 from .options import DatasetOptions, OutputOptions
 from .packed_output import RowOptions, write_and_pack
+from .publication import Publication
 from .run import Run
 from .shares import check_shares
 from .split_writer import Layout
@@ -55,11 +58,14 @@ def binarize(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    on_error: str = "stop",
     name: str | None = None,
     pack: int | None = None,
     packing: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
+    workers_write: bool = False,
+    task_timeout: float | None = None,
     resume: bool = True,
     progress: bool | None = None,
 ) -> Manifest:
@@ -104,6 +110,9 @@ def binarize(
             such token. The texts of records are encoded as ordinary text.
         text_key: the field of a JSON record, or the column, that holds the text.
         encoding: the encoding of text and JSON lines, such as "gb18030"; None means UTF-8. Parquet is always UTF-8.
+        on_error: what to do at a record that is not valid: "stop" raises an error; "skip" skips it and lists it in
+            skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
+            stops. See docs/records.md.
         name: NAME of the files; None uses the first input's name without its extension.
         pack: packs the documents into rows of this many tokens, as `pybpe.pack` does with its default arguments: `out`
             then has only the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must not
@@ -112,8 +121,16 @@ def binarize(
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
             tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`. Its workers must be able to read
-            the inputs under the same names; only this process writes. The files are the same for any number of workers
-            and any executor.
+            the inputs under the same names; only this process writes, unless `workers_write`. The files are the same
+            for any number of workers and any executor.
+        workers_write: the executor's workers write the token files themselves, so that no token passes through this
+            process: for more than a few workers. They must share `out`, under the same name; each one checks that it
+            does. Only for "llmc", "npy" and "raw"; one worker writes a file, and "raw" has one file per split. Needs
+            disk space for the ids twice, or nearly once if there are many shards. Bad records cannot be skipped.
+        task_timeout: the number of seconds that a worker of the executor may take for a task, which has 16 MiB of text
+            (a compressed file is one task), or with `workers_write`, up to 64 of these. If one takes longer, because
+            its worker hangs, the run stops with an error that names the file; the same call resumes. None waits
+            forever.
         resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
 
@@ -124,7 +141,7 @@ def binarize(
     Raises:
         ArgumentError, FileError, FormatError: bad arguments, files or records. LimitError: a shard is too small for
         llm.c, or an id is too large for the dtype. WorkerError: a worker died, and the executor cannot continue.
-        MissingExtraError: parquet or Arrow without pyarrow.
+        MissingExtraError: parquet or Arrow without pyarrow. UnsupportedError: workers cannot write this format.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
     rows = RowOptions.of(pack, packing, format)
@@ -132,20 +149,39 @@ def binarize(
         format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
     if rows is not None:
+        if on_error == "skip":
+            raise ArgumentError("on_error='skip' cannot be used with pack, which keeps only the rows: pack afterwards")
         rows.check(output)
-    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)
+    options = DatasetOptions(
+        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
+    )
     options = options.for_tokenizer(tok)
-    run = RunOptions(workers, executor, progress=progress)
+    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
+    if workers_write:
+        _check_workers_write(options, executor)
     given = path_list(inputs)
 
     def write(folder: str) -> Manifest:
         with only_writer(folder):
             staged = stage(given, folder, options.read, [folder, _binding.path_text(out)])
-            return write_dataset(Job(tok, options, staged, folder, name or name_of(given, staged)), run, resume)
+            job = Job(tok, options, staged, folder, name or name_of(given, staged))
+            return write_dataset(job, run, resume, workers_write=workers_write)
 
     if rows is None:
         return write(_binding.path_text(out))
     return write_and_pack(out, rows, shard_tokens, lambda folder: (write(folder), tok)[1], progress)
+
+
+def _check_workers_write(options: DatasetOptions, executor: Executor | None) -> None:
+    """Raises ArgumentError or UnsupportedError if workers cannot write."""
+    if executor is None:
+        raise ArgumentError("workers_write needs an executor (--workers-write needs --dask)")
+    if options.read.skips:
+        raise ArgumentError(
+            "on_error='skip' cannot be used with workers_write (--on-error skip with --workers-write): use"
+            " `pybpe corpus` with on_error='skip' first"
+        )
+    check_format(options.output)
 
 
 class Job(NamedTuple):
@@ -166,13 +202,19 @@ class Job(NamedTuple):
     name: str
 
     def identity(self, description: dict[str, object]) -> str:
-        """Returns a hash of everything that the result depends on. `description` describes the tokenizer."""
+        """Returns a hash of everything that the result depends on, except the inputs. `description` describes the
+        tokenizer."""
         settings, name = self.options.settings(), self.name
-        parts = (__version__, settings, name, description, planning.TASK_BYTES, self.staged.identities)
-        return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
+        return _hash((__version__, settings, name, description, planning.TASK_BYTES))
 
 
-def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None) -> Manifest:
+def _hash(parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def write_dataset(
+    job: Job, run: RunOptions, resume: bool, beside: Callable[[], None] = lambda: None, workers_write: bool = False
+) -> Manifest:
     """Does the work of `binarize`. The caller holds the folder's lock. `beside` is as in Run."""
     tok, options, staged = job.tok, job.options, job.staged
     splits, files = options.split.splits, staged.files
@@ -185,10 +227,17 @@ def write_dataset(job: Job, run: RunOptions, resume: bool, beside: Callable[[], 
     description = described(tok)
     has_rows = any(row_kind(file.path) for file in files)
     layout = Layout(tok, options.output, job.folder, job.name, staged.names)
-    journal = Journal(job.folder, job.identity(description), len(splits), resume)
-    work = Run(Encoding(plan, encoder), layout, journal, beside)
-    records = work.write_shards(run, None if has_rows else known_total(files))
-    return work.finish(options.settings(), description, records)
+    encoding = Encoding(plan, encoder, dict(zip((file.path for file in files), staged.identities)))
+    identity, total = job.identity(description), None if has_rows else known_total(files)
+    if workers_write:
+        journal = Journal(layout, _hash((identity, staged.identities)), len(splits), resume, area=area_name(identity))
+        publication = Publication(layout, journal, beside)
+        records = write_by_workers(encoding, layout, journal, publication, run, total)
+        return publication.finish(options.settings(), description, records)
+    corpus = Corpus(options.read.skips, _hash(staged.identities), encoding.hashes)
+    journal = Journal(layout, identity, len(splits), resume, corpus)
+    work = Run(encoding, layout, journal, beside, options.read.skips)
+    return work.finish(options.settings(), description, work.write_shards(run, total))
 
 
 def described(tok: Tokenizer) -> dict[str, object]:

@@ -13,6 +13,7 @@ from ..arguments import Text
 from ..encoding import AllowedSpecial
 from ..matching import PLAIN
 from ..model import END_OF_TEXT
+from ..reading.division import add_documents, dividers
 from ..reading.documents import RECORDS, Kinds
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy
 
 _NEUTRAL = string.punctuation.replace("_", "")  # neither white space nor part of a word
-_TYPECODES = {"uint16": "H", "uint32": "I"}
+TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
 class Segment(NamedTuple):
@@ -75,9 +76,12 @@ class TaskEncoder:
             FormatError: a line is not a record.
         """
         if not piece.divided:
-            assert piece.split is not None and not isinstance(piece.data, list)
+            assert piece.split is not None and isinstance(piece.data, memoryview)
             ids = self._ids(piece.data, "all")
             return [self._segment(piece, piece.split, ids, len(piece.data))]
+        found = self._joined_segments(piece)
+        if found is not None:
+            return found
         found = []
         for split, documents in divide(piece, self.kinds, self.splits):
             joins = self.joins and self.tok.eot_token is not None
@@ -87,27 +91,50 @@ class TaskEncoder:
                 found.append(self._segment(piece, split, self._encode(group, piece.path), size))
         return found
 
+    def _joined_segments(self, piece: PlannedPiece) -> list[Segment] | None:
+        """Returns the segments of a divided piece, encoded with one call per split; None if its documents must be read
+        or encoded one by one."""
+        records = self.kinds.kind(piece.path) in RECORDS
+        mark = self.tok.model.eot
+        if mark is None or not self.joins or self._mark_matters:
+            return None
+        if _may_be_missed(mark, [mark] if records else self.tok.special_tokens):
+            return None
+        shares = tuple(self.splits) if piece.split is None else (1.0,)
+        free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares)
+        divider = free.take()
+        try:
+            if not add_documents(divider, piece, self.kinds):
+                return None
+            return self._segments_of(divider, piece, {mark} if records else "all")
+        finally:
+            free.put_back(divider)
+
+    def _segments_of(
+        self, divider: _binding.Divider, piece: PlannedPiece, allowed: AllowedSpecial
+    ) -> list[Segment] | None:
+        """Returns the segments of a piece whose documents a divider has; None if one of its records contains the mark's
+        text, which is not a mark there."""
+        found = []
+        for place in range(divider.splits):
+            text, documents = divider.joined(place)
+            if not documents:
+                continue
+            ids = self._ids(text, allowed)
+            if allowed != "all" and _binding.count_id(ids, self.tok.eot_token or 0) != documents - 1:
+                return None
+            found.append(self._segment(piece, place if piece.split is None else piece.split, ids, len(text)))
+        return found
+
     def _ids(self, text: Text, allowed: AllowedSpecial) -> array[int]:
         """Returns the ids of a text in which some special tokens are recognized."""
         encoder = self.tok.encoder
-        return encoder.compact(text, encoder.allowed((), allowed), _TYPECODES[self.dtype])
+        return encoder.compact(text, encoder.allowed((), allowed), TYPECODES[self.dtype])
 
     def _encode(self, documents: Sequence[bytes], path: str) -> array[int]:
         """Returns the ids of documents with marks between them."""
-        records = self.kinds.kind(path) in RECORDS
-        mark = self.tok.model.eot
-        recognized = [mark] if records else self.tok.special_tokens
-        if mark is None or len(documents) == 1 or _may_be_missed(mark, recognized) or self._mark_matters:
-            return self._encode_singly(documents, () if records else "all")
-        ids = self._ids(mark.encode().join(documents), {mark} if records else "all")  # one call for all
-        if records and _binding.count_id(ids, self.tok.special_tokens[mark]) != len(documents) - 1:
-            return self._encode_singly(
-                documents, ()
-            )  # one document contains the mark's text, which is not a mark there
-        return ids
-
-    def _encode_singly(self, documents: Iterable[bytes], allowed: AllowedSpecial) -> array[int]:
-        ids = array(_TYPECODES[self.dtype])
+        allowed: AllowedSpecial = () if self.kinds.kind(path) in RECORDS else "all"
+        ids = array(TYPECODES[self.dtype])
         for number, document in enumerate(documents):
             if number > 0:
                 ids.append(self.tok.eot_token or 0)
@@ -152,11 +179,15 @@ def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterat
     """Returns the documents of a divided piece by split, each split's in piece order."""
     data = piece.data
     if piece.split is not None:
-        documents = data if isinstance(data, list) else kinds.divide(data, piece.path, piece.start)
-        yield piece.split, list(documents)
+        documents = list(kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data)
+        if documents:
+            yield piece.split, documents
         return
     by_split: list[list[bytes]] = [[] for _ in splits]
-    pairs = zip(data, data) if isinstance(data, list) else kinds.divide_with_clusters(data, piece.path, piece.start)
+    if isinstance(data, memoryview):
+        pairs = kinds.divide_with_clusters(data, piece.seen)
+    else:
+        pairs = ((document, document) for document in data)
     for document, cluster in pairs:
         by_split[hash_split(cluster, splits)].append(document)
     yield from ((split, group) for split, group in enumerate(by_split) if group)

@@ -12,6 +12,7 @@ from array import array
 from .. import _binding
 
 EOT_MODES = ("prepend", "append", "none")
+_SHORT = 1 << 10  # ids
 KEEP = "keep"  # encode_files only: the ids are those of the text, marks included
 
 
@@ -43,6 +44,9 @@ class EotPlacer:
             self._mode == KEEP or not marks and (self.is_open or not ids)
         ):  # nothing to do, as for most pieces of long documents
             return ids, array("Q")
+        if not marks and len(ids) <= _SHORT:  # one document begins: most of a call to C would be Python
+            self.is_open = True
+            return (array(ids.typecode, (self._eot, *ids)) if self._mode == "prepend" else ids), array("Q", (0,))
         placed, starts, self.is_open = _binding.place_marks(ids, self._eot, marks, self._mode, self.is_open)
         return placed, starts
 

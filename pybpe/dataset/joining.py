@@ -35,7 +35,7 @@ from ..tokenizer import Tokenizer
 from .encoding import Segment
 from .hashing import file_sha256
 from .journal import Journal, finished_manifest
-from .manifest import Manifest, ShardRecord, manifest_name
+from .manifest import Manifest, ShardRecord, manifest_name, split_paths
 from .options import OutputOptions
 from .run import Run
 from .split_writer import Layout
@@ -108,7 +108,7 @@ def join(
     identity = hashlib.sha256(repr((__version__, output, [part.sha256 for part in parts])).encode()).hexdigest()
     with only_writer(target):
         layout = Layout(tok, output, target, output.name or "", {})
-        journal = Journal(target, identity, len(settings["splits"]), resume)
+        journal = Journal(layout, identity, len(settings["splits"]), resume)
         work = Run(_Copying(parts, layout), layout, journal, lambda: None)
         total = sum(record.bytes for part in parts for found in part.manifest.shards.values() for record in found)
         records = work.write_shards(RunOptions(progress=progress), total)
@@ -130,6 +130,9 @@ def _parts(tok: Tokenizer, folders: Sequence[str], out: str) -> list[_Part]:
         _check_form(folder, manifest)
         if parts:
             _check_equal(parts[0], folder, manifest)
+        for split, records in manifest.shards.items():
+            if records:
+                split_paths(folder, manifest, split)
         digest = file_sha256(os.path.join(folder, manifest_name(folder)))
         parts.append(_Part(folder, manifest, digest))
     _check_disjoint(parts)
@@ -173,7 +176,13 @@ def _check_equal(first: _Part, folder: str, manifest: Manifest) -> None:
 
 
 def _described(part: _Part) -> dict[str, Any]:
-    return {"folder": os.path.basename(os.path.normpath(part.folder)), "manifest": part.sha256, "inputs": _inputs(part)}
+    skipped = {} if part.manifest.skipped is None else {"skipped": dict(part.manifest.skipped)}
+    return {
+        **skipped,
+        "folder": os.path.basename(os.path.normpath(part.folder)),
+        "manifest": part.sha256,
+        "inputs": _inputs(part),
+    }
 
 
 def _inputs(part: _Part) -> list[list[Any]]:
@@ -263,7 +272,7 @@ class _Copying:
 def _check_file(task: _Task) -> None:
     """Raises FormatError if a shard does not match its manifest."""
     record = task.record
-    if os.path.getsize(task.path) != record.bytes or file_sha256(task.path) != record.sha256:
+    if file_sha256(task.path) != record.sha256:
         raise FormatError(f"{task.path}: does not match its manifest: `pybpe verify` says more; make the folder again")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _binding
@@ -73,6 +73,8 @@ class Manifest:
         text_bytes: the bytes of encoded text by split, without marks.
         shards: the token files, by split, in order.
         files: other files that belong to them, such as Megatron's indexes.
+        skipped: if bad records were skipped (`on_error="skip"`): the number of records, how many of them were skipped,
+            and the file that lists those. Otherwise None.
     """
 
     settings: Mapping[str, object]
@@ -80,6 +82,7 @@ class Manifest:
     text_bytes: Mapping[str, int] = field(default_factory=dict)
     shards: Mapping[str, list[ShardRecord]] = field(default_factory=dict)
     files: list[FileRecord] = field(default_factory=list)
+    skipped: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         splits = (
@@ -120,8 +123,20 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Returns the content of manifest.json."""
-        text = json.dumps({versions.KEY: VERSION, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
-        return text.encode("utf-8", "surrogateescape")
+        shards = {split: [{**vars(record), "sources": []} for record in found] for split, found in self.shards.items()}
+        files = [vars(record) for record in self.files]
+        content = {versions.KEY: VERSION, **vars(self), "shards": shards, "files": files}
+        if self.skipped is None:
+            del content["skipped"]
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        return self._with_sources(text).encode("utf-8", "surrogateescape")
+
+    def _with_sources(self, text: str) -> str:
+        """Returns the JSON with the sources of the shards, which are the last empty lists there with that name. There
+        may be millions of them, and with an indent Python's json takes long for each."""
+        sources = [record.sources for found in self.shards.values() for record in found]
+        first, *rest = text.rsplit(_NO_SOURCES, len(sources))
+        return "".join([first, *(part for some, after in zip(sources, rest) for part in (_sources_json(some), after))])
 
     @classmethod
     def load(cls, folder: _binding.PathLike) -> Manifest:
@@ -140,7 +155,8 @@ class Manifest:
             versions.check_object(content, VERSION, f"{path}: this manifest")
             shards = {s: [ShardRecord(**record) for record in found] for s, found in content["shards"].items()}
             files = [FileRecord(**record) for record in content.get("files", [])]
-            manifest = cls(content["settings"], content["tokenizer"], content["text_bytes"], shards, files)
+            facts = (content["settings"], content["tokenizer"], content["text_bytes"])
+            manifest = cls(*facts, shards, files, content.get("skipped"))
             _check_types(manifest)
         except FormatError:
             raise
@@ -150,6 +166,23 @@ class Manifest:
             if not is_plain_name(name):
                 raise FormatError(f"{path}: names the file {name!r}, which is not in its folder")
         return manifest
+
+
+_NO_SOURCES = '"sources": []'
+
+
+def _sources_json(sources: Sequence[Sequence[Any]]) -> str:
+    """Returns the sources of a shard, with their name, as json.dumps writes them in a manifest."""
+    if not sources:
+        return _NO_SOURCES
+    items = (",".join(f"\n            {_value_json(value)}" for value in source) for source in sources)
+    return '"sources": [' + ",".join(f"\n          [{item}\n          ]" for item in items) + "\n        ]"
+
+
+def _value_json(value: object) -> str:
+    if type(value) is int:
+        return str(value)
+    return json.encoder.encode_basestring(value) if type(value) is str else json.dumps(value, ensure_ascii=False)
 
 
 def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
@@ -184,6 +217,10 @@ def _check_types(manifest: Manifest) -> None:
         raise ValueError("settings, tokenizer and text_bytes must be objects")
     _check_packing(manifest)
     _check_mixture(manifest)
+    if manifest.skipped is not None and not all(
+        isinstance(manifest.skipped[key], int) for key in ("records", "skipped")
+    ):
+        raise ValueError("skipped needs the numbers of records")
     if not all(isinstance(size, int) and size >= 0 for size in manifest.text_bytes.values()):
         raise ValueError("text_bytes must be numbers")
 

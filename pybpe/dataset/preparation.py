@@ -63,9 +63,11 @@ def prepare(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
+    on_error: str = "stop",
     sequence_length: int = 1024,
     workers: int | None = None,
     executor: Executor | None = None,
+    task_timeout: float | None = None,
     progress: bool | None = None,
 ) -> tuple[Tokenizer, Manifest]:
     """Turns text files into everything that llm.c needs except the model.
@@ -103,8 +105,10 @@ def prepare(
         whole_characters=whole_characters,
     )
     output = OutputOptions(format, eot, "auto", shard_tokens, min_shard_tokens, sequence_length, name)
-    options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by), output)
-    run = RunOptions(workers, executor, progress=progress)
+    options = DatasetOptions(
+        ReadOptions(text_key, encoding, documents, on_error), SplitOptions(splits, split_by), output
+    )
+    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     return prepare_dataset(path_list(inputs), _binding.path_text(out), training, options, run)
 
 
@@ -124,7 +128,7 @@ def prepare_dataset(
         words = TrainWords(kinds, options.split.splits, counting)
 
         def train() -> Tokenizer:
-            counts = count_train_split(plan, words, run.workers, run.executor, run.progress)
+            counts = count_train_split(plan, words, run)
             return Tokenizer.from_model(train_model(TrainInput(counts=counts, read=options.read), training, run))
 
         identity = (__version__, training, counting.pattern.regex, words, options.split.split_by, staged.identities)

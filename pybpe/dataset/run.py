@@ -10,20 +10,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error, warn
+from ..errors import ArgumentError, FileError, FormatError, LimitError, file_error
+from ..reading.bad_records import SkippedRecords
 from ..reading.splits import SPLIT_NAMES
 from ..reading.text_encoding import Doubts
-from ..support.output_files import remove_file, write_through
+from ..support.output_files import remove_file
 from ..support.progress import Progress
 from ..support.run_options import RunOptions
 from .journal import Journal
-from .manifest import FILE_NAMES, FileRecord, Manifest, ShardRecord, record_file
-from .split_writer import Layout, SplitState, SplitWriter, file_names
+from .manifest import Manifest
+from .publication import Publication, Records, say_that_work_is_kept
+from .skip_list import NAME as LIST
+from .skip_list import SkipList
+from .split_writer import Layout, SplitWriter, file_names
 from .workers import Result, Work
 
 CHECKPOINT_SECONDS = 10.0
-
-Records = dict[str, list[ShardRecord]]
 
 
 class Run:
@@ -34,16 +36,22 @@ class Run:
         layout: where the files go, and what they are.
         journal: the state that an earlier run left.
         beside: writes the files that accompany the shards; called just before the first shard gets its name.
+        skips: whether bad records are skipped and listed.
     """
 
-    def __init__(self, work: Work, layout: Layout, journal: Journal, beside: Callable[[], None]) -> None:
-        self._work, self._layout, self._journal, self._beside = work, layout, journal, beside
-        self._tasks = journal.tasks
+    def __init__(
+        self, work: Work, layout: Layout, journal: Journal, beside: Callable[[], None], skips: bool = False
+    ) -> None:
+        self._work, self._layout, self._journal = work, layout, journal
+        self._publication = Publication(layout, journal, beside)
+        self._tasks, self._plan = journal.tasks, journal.plan
+        self._named = [state.index for state in journal.states]  # the shards of each split that the journal names
         self._writers: list[SplitWriter] = []
         self._doubts = Doubts()
+        self._skips, self._list = skips, SkipList(layout.unfinished, journal.skipped.bytes)
+        self._records = SkippedRecords(self._list.write, layout.source_names, journal.skipped)
         self._done = 0  # the amount of input processed
         self._saved = time.monotonic()
-        self._has_begun = False  # whether the folder is this run's: see _begin
 
     def write_shards(self, options: RunOptions, total: int | None) -> Records:
         """Does the remaining work, up to the last shard. Returns the shards' records by split.
@@ -53,22 +61,30 @@ class Run:
             total: the amount of input, in the unit of the work, if known.
         """
         try:
-            self._begin(self._files(self._journal.states))
+            self._publication.begin(self._files())
             for split, state in zip(SPLIT_NAMES, self._journal.states):
                 self._writers.append(SplitWriter(self._layout, split, state))
             with Progress(self._work.description, total, self._work.unit, options.progress) as bar:
                 for result in self._work.results(self._journal.tasks, options, self._doubts):
                     self._take(result)
                     bar.add(result.size)
+            self._records.check(at_end=True)
             for writer in self._writers:
                 writer.finish()
             self._checkpoint()
             if any([writer.cut() for writer in self._writers]):
                 self._checkpoint()
             self._close()
-        except (ArgumentError, FormatError, LimitError):
+        except (ArgumentError, LimitError):
             self._close()
             self._drop()
+            raise
+        except FormatError as error:
+            self._close()
+            if not self._journal.tasks:
+                self._drop()
+                raise
+            say_that_work_is_kept(error)
             raise
         except OSError as error:
             self._close()
@@ -84,59 +100,49 @@ class Run:
         self._doubts.tell(result.doubt)
         for segment in result.segments:
             self._writers[segment.split].add(segment)
+        for seen in result.seen:
+            self._records.add(seen)
         self._done += result.size
         if result.ends_task:
-            self._tasks += 1
+            self._records.check()
+            self._tasks, self._plan = self._tasks + 1, result.plan
             due = time.monotonic() - self._saved >= CHECKPOINT_SECONDS
             if due or any(writer.has_ready for writer in self._writers):
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
         """Makes a checkpoint. See journal.py for the order and the reason for it."""
-        states = [writer.sync() for writer in self._writers]
-        files = self._files(states)
-        self._journal.save(self._tasks, states, files)
-        self._begin(files)
+        for writer in self._writers:
+            writer.sync()
+        self._list.sync()
+        self._journal.save(self._tasks, self._plan, self._files(self._named) + [LIST] * self._skips)
+        self._named = [state.index for state in self._journal.states]
+        self._publication.begin(self._files())
         for writer in self._writers:
             writer.publish()
         self._saved = time.monotonic()
 
-    def _files(self, states: Sequence[SplitState]) -> list[str]:
-        """Returns the names of all files that are published, or will be after the journal is saved."""
-        return [name for split, state in zip(SPLIT_NAMES, states) for name in file_names(self._layout, split, state)]
-
-    def _begin(self, files: Sequence[str]) -> None:
-        """Runs before the first of this run's files gets its name. Removes the files of earlier runs, the manifest
-        first, since it would be wrong from then on."""
-        if self._has_begun or not files:
-            return
-        self._has_begun = True
-        older = sorted(self._journal.older, key=lambda name: name not in FILE_NAMES)
-        paths = [os.path.join(self._layout.folder, name) for name in older]
-        left = [path for path in paths if os.path.lexists(path)]
-        if left:
-            some = "a file" if len(left) == 1 else f"{len(left)} files"
-            warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
-        for path in left:
-            if os.path.basename(path) not in files:
-                remove_file(path)
-        self._journal.older = []
-        self._beside()
+    def _files(self, first: Sequence[int] = (0, 0, 0)) -> list[str]:
+        """Returns the names of all files that are published, or will be after the journal is saved: those of each split
+        from number `first`."""
+        every = zip(SPLIT_NAMES, self._journal.states, first)
+        return [name for split, state, number in every for name in file_names(self._layout, split, state, number)]
 
     def _drop(self) -> None:
         """Gives up when other input is needed: the results so far are useless, and programs would read published
         shards."""
-        if self._has_begun:
-            for name in self._files([writer.state for writer in self._writers]):
+        if self._publication.has_begun:
+            for name in self._files():
                 remove_file(os.path.join(self._layout.folder, name))
         self._journal.remove()
 
     def _close(self) -> None:
         """Closes the files. Errors are ignored, since the user of a failed run should see the first error; in a run
         that succeeds, all files are closed already."""
-        for writer in self._writers:
+        everything: list[SplitWriter | Journal | SkipList] = [*self._writers, self._list, self._journal]
+        for thing in everything:
             with suppress(OSError):
-                writer.close()
+                thing.close()
 
     def _disk_full(self, error: OSError, total: int | None) -> FileError:
         """Returns the error that says how much space is missing."""
@@ -162,29 +168,8 @@ class Run:
             settings, description: what the manifest says of the call and of the tokenizer.
             records: the shards' records.
         """
-        manifest = Manifest(
-            settings,
-            description,
-            {split: sum(record.text_bytes for record in found) for split, found in records.items()},
-            records,
-            self._companions(records),
-        )
-        self._write(self._layout.form.manifest, manifest.to_json())
-        self._journal.remove()
-        return manifest
-
-    def _companions(self, records: Records) -> list[FileRecord]:
-        folder, form = self._layout.folder, self._layout.form
-        found = []
-        if form.companion_name is not None:
-            for record in (record for split in records.values() for record in split):
-                found.append(record_file(os.path.join(folder, form.companion_name(record.file))))
-        if form.of_tokenizer is not None:
-            name, content = form.of_tokenizer
-            found.append(record_file(self._write(name, content(self._layout.tok))))
-        return found
-
-    def _write(self, name: str, data: bytes) -> str:
-        path = os.path.join(self._layout.folder, name)
-        write_through(os.path.join(self._layout.unfinished, name), path, data)
-        return path
+        if not self._skips:
+            return self._publication.finish(settings, description, records)
+        path, first = self._list.publish(self._layout.folder)
+        skipped = {**self._records.finish(path, first), "file": LIST}
+        return self._publication.finish(settings, description, records, skipped)

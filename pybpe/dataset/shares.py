@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import LimitError, warn
+from ..reading.bad_records import SkippedRecords
 from ..reading.documents import Kinds
 from ..reading.planned_pieces import planned_pieces
 from ..reading.planning import Plan
@@ -48,7 +49,7 @@ def check_shares(plan: Plan, kinds: Kinds, splits: Sequence[float], least_tokens
 def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] | None:
     """Returns the bytes of text of each split, or None if there are many documents."""
     found = [0] * len(splits)
-    documents = 0
+    documents, records = 0, SkippedRecords()
     for task in plan.tasks():
         for planned in task:
             if planned.split is not None and planned.end is not None:
@@ -59,6 +60,8 @@ def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] 
                 for split, some in divide(piece, kinds, splits):
                     found[split] += sum(map(len, some))
                     documents += len(some)
+                records.add(piece.seen)
+                records.check()
                 if documents > _MOST:
                     return None
         if documents > _MOST:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from ..reading.splits import SPLIT_NAMES
 from ..support.locking import FOLDER
 from ..tokenizer import Tokenizer
 from .encoding import Segment, text_length
@@ -100,22 +102,91 @@ class SplitState:
     finished: bool = False
     uncut: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the state as plain data."""
-        return asdict(self)
+    def since(self, saved: Saved) -> dict[str, Any]:
+        """Returns what has changed since another checkpoint, as plain data: everything, except the beginnings of the
+        two lists that only grow."""
+        keep = max(0, saved.sources - 1) if saved.open is self.open else 0  # the last source may have grown
+        return {
+            "records": self.records[saved.records :],
+            "closed": [vars(facts) for facts in self.closed],
+            "open": {**vars(self.open), "sources": self.open.sources[keep:]},
+            "keep": keep,
+            "beyond": vars(self.beyond),
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+
+    def apply(self, change: dict[str, Any]) -> None:
+        """Makes a change that `since` returned."""
+        self.records += change["records"]
+        self.closed = [Facts(**closed) for closed in change["closed"]]
+        sources = self.open.sources[: change["keep"]] + change["open"]["sources"]
+        self.open = Facts(**{**change["open"], "sources": sources})
+        self.beyond = Facts(**change["beyond"])
+        for name in _PLAIN:
+            setattr(self, name, change[name])
+
+    @property
+    def index(self) -> int:
+        """The number of the open shard."""
+        return len(self.records) + len(self.closed)
+
+
+_PLAIN = ("documents_before", "in_document", "segments", "finished", "uncut")  # the fields that are one value
+
+
+class Saved(NamedTuple):
+    """How much of a state a checkpoint has: the number of records; the facts of the open shard, and the number of their
+    sources."""
+
+    records: int
+    open: Facts
+    sources: int
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> SplitState:
-        """Restores a state from `to_json`."""
-        facts = {key: Facts(**data[key]) for key in ("open", "beyond")}
-        return cls(**{**data, **facts, "closed": [Facts(**closed) for closed in data["closed"]]})
+    def of(cls, state: SplitState) -> Saved:
+        """Returns this for a state that has just been saved."""
+        return cls(len(state.records), state.open, len(state.open.sources))
 
 
-def file_names(layout: Layout, split: str, state: SplitState) -> list[str]:
-    """Returns the files of a split's published and closed shards (the next checkpoint publishes the latter), with their
-    companion files."""
-    count = len(state.records) + len(state.closed)
-    names = [os.path.basename(layout.path(split, index)) for index in range(count)]
+def has_spools(layout: Layout, split: str, state: SplitState) -> bool:
+    """Returns whether the spools on disk still have the tokens of a state: those of the open shard, and those of the
+    closed ones, unless they have been published."""
+    open_files, facts = layout.spool(split, state.index), (state.open, state.beyond)
+    tokens, documents = sum(some.tokens for some in facts), sum(some.documents for some in facts)
+    if not open_files.hold(tokens, documents):
+        return False
+    if layout.form.equal_shards and not state.finished and not layout.spool(split, 0).hold_segments(state.segments):
+        return False
+    first = len(state.records)
+    closed = [first] if state.uncut else range(first, state.index)
+    paths = ((layout.spool(split, index).tokens_path, layout.path(split, index)) for index in closed)
+    return all(os.path.exists(spool) or os.path.exists(shard) for spool, shard in paths)
+
+
+def are_published(layout: Layout, state: SplitState) -> bool:
+    """Returns whether the published shards of a state are there."""
+    for record in state.records:
+        try:
+            if os.path.getsize(os.path.join(layout.folder, record["file"])) != record["bytes"]:
+                return False
+        except OSError:
+            return False
+    return True
+
+
+def spool_names(layout: Layout, states: Sequence[SplitState]) -> set[str]:
+    """Returns the names of the files that spools of these states may have."""
+    found = set()
+    for split, state in zip(SPLIT_NAMES, states):
+        numbers = {*range(len(state.records), state.index + 1), *([0] if layout.form.equal_shards else [])}
+        found |= {os.path.basename(name) for number in numbers for name in layout.spool(split, number).paths}
+    return found
+
+
+def file_names(layout: Layout, split: str, state: SplitState, first: int = 0) -> list[str]:
+    """Returns the files of a split's published and closed shards (the next checkpoint publishes the latter) from number
+    `first`, with their companion files."""
+    names = [os.path.basename(layout.path(split, index)) for index in range(first, state.index)]
     companion = layout.form.companion_name
     return names if companion is None else [*names, *map(companion, names)]
 
@@ -148,11 +219,6 @@ class SplitWriter:
         return [ShardRecord(**record) for record in self._state.records]
 
     @property
-    def state(self) -> SplitState:
-        """The state now. Only the last checkpoint's state matches the files on disk."""
-        return self._state
-
-    @property
     def has_ready(self) -> bool:
         """Whether closed shards can be published without waiting for their hashes."""
         return bool(self._state.closed) and all(digest.done() for digest in self._hashes.values())
@@ -171,13 +237,8 @@ class SplitWriter:
         published: int = sum(record["bytes"] for record in state.records)
         return published + tokens * self._layout.output.id_bytes
 
-    @property
-    def _index(self) -> int:
-        """The number of the open shard."""
-        return len(self._state.records) + len(self._state.closed)
-
     def _open(self, tokens: int = 0, documents: int = 0) -> Spool:
-        return Spool(self._layout.spool(self._split, self._index), tokens, documents)
+        return Spool(self._layout.spool(self._split, self._state.index), tokens, documents)
 
     # ------------------------------------------------------------------------------------------------
     # Tokens
@@ -188,8 +249,8 @@ class SplitWriter:
         path, start, end = segment.source
         source = (self._layout.source_names.get(path, path), start, end)
         self._write(ids, starts, segment.text_bytes, source)
-        if segment.ends_document:
-            self._write(self._placer.end_document(self._spool.files.typecode), array("Q"), 0, source)
+        if segment.ends_document and (mark := self._placer.end_document(self._spool.files.typecode)):
+            self._write(mark, array("Q"), 0, source)
 
     def _write(
         self, given: array[int] | memoryview, starts: array[int], text_bytes: int, source: tuple[str, int, int]
@@ -222,7 +283,7 @@ class SplitWriter:
         state = self._state
         ids, starts, sources = self._spool.tail(state.open.tokens, state.open.documents)
         if self._layout.output.HASHED and self._layout.form.is_flat:
-            self._hash(self._index, state.open.tokens)
+            self._hash(self._state.index, state.open.tokens)
         else:
             self._spool.sync()
         self._spool.close()
@@ -234,6 +295,8 @@ class SplitWriter:
 
     def _hash(self, index: int, tokens: int) -> None:
         """Starts hashing a flat shard that is full."""
+        if not self._spool.is_closed:
+            self._spool.flush()
         header = self._layout.header(tokens)
         size = len(header) + tokens * self._layout.output.id_bytes
         self._hashes[index] = self._hasher.start(self._tokens_path(index), header, size)
@@ -258,10 +321,10 @@ class SplitWriter:
         for name in ("tokens", "documents", "text_bytes"):
             setattr(state.open, name, getattr(state.open, name) + getattr(state.beyond, name))
         state.beyond = Facts()
-        check_least(layout.path(self._split, self._index), state.open.tokens, layout.output.least_tokens)
+        check_least(layout.path(self._split, self._state.index), state.open.tokens, layout.output.least_tokens)
         if self._segments is not None:
             self._plan_shards(self._segments)
-        elif state.open.tokens or not self._index:
+        elif state.open.tokens or not self._state.index:
             self._close_last()
         state.finished = True
 
@@ -269,7 +332,7 @@ class SplitWriter:
         state, layout = self._state, self._layout
         if layout.form.is_flat:
             if layout.output.HASHED:
-                self._hash(self._index, state.open.tokens)
+                self._hash(self._state.index, state.open.tokens)
             self._spool.fill_header(layout.header(state.open.tokens))
         self._leave_spool([state.open])
 
@@ -309,8 +372,8 @@ class SplitWriter:
         state.uncut = False
         return True
 
-    def sync(self) -> SplitState:
-        """Syncs all tokens so far to disk. Returns the matching state."""
+    def sync(self) -> None:
+        """Syncs all tokens so far to disk, which the state then matches."""
         if not self._spool.is_closed:
             self._spool.sync()
             if self._segments is not None:
@@ -319,7 +382,6 @@ class SplitWriter:
         for digest in self._hashes.values():
             digest.result()
         self._state.in_document = self._placer.is_open
-        return self._state
 
     def publish(self) -> None:
         """Gives closed shards their names. The journal must already record them."""

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _START_BYTES = 16
 _SEGMENT_FIELDS = 5
 _SEGMENT_BYTES = 8 * _SEGMENT_FIELDS
+_BUFFER = 1 << 16  # bytes; segments of small files are shorter
 _SEGMENTS = 4096  # read at once
+_MANY = 1 << 20  # documents of a split, from which it is worth importing numpy: this takes a tenth of a second
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
@@ -71,11 +73,26 @@ class SpoolFiles:
     def id_bytes(self) -> int:
         return 2 if self.dtype == "uint16" else 4
 
+    @property
+    def paths(self) -> tuple[str, str, str]:
+        """All files."""
+        return self.tokens_path, self.starts_path, self.segments_path
+
+    def hold(self, tokens: int, documents: int) -> bool:
+        """Returns whether the files on disk have at least so many tokens and documents."""
+        return (not tokens or _has_bytes(self.tokens_path, self.header_bytes + tokens * self.id_bytes)) and (
+            not documents or _has_bytes(self.starts_path, documents * _START_BYTES)
+        )
+
+    def hold_segments(self, segments: int) -> bool:
+        """Returns whether the file on disk has at least so many segments."""
+        return not segments or _has_bytes(self.segments_path, segments * _SEGMENT_BYTES)
+
     def read_starts(self, first: int, last: int) -> Array:
         """Returns (token, source) of documents first .. last, shape (last - first, 2)."""
         import numpy
 
-        pairs = _read(self.starts_path, "Q", first * _START_BYTES, 2 * (last - first))
+        pairs = read_items(self.starts_path, "Q", first * _START_BYTES, 2 * (last - first))
         return numpy.array(pairs).reshape(-1, 2)
 
 
@@ -101,23 +118,22 @@ class Spool:
         """Adds ids, and where documents begin in them, with a source per document."""
         _write(self._tokens_file, ids)
         if starts:
-            pairs = array("Q", [0]) * (2 * len(starts))
-            pairs[0::2] = array("Q", [self.tokens + start for start in starts])
-            pairs[1::2] = sources
-            _write(self._starts_file, pairs)
+            _write(self._starts_file, _pairs(self.tokens, starts, sources, self.documents > _MANY))
         self.tokens += len(ids)
         self.documents += len(starts)
 
     def read(self, first: int, count: int) -> array[int]:
         """Returns the ids from number `first`."""
+        self.flush()
         files = self.files
-        return _read(files.tokens_path, files.typecode, files.header_bytes + first * files.id_bytes, count)
+        return read_items(files.tokens_path, files.typecode, files.header_bytes + first * files.id_bytes, count)
 
     def documents_before(self, token: int) -> int:
         """Returns how many documents begin before a token."""
+        self.flush()
 
         def start(document: int) -> int:
-            return _read(self.files.starts_path, "Q", document * _START_BYTES, 1)[0]
+            return read_items(self.files.starts_path, "Q", document * _START_BYTES, 1)[0]
 
         return bisect_left(range(self.documents), token, key=start)
 
@@ -125,7 +141,7 @@ class Spool:
         """Returns everything after the first `tokens` and `documents`: the ids, and the documents' tokens (counted from
         there) and sources."""
         ids = self.read(tokens, self.tokens - tokens)
-        pairs = _read(self.files.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
+        pairs = read_items(self.files.starts_path, "Q", documents * _START_BYTES, 2 * (self.documents - documents))
         return ids, array("Q", [start - tokens for start in pairs[0::2]]), pairs[1::2]
 
     def fill_header(self, header: bytes) -> None:
@@ -133,8 +149,15 @@ class Spool:
         with file_errors(self.files.tokens_path, "cannot be written"), open(self.files.tokens_path, "r+b") as stream:
             stream.write(header)
 
+    def flush(self) -> None:
+        """Gives the system everything that was added, so that other streams can read it."""
+        for stream in (self._tokens_file, self._starts_file):
+            with file_errors(stream.name, "cannot be written"):
+                stream.flush()
+
     def sync(self) -> None:
         """Syncs both files to disk."""
+        self.flush()
         for stream in (self._tokens_file, self._starts_file):
             with file_errors(stream.name, "cannot be written"):
                 os.fsync(stream.fileno())
@@ -187,15 +210,18 @@ class SegmentLog:
 
     def read(self) -> Iterator[LoggedSegment]:
         """Yields all segments, in order."""
+        with file_errors(self._path, "cannot be written"):
+            self._file.flush()
         for first in range(0, self.segments, _SEGMENTS):
             count = min(_SEGMENTS, self.segments - first)
-            fields = _read(self._path, "Q", first * _SEGMENT_BYTES, count * _SEGMENT_FIELDS)
+            fields = read_items(self._path, "Q", first * _SEGMENT_BYTES, count * _SEGMENT_FIELDS)
             for at in range(0, len(fields), _SEGMENT_FIELDS):
                 yield LoggedSegment(*fields[at : at + _SEGMENT_FIELDS])
 
     def sync(self) -> None:
         """Syncs the file to disk."""
         with file_errors(self._path, "cannot be written"):
+            self._file.flush()
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -203,7 +229,30 @@ class SegmentLog:
         self._file.close()
 
 
-def _read(path: str, typecode: str, offset: int, count: int) -> array[int]:
+def _pairs(first: int, starts: array[int], sources: array[int], many: bool) -> array[int]:
+    """Returns first + start and the source of each document, one after the other. `many` says whether the split has
+    many documents."""
+    if len(starts) == 1:  # as of each small file
+        return array("Q", (first + starts[0], sources[0]))
+    pairs = array("Q", [0]) * (2 * len(starts))
+    if many:
+        import numpy
+
+        view = numpy.frombuffer(pairs, "Q")
+        view[0::2] = numpy.frombuffer(starts, "Q") + numpy.uint64(first)
+        view[1::2] = numpy.frombuffer(sources, "Q")
+    else:
+        pairs[0::2] = array("Q", [first + start for start in starts])
+        pairs[1::2] = sources
+    return pairs
+
+
+def read_items(path: str, typecode: str, offset: int, count: int) -> array[int]:
+    """Returns integers that are stored in a file, little-endian, from a byte offset on.
+
+    Raises:
+        FormatError: the file is too short.
+    """
     items = array(typecode)
     with open_input(path) as stream:
         stream.seek(offset)
@@ -216,9 +265,16 @@ def _read(path: str, typecode: str, offset: int, count: int) -> array[int]:
     return items
 
 
+def _has_bytes(path: str, size: int) -> bool:
+    try:
+        return os.path.getsize(path) >= size
+    except OSError:
+        return False
+
+
 def _open(path: str, size: int) -> BinaryIO:
     with file_errors(path, "cannot be written"):
-        stream = open(path, "ab", buffering=0)
+        stream = open(path, "ab", buffering=_BUFFER)
         try:
             os.ftruncate(stream.fileno(), size)
         except OSError:
@@ -227,11 +283,14 @@ def _open(path: str, size: int) -> BinaryIO:
     return stream
 
 
-def _write(stream: BinaryIO, items: array[int] | memoryview) -> None:
+def stored_bytes(items: array[int] | memoryview) -> memoryview:
+    """Returns integers as `read_items` reads them."""
     if sys.byteorder == "big":
         items = array(memoryview(items).format, items)
         items.byteswap()
-    view = memoryview(items).cast("B")
+    return memoryview(items).cast("B")
+
+
+def _write(stream: BinaryIO, items: array[int] | memoryview) -> None:
     with file_errors(stream.name, "cannot be written"):
-        while len(view):
-            view = view[stream.write(view) :]
+        stream.write(stored_bytes(items))  # a buffered stream writes everything

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from ..arguments import whole_number
+from ..reading.division import add_documents, dividers
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile, known_total
-from ..reading.planned_pieces import planned_pieces
+from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Plan, Task, anchored
 from ..support.progress import Progress
+from ..support.remote import Workers
+from ..support.run_options import RunOptions
 from ..training.counting import Counted, count_by_executor
-from ..training.counts import Counts
+from ..training.counts import Counts, CountTable
 from ..training.word_counter import CountSettings, WordCounter
 from .encoding import divide
 from .workers import PENDING
@@ -80,22 +81,36 @@ class TrainWords:
                 if not piece.divided:
                     yield [bytes(piece.data)]  # type: ignore[arg-type]
                     continue
+                joined = self._joined(piece) if join else None
+                if joined is not None:
+                    yield [joined]
+                    continue
                 for split, documents in divide(piece, self.kinds, self.splits):
                     if split == 0:
                         yield [self.kinds.mark_bytes.join(documents)] if join else documents
 
+    def _joined(self, piece: PlannedPiece) -> bytes | None:
+        """Returns the documents of the train split with the mark between them; None if Python must divide the piece."""
+        shares = tuple(self.splits) if piece.split is None else (1.0,)
+        free = dividers(self.kinds.mark_bytes, self.kinds.mark, self.kinds.text_key, shares)
+        divider = free.take()
+        try:
+            return bytes(divider.joined(0)[0]) if add_documents(divider, piece, self.kinds) else None
+        finally:
+            free.put_back(divider)
 
-def count_train_split(
-    plan: Plan, words: TrainWords, workers: int | None, executor: Executor | None, progress: bool | None
-) -> Counts:
+
+def count_train_split(plan: Plan, words: TrainWords, run: RunOptions) -> Counts:
     """Returns the words of a corpus's train split; any executor gives the same. Arguments and errors are those of
     `binarize`."""
-    if executor is None:
-        return words.count(plan.files, plan.tasks, workers, progress).counts
-    limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
-    with Progress("counting", words.total(plan.files), "B", progress) as bar:
+    if run.executor is None:
+        return words.count(plan.files, plan.tasks, run.workers, run.progress).counts
+    limit = PENDING if run.workers is None else 2 * run.workers
+    with Progress("counting", words.total(plan.files), "B", run.progress) as bar:
         tasks = map(anchored, plan.tasks())
-        return count_by_executor(partial(count_task, words), tasks, words.settings, executor, bar, limit)
+        table = CountTable(words.settings)
+        count_by_executor(partial(count_task, words), tasks, table, Workers.of(run), bar, limit)
+        return table.counts()
 
 
 def count_task(words: TrainWords, task: Task) -> Counted:

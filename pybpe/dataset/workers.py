@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from ..arguments import whole_number
+from ..reading.bad_records import Seen
 from ..reading.documents import RECORDS
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planned_pieces import PlannedPiece
-from ..reading.planning import Plan, Task, anchored
+from ..reading.planning import Plan, Task, anchored, hashed_tasks
 from ..reading.text_encoding import Doubts
 from ..support.parallel import map_ordered
-from ..support.remote import map_by_executor
+from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
 from .encoding import Segment, TaskEncoder
+from .small_pieces import segments_of
 
 _LEAST_SIZE = 1 << 10  # the minimum size to count for a piece, since it takes more memory than its text
 PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
@@ -32,12 +33,17 @@ class Result(NamedTuple):
         size: the amount of input read for them, such as bytes of text.
         ends_task: whether they are the task's last.
         doubt: what to say about a file that is not UTF-8 (see text_encoding.py).
+        seen: the records of the pieces, in order.
+        plan: the hash of all tasks up to the one that ends, if the run can resume after its inputs have changed (see
+            `hashed_tasks`).
     """
 
     segments: list[Segment]
     size: int
     ends_task: bool
     doubt: str | None = None
+    seen: Sequence[Seen] = ()
+    plan: str = ""
 
 
 class Work(Protocol):
@@ -56,10 +62,12 @@ class Work(Protocol):
 
 
 class Encoding(NamedTuple):
-    """The work of binarize: the tasks of a plan, and what encodes them."""
+    """The work of binarize: the tasks of a plan, what encodes them, and what distinguishes each file from another one
+    with the same name, by path."""
 
     plan: Plan
     encoder: TaskEncoder
+    identities: Mapping[str, object]
 
     @property
     def description(self) -> str:
@@ -73,10 +81,27 @@ class Encoding(NamedTuple):
 
     def results(self, first: int, options: RunOptions, doubts: Doubts) -> Iterator[Result]:
         """See Work."""
-        tasks = islice(self.plan.tasks(), first, None)
+        hashes: deque[str] = deque()
+
+        def tasks() -> Iterator[Task]:
+            for task, digest in islice(self.hashed(), first, None):
+                hashes.append(digest)
+                yield task
+
         if options.executor is not None:
-            return run_by_executor(self.encoder, tasks, options.executor, options.workers)
-        return run_local(self.encoder, tasks, options.workers, doubts)
+            found = run_by_executor(self.encoder, tasks(), options)
+        else:
+            found = run_local(self.encoder, tasks(), options.workers, doubts)
+        for result in found:
+            yield result._replace(plan=hashes.popleft()) if result.ends_task else result
+
+    def hashes(self) -> Iterator[str]:
+        """Yields the hash of the first task, of the first two tasks, and so on."""
+        return (digest for _, digest in self.hashed())
+
+    def hashed(self, threads: int = 1) -> Iterator[tuple[Task, str]]:
+        """Yields each task with the hash of all tasks up to it. `threads` is as in Plan.tasks."""
+        return hashed_tasks(self.plan.tasks(threads), self.identities)
 
 
 def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, doubts: Doubts) -> Iterator[Result]:
@@ -90,8 +115,8 @@ def run_local(encoder: TaskEncoder, tasks: Iterable[Task], workers: int | None, 
 
     def encode(item: tuple[list[PlannedPiece], bool]) -> Result:
         some, ends_task = item
-        segments = [segment for piece in some for segment in encoder.segments(piece)]
-        return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts))
+        segments = segments_of(encoder, some)
+        return Result(segments, sum(map(_size, some)), ends_task, _doubt(encoder, some, doubts), _seen(some))
 
     return map_ordered(encode, items(), workers)
 
@@ -113,34 +138,50 @@ def _groups(pieces: Iterable[PlannedPiece]) -> Iterator[list[PlannedPiece]]:
 def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -> str | None:
     """A warning about the first piece that is text, and not UTF-8."""
     for piece in some:
-        if not isinstance(piece.data, list) and encoder.kinds.kind(piece.path) not in RECORDS:
+        if isinstance(piece.data, memoryview) and encoder.kinds.kind(piece.path) not in RECORDS:
             if (doubt := doubts.look(piece.data, piece.path, piece.start)) is not None:
                 return doubt
     return None
 
 
+def _seen(some: Iterable[PlannedPiece]) -> list[Seen]:
+    """Returns the records of pieces that have any, after they were encoded."""
+    return [piece.seen for piece in some if piece.seen.end]
+
+
 def _size(piece: PlannedPiece) -> int:
-    return sum(map(len, piece.data)) if isinstance(piece.data, list) else len(piece.data)
+    return len(piece.data) if isinstance(piece.data, memoryview) else piece.data.size
 
 
-def run_by_executor(
-    encoder: TaskEncoder, tasks: Iterable[Task], executor: Executor, workers: int | None
-) -> Iterator[Result]:
+def run_by_executor(encoder: TaskEncoder, tasks: Iterable[Task], run: RunOptions) -> Iterator[Result]:
     """Runs each task on an executor's worker. Raises WorkerError if a worker died and the executor cannot continue."""
-    limit = PENDING if workers is None else 2 * whole_number("workers", workers, 1)
-    return map_by_executor(partial(run_task, pickle.dumps(encoder)), map(anchored, tasks), executor, limit)
+    call = partial(run_task, pickle.dumps(encoder))
+    return map_by_executor(call, map(anchored, tasks), Workers.of(run), most_pending(run.workers))
+
+
+def most_pending(workers: int | None) -> int:
+    """Returns how many tasks are submitted to an executor at once, for the argument `workers`."""
+    return PENDING if workers is None else 2 * workers
 
 
 def run_task(pickled: bytes, task: Task) -> Result:
     """Runs a task in a worker."""
-    encoder = _encoder(pickled)
     segments: list[Segment] = []
+    seen: list[Seen] = []
     size, doubt = 0, None
-    for piece in encoder.task_pieces(task):
-        segments += encoder.segments(piece)
-        size += _size(piece)
-        doubt = doubt or _doubt(encoder, [piece], Doubts())
-    return Result(segments, size, True, doubt)
+    for result in task_results(_encoder(pickled), task):
+        segments += result.segments
+        seen += result.seen
+        size += result.size
+        doubt = doubt or result.doubt
+    return Result(segments, size, True, doubt, seen)
+
+
+def task_results(encoder: TaskEncoder, task: Task) -> Iterator[Result]:
+    """Yields the results of a task's pieces, in groups."""
+    for some in _groups(encoder.task_pieces(task)):
+        segments, doubt = segments_of(encoder, some), _doubt(encoder, some, Doubts())
+        yield Result(segments, sum(map(_size, some)), False, doubt, _seen(some))
 
 
 @lru_cache(maxsize=2)

@@ -23,7 +23,6 @@ written and read one at a time, so merging files of any size takes little memory
 
 from __future__ import annotations
 
-import heapq
 import io
 import json
 import os
@@ -32,11 +31,10 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, BinaryIO
 
 from .. import _binding
-from ..errors import FormatError, LimitError
+from ..errors import FormatError
 from ..reading.streams import open_input
 from . import versions
 
@@ -44,45 +42,40 @@ MAGIC = b"pybpecnt"
 VERSION = 1
 BLOCK_WORDS = 1 << 16
 
-Entry = tuple[bytes, int]  # a word and its count
 
-
-def write(path: _binding.PathLike, header: Mapping[str, object], entries: Iterable[Entry]) -> None:
-    """Writes a file, atomically. `entries` must be sorted by word."""
+def write(path: _binding.PathLike, header: Mapping[str, object], blocks: Iterable[_binding.WordBlock]) -> int:
+    """Writes a file, atomically, and returns the number of its words. They must be sorted, in blocks of BLOCK_WORDS."""
+    words = 0
     with _binding.Output(path) as output:
-        for part in parts(header, entries):
+        for part, count in parts(header, blocks):
             output.write(part)
+            words += count
+    return words
 
 
-def parts(header: Mapping[str, object], entries: Iterable[Entry]) -> Iterator[bytes]:
-    """Yields the bytes of a file, in parts."""
+def parts(header: Mapping[str, object], blocks: Iterable[_binding.WordBlock]) -> Iterator[tuple[bytes, int]]:
+    """Yields the bytes of a file, in parts, each with the number of its words."""
     text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
-    yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text)
-    entries = iter(entries)
+    yield _checked(MAGIC + struct.pack("<II", VERSION, len(text)) + text), 0
     total = 0
-    while block := list(islice(entries, BLOCK_WORDS)):
-        total += len(block)
-        yield _checked(_block(block))
-    yield _checked(struct.pack("<IQ", 0, total))
+    for block in blocks:
+        total += len(block.counts)
+        yield _checked(_block(block)), len(block.counts)
+    yield _checked(struct.pack("<IQ", 0, total)), 0
 
 
 def _checked(data: bytes) -> bytes:
     return data + struct.pack("<I", zlib.crc32(data))
 
 
-def _block(entries: list[Entry]) -> bytes:
-    words, counts = zip(*entries)
-    try:
-        lengths = array("I", map(len, words))
-        numbers = array("Q", counts)
-    except OverflowError:
-        raise LimitError("a word is longer than 4 GiB or occurs more than 2^64 - 1 times") from None
-    return b"".join([struct.pack("<I", len(words)), _little(lengths), _little(numbers), *words])
+def _block(block: _binding.WordBlock) -> bytes:
+    return b"".join([struct.pack("<I", len(block.lengths)), _little(block.lengths), _little(block.counts), block.blob])
 
 
 def _little(numbers: array[int]) -> bytes:
-    """Returns little-endian bytes. The caller must not use `numbers` afterwards."""
+    """Returns little-endian bytes."""
     if sys.byteorder == "big":
+        numbers = numbers[:]
         numbers.byteswap()
     return numbers.tobytes()
 
@@ -94,8 +87,8 @@ class Reader:
         header: see `write`.
 
     Raises:
-        FileError: the file cannot be read. FormatError: the file is damaged; the message gives the offset. `blocks` and
-            `entries` raise these errors too.
+        FileError: the file cannot be read.
+        FormatError: the file is damaged; the message gives the offset. `blocks` raises these errors too.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
@@ -147,8 +140,8 @@ class Reader:
             raise self._fail("the header is not a JSON object")
         return header
 
-    def blocks(self) -> Iterator[tuple[bytes, array[int], array[int]]]:
-        """Yields, for each block, the bytes of its words end to end, their lengths, and their counts."""
+    def blocks(self) -> Iterator[_binding.WordBlock]:
+        """Yields the blocks of the file."""
         total = 0
         while True:
             start = self._read(4)
@@ -169,15 +162,15 @@ class Reader:
                 counts.byteswap()
             blob = self._read(sum(lengths))
             self._check(start, numbers, blob)
-            yield blob, lengths, counts
+            yield _binding.WordBlock(blob, lengths, counts)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yields all words with their counts, in order."""
-        for blob, lengths, counts in self.blocks():
-            begin = 0
-            for length, count in zip(lengths, counts):
-                yield blob[begin : begin + length], count
-                begin += length
+    def sorted_words(self) -> _binding.SortedWords:
+        """Returns all words of the file. Raises FormatError after the last of them if the file has more data."""
+        return _binding.SortedWords(self._path, self._blocks_to_end())
+
+    def _blocks_to_end(self) -> Iterator[_binding.WordBlock]:
+        yield from self.blocks()
+        self.check_end()
 
     def check_end(self) -> None:
         """Raises FormatError if the file has more data than was read."""
@@ -190,33 +183,6 @@ class Reader:
         return self._stream
 
 
-def merged(runs: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
-    """Yields the sum of sorted runs of entries, sorted."""
-    word: bytes | None = None
-    total = 0
-    for next_word, count in heapq.merge(*runs):
-        if next_word == word:
-            total += count
-            continue
-        if word is not None:
-            yield word, total
-        word, total = next_word, count
-    if word is not None:
-        yield word, total
-
-
-def words_of(entries: Iterable[Entry]) -> _binding.Words:
-    """Returns the entries as a table in C. Holds no Python object per entry."""
-    blob = bytearray()
-    lengths, counts = array("Q"), array("Q")
-    for word, count in entries:
-        blob += word
-        lengths.append(len(word))
-        counts.append(count)
-    return _binding.Words.from_parts(bytes(blob), lengths, counts)
-
-
-def sorted_entries(words: _binding.Words) -> Iterator[Entry]:
-    """Returns the entries of a table, sorted by word."""
-    counts = words.to_dict()
-    return ((word, counts[word]) for word in sorted(counts))
+def sorted_blocks(words: _binding.Words) -> Iterator[_binding.WordBlock]:
+    """Returns the blocks of a file with these words."""
+    return words.sorted_blocks(BLOCK_WORDS)

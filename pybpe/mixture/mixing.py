@@ -16,7 +16,8 @@ from ..dataset.binarization import described
 from ..dataset.journal import Journal
 from ..dataset.manifest import Manifest
 from ..dataset.options import OutputOptions
-from ..dataset.run import Records, Run
+from ..dataset.publication import Records
+from ..dataset.run import Run
 from ..dataset.split_writer import Layout
 from ..errors import ArgumentError
 from ..reading.splits import SPLIT_NAMES
@@ -124,9 +125,9 @@ class _Plan:
         settings = {**self._settings(), "mixture": mixture_settings(self.recipe, opened, asked, phases)}
         shuffle = self._shuffle(opened, documents, phases, run)
         parts = json.dumps([shuffle.identity, shuffle.layout, settings, self.output.name])
-        journal = Journal(self.folder, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
-        distribute(shuffle, run.progress)
         layout = Layout(self.tok, self.output, self.folder, self.output.name or "mix", {})
+        journal = Journal(layout, hashlib.sha256(parts.encode()).hexdigest(), self._splits(opened), True)
+        distribute(shuffle, run.progress)
         work = Run(ShuffledDocuments(self.tok, shuffle), layout, journal, lambda: None)
         total = sum(section.tokens for section in shuffle.sections)
         return work.finish(settings, described(self.tok), _without_sources(work.write_shards(run, total)))

@@ -27,11 +27,12 @@ from ..arguments import shown, utf8
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError, warn
 from ..matching import PLAIN, Matching
-from .file_types import row_kind
+from .bad_records import Seen
+from .file_types import ROW_ENDINGS, row_kind
 from .input_file import InputFile
 from .options import ReadOptions
 from .pieces import Cut, line_cut
-from .records import has_records, records
+from .records import ENDINGS_OF_RECORDS, has_records, records
 
 NAME_IT = (
     f"train with the special token {END_OF_TEXT} (--special-token), or say in training which special token ends a"
@@ -40,6 +41,7 @@ NAME_IT = (
 )
 RECORDS = ("jsonl", "parquet", "arrow")
 
+_OF_RECORDS = (*ROW_ENDINGS, *ENDINGS_OF_RECORDS)
 _BLANK = re.compile(rb"\n\r?\n")
 _BLANKS = re.compile(rb"\r?\n(?:\r?\n)+")
 _LOOKED_AT, _LOOK_BYTES = (
@@ -58,11 +60,13 @@ class Kinds:
             the tokenizer has no end of text.
         text_key: the key of the text in a record.
         mark: the tokenizer's end of text; None if it has none.
+        skips: whether records that are not valid are skipped.
     """
 
     documents: str
     text_key: str
     mark: str | None
+    skips: bool = False
 
     def __post_init__(self) -> None:
         ReadOptions(self.text_key, documents=self.documents)  # checks them
@@ -74,14 +78,15 @@ class Kinds:
     @classmethod
     def of(cls, read: ReadOptions, mark: str | None) -> Kinds:
         """Returns the kinds for a tokenizer with this end of text."""
-        return cls(read.documents, read.text_key, mark)
+        return cls(read.documents, read.text_key, mark, read.skips)
 
     def kind(self, path: str) -> str:
         """Returns the kind of a file."""
-        if (rows := row_kind(path)) is not None:
-            return rows
-        if has_records(path):
-            return "jsonl"
+        if path.endswith(_OF_RECORDS):
+            if (rows := row_kind(path)) is not None:
+                return rows
+            if has_records(path):
+                return "jsonl"
         if self.documents == "auto":
             return "special" if self.mark is not None else "file"
         return self.documents
@@ -91,17 +96,17 @@ class Kinds:
         text that may be cut anywhere, in which marks show where documents end."""
         return self.kind(path) not in ("special", "file")
 
-    def divide(self, data: memoryview, path: str, offset: int) -> Iterator[bytes]:
-        """Yields the non-empty documents of a piece that begins and ends between two documents. `offset` is its
-        position in the file."""
-        return (document for document, _ in self.divide_with_clusters(data, path, offset))
+    def divide(self, data: memoryview, seen: Seen) -> Iterator[bytes]:
+        """Yields the non-empty documents of a piece that begins and ends between two documents. `seen` says where it
+        begins, and notes its records."""
+        return (document for document, _ in self.divide_with_clusters(data, seen))
 
-    def divide_with_clusters(self, data: memoryview, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
+    def divide_with_clusters(self, data: memoryview, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
         """Yields the documents, each with the bytes that decide its split: the name of its cluster of near duplicates,
         if its record has the key "cluster" (see pybpe.corpus), otherwise the document itself."""
-        kind = self.kind(path)
+        kind = self.kind(seen.path)
         if kind == "jsonl":
-            for record in records(data, self.text_key, path, offset):
+            for record in records(data, self.text_key, seen):
                 document = bytes(utf8(record[self.text_key]))
                 cluster = record.get("cluster")
                 if document:
@@ -132,7 +137,7 @@ class Kinds:
     def find_mark(self, data: _binding.Data, start: int) -> tuple[int, int] | None:
         """Returns where the first mark at or after `start` begins and ends, or None."""
         assert self.mark is not None
-        found = _matcher(self.mark).find(data, start)
+        found = mark_matcher(self.mark).find(data, start)
         return found[:2] if found is not None else None
 
     def document_cut(self, path: str) -> Cut:
@@ -193,7 +198,7 @@ def _warn_of_usual_mark(files: Iterable[InputFile], mark: str) -> None:
 
 
 @lru_cache(maxsize=8)
-def _matcher(mark: str) -> _binding.Specials:
+def mark_matcher(mark: str) -> _binding.Specials:
     """Returns a matcher for marks, which is many times faster than bytes.find."""
     return _binding.Specials({mark: 0})
 

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from .. import _binding
-from .unpacking import packing_of_content, without_ending
+from .unpacking import PACKING_MARKS, packing_of_content, without_ending
 
 HEAD_BYTES = 512  # tar's mark is at 257
 JSON_HEAD_BYTES = 1 << 16  # for .json files: the second line shows whether they hold JSON lines
@@ -142,6 +142,7 @@ _OF_DATASETS = NoText(
 # The files next to the Arrow files that Dataset.save_to_disk writes, and a key in each.
 _DESCRIPTIONS = {"state.json": b'"_data_files"', "dataset_info.json": b'"features"', "dataset_dict.json": b'"splits"'}
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+ROW_ENDINGS = (".parquet", *ARROW_ENDINGS)
 _ROW_MARKS = {"parquet": (b"PAR1",), "arrow": (b"ARROW1\x00\x00", b"\xff\xff\xff\xff")}
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a]")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\[\"\]]")
@@ -155,14 +156,9 @@ def no_text(head: bytes, path: str) -> NoText | None:
     rows = row_kind(path)
     if rows is not None and head.startswith(_ROW_MARKS[rows]):
         return None
-    found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
+    found = _marked_kind(head) if head[:2] in _FIRST_TWO or head[257:262] == b"ustar" else None
     if found is not None:
         return found
-    if (known := llmc_file(head)) is not None:
-        return _OF_LLMC[known]
-    packing = packing_of_content(head)
-    if packing is not None:
-        return NoText(f"compressed twice (inside, with {packing})", "decompress it once")
     if _TOKENIZER.match(head):
         return NoText("a tokenizer.json", "pass text files instead", is_own=True, is_json=True)
     if is_json_name(path):
@@ -170,8 +166,32 @@ def no_text(head: bytes, path: str) -> NoText | None:
     return _binary_kind(head, without_ending(path).lower()) if is_binary(head) else None
 
 
+def _marked_kind(head: bytes) -> NoText | None:
+    """Returns the kind of a file that begins with a mark that no text begins with."""
+    found = next((kind for at, mark, kind in _MARKS if head.startswith(mark, at)), None)
+    if found is not None:
+        return found
+    if (known := llmc_file(head)) is not None:
+        return _OF_LLMC[known]
+    packing = packing_of_content(head)
+    return NoText(f"compressed twice (inside, with {packing})", "decompress it once") if packing is not None else None
+
+
+# The first two bytes of all marks at the start of a file, so that most files are compared with no mark.
+_FIRST_TWO = frozenset(
+    mark[:2]
+    for mark in (
+        *(mark for at, mark, _ in _MARKS if at == 0),
+        *(number.to_bytes(4, "little") for number in _LLMC_FILES),
+        *(mark for mark, _ in PACKING_MARKS),
+    )
+)
+
+
 def row_kind(path: str) -> str | None:
     """Returns "parquet" or "arrow" for a file whose documents are rows, judging by its name; otherwise None."""
+    if not path.endswith(ROW_ENDINGS):  # most files
+        return None
     if path.endswith(".parquet"):
         return "parquet"
     return "arrow" if path.endswith(ARROW_ENDINGS) else None

@@ -21,7 +21,7 @@ from ..urls import is_url
 from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
 from .paths import STDIN
 from .remote.remote_file import RemoteFile
-from .streams import InputStream, Limited, open_input, open_stdin
+from .streams import InputStream, Limited, open_input, open_stdin, read_small
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
@@ -72,10 +72,13 @@ class InputFile:
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             return cls(path, encoding=encoding), None
-        with open_input(path) as stream:
-            packing, head = _head_of(path, stream)
-            if head and not os.fstat(stream.fileno()).st_size:  # as in /proc: only reading shows the length
-                return cls(path, encoding=encoding), None
+        head, opened = read_small(path, _head_size(path))
+        if head and not opened.st_size:  # as in /proc: only reading shows the length
+            return cls(path, encoding=encoding), None
+        packing = packing_of_content(head) or packing_of_name(path)
+        if packing is not None:
+            with open_input(path) as stream:
+                head = unpacked(path, packing, stream).read(_head_size(path))
         return cls(path, status.st_size, status.st_mtime_ns, packing, encoding), no_text(head, path)
 
     @classmethod
@@ -95,7 +98,7 @@ class InputFile:
     @property
     def location(self) -> str:
         """The path to open, or the URL without secrets."""
-        return self.path if self.remote is not None else os.path.join(self.folder, self.path)
+        return self.path if self.remote is not None or not self.folder else os.path.join(self.folder, self.path)
 
     @property
     def given(self) -> str:
@@ -137,6 +140,15 @@ class InputFile:
         else:
             stream = self.open_stored(start, end)
         return stream if end is None else Limited(stream, end - start)  # type: ignore[return-value]
+
+    def read_if_small(self, most: int) -> bytes | None:
+        """Returns the content of a file of at most `most` bytes, or None for other files and those that `open` must
+        read. Raises FileChangedError if the file has changed."""
+        if self.size is None or self.size > most or self.is_sequential or self.remote is not None:
+            return None
+        data, status = read_small(self.location, self.size)
+        self.check(status)
+        return data
 
     def _open_text(self) -> BinaryIO:
         stream = self.open_stored()
@@ -218,13 +230,17 @@ def known_total(files: Iterable[InputFile]) -> int | None:
 
 def _head_of(path: str, stream: BinaryIO) -> tuple[str | None, bytes]:
     """Returns how a file is compressed, and the first bytes of its content."""
-    size = JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
+    size = _head_size(path)
     head = stream.read(size)
     packing = packing_of_content(head) or packing_of_name(path)
     if packing is None:
         return None, head
     stream.seek(0)
     return packing, unpacked(path, packing, stream).read(size)
+
+
+def _head_size(path: str) -> int:
+    return JSON_HEAD_BYTES if is_json_name(path) else HEAD_BYTES
 
 
 def refusal(path: str, what: NoText) -> FormatError:

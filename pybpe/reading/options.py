@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._binding import PathLike, path_text
 from ..arguments import instance, is_unicode, one_of
 from ..errors import ArgumentError
 from .text_encoding import check_encoding
 
+ON_ERROR = ("stop", "skip")
 DOCUMENTS = ("auto", "special", "file", "blank", "line", "jsonl")
 
 
@@ -19,6 +21,8 @@ class ReadOptions:
         text_key: the key of the text in a JSON record, or its column in parquet and Arrow.
         encoding: the encoding of files, by Python's name; None is UTF-8.
         documents: one of DOCUMENTS: what separates documents in files whose name does not show it (see documents.py).
+        on_error: one of ON_ERROR: what happens at a record that is not valid (see bad_records.py).
+        skipped: the file that lists the records that are skipped; None if the caller decides where the list goes.
 
     Raises:
         ArgumentError: a value is invalid.
@@ -27,10 +31,25 @@ class ReadOptions:
     text_key: str = "text"
     encoding: str | None = None
     documents: str = "auto"
+    on_error: str = "stop"
+    skipped: str | None = None
 
     def __post_init__(self) -> None:
         instance("text_key", self.text_key, str, "a str")
         if not is_unicode(self.text_key):
             raise ArgumentError("text_key contains a lone surrogate, which is not valid Unicode")
         one_of("documents", self.documents, DOCUMENTS)
+        one_of("on_error", self.on_error, ON_ERROR)
+        if self.skipped is not None and not self.skips:
+            raise ArgumentError("skipped needs on_error='skip': otherwise no records are skipped")
         object.__setattr__(self, "encoding", check_encoding(self.encoding))
+
+    @property
+    def skips(self) -> bool:
+        """Whether records that are not valid are skipped."""
+        return self.on_error == "skip"
+
+
+def listed(path: PathLike | None) -> str | None:
+    """Returns the path of a list of records that are skipped, for ReadOptions."""
+    return None if path is None else path_text(path)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from .input_file import InputFile
+from .pieces import PIECE_BYTES
 from .row_file import RowFile, import_pyarrow
 
-_BATCH_ROWS = 256
+_MOST_ROWS = 1 << 16  # of a batch; a batch has about PIECE_BYTES
 
 
 def pyarrow_parquet(path: str) -> Any:
@@ -39,6 +40,8 @@ class RowGroups(RowFile):
         return sum(column.total_uncompressed_size for column in columns if column.path_in_schema == self._key)
 
     def _columns(self, group: int) -> Iterator[Any]:
-        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=[self._key])
+        rows = self._starts[group + 1] - self._starts[group]
+        batch_rows = min(_MOST_ROWS, max(1, rows * PIECE_BYTES // max(1, self._sizes[group])))
+        batches = self._file.iter_batches(batch_rows, row_groups=[group], columns=[self._key])
         while (batch := self._checked(next, batches, None)) is not None:
             yield batch.column(0)

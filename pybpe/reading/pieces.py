@@ -8,6 +8,7 @@ not depend on the number of workers, and memory does not grow with the file.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import BinaryIO, NamedTuple
@@ -108,7 +109,7 @@ def _characters(data: memoryview) -> str:
     return bytes(data).decode("utf-8", "surrogateescape")
 
 
-def _last_cut(cut: Cut, block: bytearray, seen: int) -> int:
+def _last_cut(cut: Cut, block: memoryview, seen: int) -> int:
     """Returns a late safe cut of a block whose first `seen` bytes have none; 0 if there is none."""
     size = len(block)
     for start in (max(seen, size - _CUT_WINDOW), seen):
@@ -135,20 +136,20 @@ def stream_pieces(
     seen = 1  # offset 0 is a cut already
     room = min(piece_bytes, _FIRST_BLOCK if size is None else size + 1)  # the extra byte reveals the end of the text
     while True:
-        block = bytearray(max(room, 2 * len(carry)))
+        block = _binding.new_block(max(room, 2 * len(carry)))
         block[: len(carry)] = carry
-        filled = _read_full(stream, memoryview(block), len(carry))
+        filled = _read_full(stream, block, len(carry))
         if filled < len(block):
             if filled:
-                yield memoryview(block)[:filled]
+                yield block[:filled]
             return
         at = _last_cut(cut, block, seen) if filled >= piece_bytes else 0
         if at:
-            yield memoryview(block)[:at]
+            yield block[:at]
             seen = 1
         elif filled >= piece_bytes:
             seen = max(1, filled - _CUT_WINDOW)
-        carry = memoryview(block)[at:]
+        carry = block[at:]
         room = piece_bytes
 
 
@@ -225,6 +226,7 @@ class _StrReader(io.RawIOBase):
         return size
 
 
+_NEWLINE = re.compile(rb"\n")
 _FIRST_LOOK = 1 << 16  # the number of bytes that are read at first to find a cut
 
 
@@ -232,8 +234,8 @@ def line_cut(data: _binding.Data, start: int) -> int:
     """Returns the first start of a line at or after `start`. This is a Cut."""
     if start == 0:
         return 0
-    found = data.find(b"\n", start - 1)  # type: ignore[union-attr]
-    return found + 1 if found >= 0 else len(data)
+    found = _NEWLINE.search(data, start - 1)  # a memoryview has no `find`
+    return found.end() if found is not None else len(data)
 
 
 def find_cut(stream: BinaryIO, start: int, cut: Cut, context: int) -> int:

@@ -7,11 +7,13 @@ interrupted run resumes at a task.
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import BinaryIO, NamedTuple
 
+from ..support.parallel import map_ordered
 from .documents import Kinds
 from .file_types import row_kind
 from .input_file import InputFile
@@ -56,6 +58,27 @@ def anchored(task: Task) -> Task:
     return [planned._replace(file=planned.file.anchored()) for planned in task]
 
 
+def hashed_tasks(tasks: Iterable[Task], identities: Mapping[str, object]) -> Iterator[tuple[Task, str]]:
+    """Yields each task with a hash, in hex, of all tasks up to it. If two plans have the same hash there, they read the
+    same ranges of the same files until then.
+
+    Args:
+        tasks: all tasks of a plan.
+        identities: what distinguishes each file from another one with the same name, by path.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for task in tasks:
+        digest.update(described(task, identities))
+        yield task, digest.hexdigest()
+
+
+def described(task: Task, identities: Mapping[str, object]) -> bytes:
+    """Returns what distinguishes a task from others: which ranges of which files it reads. `identities` is as in
+    `hashed_tasks`."""
+    parts = [(identities[file.path], *place) for file, *place in task]
+    return repr(parts).encode("utf-8", "surrogateescape")
+
+
 class _Extent(NamedTuple):
     """The range of a file, from 0 to 1, in the text that is cut into splits: the corpus or the file itself."""
 
@@ -94,12 +117,17 @@ class Plan:
         self.hashed = many and by == "hash"
         self.between_documents = many and by == "document"
 
-    def tasks(self) -> Iterator[Task]:
-        """Yields all tasks, in order. Small files share one."""
+    def tasks(self, threads: int = 1) -> Iterator[Task]:
+        """Yields all tasks, in order. Small files share one.
+
+        Args:
+            threads: how many files are planned at once. More than one helps if they are on other machines, since each
+                cut waits for a read.
+        """
         task: list[PlannedRange] = []
         size = 0
-        for file, extent in zip(self.files, self._extents()):
-            for planned, amount in self._ranges(file, extent):
+        for ranges in self._all_ranges(threads):
+            for planned, amount in ranges:
                 task.append(planned)
                 size += max(amount, _LEAST_AMOUNT)
                 if size >= self.task_bytes:
@@ -107,6 +135,13 @@ class Plan:
                     task, size = [], 0
         if task:
             yield task
+
+    def _all_ranges(self, threads: int) -> Iterator[Iterable[tuple[PlannedRange, int]]]:
+        """Yields the ranges of each file."""
+        pairs = zip(self.files, self._extents())
+        if threads == 1:
+            return (self._ranges(file, extent) for file, extent in pairs)
+        return map_ordered(lambda pair: list(self._ranges(*pair)), pairs, threads)
 
     def _extents(self) -> Iterator[_Extent]:
         """Yields the extent of each file: 0 to 1, so that each file is cut into splits, or, if documents must not be

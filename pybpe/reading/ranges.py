@@ -19,7 +19,8 @@ _SAMPLE_BYTES = 1 << 20  # size of the ranges that make up a sample of plain tex
 
 
 class Range(NamedTuple):
-    """A part of a file. If `end` is None, it extends to the end of the file."""
+    """A part of a file. If `end` is None, it extends to the end of the file. In a file that can only be read from its
+    start, `start` must be a safe cut, and `end` must be None."""
 
     file: InputFile
     start: int = 0
@@ -42,27 +43,30 @@ class Source:
     def __init__(self, cutting: Cutting) -> None:
         self._cutting = cutting
 
-    def ranges(self, files: Iterable[InputFile], size: int) -> Iterator[Range]:
-        """Yields the files in ranges of about `size` bytes, or whole if they cannot be read in ranges."""
+    def ranges(self, files: Iterable[InputFile], size: int, start: int = 0) -> Iterator[Range]:
+        """Yields the files in ranges of about `size` bytes, or whole if they cannot be read in ranges. Skips the first
+        `start` bytes of the first file."""
         for file in files:
             length = file.known_size
-            if length is None or length <= size or (self._cutting.none and not has_records(file.path)):
-                yield Range(file)
-                continue
-            for start in range(0, length, size):
-                yield Range(file, start, min(start + size, length))
+            if length is None or length - start <= size or (self._cutting.none and not has_records(file.path)):
+                yield Range(file, start)
+            else:
+                for begin in range(start, length, size):
+                    yield Range(file, begin, min(begin + size, length))
+            start = 0
 
     def pieces(self, part: Range) -> Iterator[Piece]:
         """Yields the pieces of a range."""
         path = part.file.path
         records = has_records(path)
         cut = line_cut if records else self._cutting.cut
-        offset, end, size = 0, None, part.file.known_size
-        if part.end is not None:
+        offset, end, size = part.start, None, part.file.known_size
+        if size is not None and (part.start > 0 or part.end is not None):
             with part.file.open() as stream:
                 offset = find_cut(stream, part.start, cut, self._cutting.context)
-                end = max(offset, find_cut(stream, part.end, cut, self._cutting.context))
-            size = end - offset
+                if part.end is not None:
+                    end = max(offset, find_cut(stream, part.end, cut, self._cutting.context))
+            size = (size if end is None else end) - offset
         with part.file.open(offset, end) as stream:
             for data in stream_pieces(stream, cut, size=size):
                 yield Piece(data, path, offset, records)

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from ..arguments import utf8
-from ..errors import FormatError
-from .unpacking import without_ending
+from .bad_records import Seen
+from .unpacking import ENDINGS, without_ending
 
 try:
     from orjson import loads as _fast_loads
@@ -20,28 +20,40 @@ except ImportError:
         return _decode(line.decode())  # json.loads would guess the encoding first
 
 
+_JSON_LINES = (".jsonl", ".ndjson")
+ENDINGS_OF_RECORDS = (*_JSON_LINES, *ENDINGS)
+
+
 def has_records(path: str) -> bool:
     """Returns whether a file holds JSON lines, judging by its name."""
-    return without_ending(path).endswith((".jsonl", ".ndjson"))
+    return path.endswith(ENDINGS_OF_RECORDS) and without_ending(path).endswith(_JSON_LINES)
 
 
-def record_texts(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[bytes]:
-    """Yields the texts of JSON lines that begin at byte `offset` of a file. Skips blank lines."""
-    for record in records(lines, text_key, path, offset):
+def record_texts(lines: memoryview, text_key: str, seen: Seen) -> Iterator[bytes]:
+    """Yields the texts of JSON lines that begin at byte `seen.start` of a file. Skips blank lines."""
+    for record in records(lines, text_key, seen):
         yield utf8(record[text_key])
 
 
-def records(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[dict[str, Any]]:
+def records(lines: memoryview, text_key: str, seen: Seen) -> Iterator[dict[str, Any]]:
     """Yields the complete records, each with a string at `text_key`."""
-    return (record for record, _ in record_lines(lines, text_key, path, offset))
+    return (record for record, _ in record_lines(lines, text_key, seen))
 
 
-def record_lines(lines: memoryview, text_key: str, path: str, offset: int) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yields the records, each with its line."""
-    for line in bytes(lines).split(b"\n"):
+def record_lines(lines: memoryview, text_key: str, seen: Seen) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yields the records, each with its line. `seen` notes their number, and those that are not valid."""
+    offset, seen.records, seen.bad = seen.start, 0, []  # C may have tried it before
+    parts = bytes(lines).split(b"\n")
+    for number, line in enumerate(parts):
         if line and not line.isspace():
-            yield _record(line, text_key, path, offset), line
+            seen.records += 1
+            record, problem = _record(line, text_key)
+            if record is not None:
+                yield record, line
+            else:
+                seen.bad_line(offset, number, problem)
         offset += len(line) + 1
+    seen.end, seen.lines = seen.start + len(lines), len(parts) - 1
 
 
 def _loads(line: bytes) -> Any:
@@ -51,18 +63,18 @@ def _loads(line: bytes) -> Any:
         return json.loads(line.decode("utf-8-sig"))
 
 
-def _record(line: bytes, text_key: str, path: str, offset: int) -> dict[str, Any]:
+def _record(line: bytes, text_key: str) -> tuple[dict[str, Any] | None, str]:
+    """Returns the record of a line; or None, and what is wrong with the line."""
     try:
         record = _loads(line)
     except UnicodeDecodeError as error:
-        problem = f"not UTF-8 at its byte {error.start}: if the file has another encoding, pass it (--encoding)"
+        return None, f"not UTF-8 at its byte {error.start}: if the file has another encoding, pass it (--encoding)"
     except (ValueError, RecursionError) as error:
-        problem = f"not JSON ({error})"
-    else:
-        if isinstance(record, dict) and isinstance(record.get(text_key), str):
-            return record
-        problem = f"expected an object with a string {text_key!r}"
-        if isinstance(record, dict) and text_key not in record:
-            keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
-            problem += f", but its keys are {keys or 'none'}: pass the key of the text in text_key (--text-key)"
-    raise FormatError(f"{path}: the line at byte {offset}: {problem}", offset)
+        return None, f"not JSON ({error})"
+    if isinstance(record, dict) and isinstance(record.get(text_key), str):
+        return record, ""
+    problem = f"expected an object with a string {text_key!r}"
+    if isinstance(record, dict) and text_key not in record:
+        keys = ", ".join(repr(key[:40]) for key in islice(record, 8))
+        problem += f", but its keys are {keys or 'none'}: pass the key of the text in text_key (--text-key)"
+    return None, problem

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import errno
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from ..errors import Error, FormatError, MissingExtraError, file_error
+from .bad_records import Seen
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
 
 Result = TypeVar("Result")
+
+
+_Part = tuple[memoryview, memoryview]  # bytes, and 64-bit numbers: text i is data[offsets[i] : offsets[i + 1]]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of some rows, in the memory of Arrow: `parts` in order, each with at least one text."""
+
+    parts: Sequence[_Part]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yields the texts that are not empty."""
+        for data, offsets in self.parts:
+            yield from (bytes(data[start:end]) for start, end in pairwise(offsets) if end > start)
+
+    def __len__(self) -> int:
+        """Returns the number of texts that are not empty."""
+        import numpy  # pyarrow has imported it
+
+        return int(sum(numpy.count_nonzero(numpy.diff(numpy.frombuffer(ends, "q"))) for _, ends in self.parts))
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return sum(offsets[-1] - offsets[0] for _, offsets in self.parts)
 
 
 class RowFile:
@@ -47,33 +78,52 @@ class RowFile:
             if a < b:
                 yield a, b, size * (b - a) // (last - first)
 
-    def texts(self, start: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yields the non-empty texts of some rows, in batches of about PIECE_BYTES, each with its first row."""
-        first, batch, size = start, list[bytes](), 0
-        for row, text in self._rows(start, end):
-            if text:
-                batch.append(text)
-            size += len(text)
-            if size >= PIECE_BYTES:
-                yield first, batch
-                first, batch, size = row + 1, [], 0
-        if batch:
-            yield first, batch
+    def texts(self, start: int, end: int, seen: Seen) -> Iterator[tuple[Texts, Seen]]:
+        """Yields the texts of some rows, in batches of about PIECE_BYTES, each with what was seen. `seen` is for the
+        first batch."""
+        parts, size, nulls, last = list[_Part](), 0, deque[int](), start
+        for row, data, offsets in self._rows(start, end, nulls if seen.skips else None):
+            at, rows = 0, len(offsets) - 1
+            while (stop := bisect_left(offsets, offsets[at] + PIECE_BYTES - size, at + 1)) <= rows:
+                yield Texts([*parts, (data, offsets[at : stop + 1])]), self._noted(seen, row + stop, nulls)
+                parts, size, at, seen = [], 0, stop, Seen(seen.path, row + stop, seen.skips)
+            parts.append((data, offsets[at:]))
+            size += offsets[rows] - offsets[at]
+            last = row + rows
+        if last > seen.start:
+            yield Texts(parts), self._noted(seen, last, nulls)
         self._input.check_now()
 
-    def _rows(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yields the texts of the rows start .. end, each with its row."""
+    def _noted(self, seen: Seen, end: int, nulls: deque[int]) -> Seen:
+        """Notes the rows of a batch that ends at a row, and takes those that are null from `nulls`."""
+        seen.end, seen.records = end, end - seen.start
+        while nulls and nulls[0] < end:
+            seen.bad_row(nulls.popleft(), f"the column {self._key!r} is null")
+        return seen
+
+    def _rows(self, start: int, end: int, nulls: deque[int] | None) -> Iterator[tuple[int, memoryview, memoryview]]:
+        """Yields the texts of the rows start .. end in parts: the first row, and the data and offsets of a _Part. Rows
+        that are null are empty texts, and their numbers are appended to `nulls`; if that is None, they are an error."""
         for group, (first, last) in enumerate(zip(self._starts, self._starts[1:])):
             if last <= start or first >= end:
                 continue
             row = first
             for column in self._columns(group):
-                for number, text in enumerate(self._checked(texts_of, column), row):
-                    if start <= number < end:
-                        if text is None:
-                            raise FormatError(f"{self._path}: row {number}: the column {self._key!r} is null")
-                        yield number, text
+                some = column.slice(max(0, start - row), max(0, end - max(row, start)))
+                if len(some):
+                    first_row = row + max(0, start - row)
+                    yield first_row, *self._part(some, first_row, nulls)
                 row += len(column)
+
+    def _part(self, column: Any, row: int, nulls: deque[int] | None) -> _Part:
+        """Returns the texts of an Arrow array that begins at a row. `nulls` is as in `_rows`."""
+        if column.null_count:
+            is_null = column.is_null()
+            if nulls is None:
+                null = is_null.index(True).as_py()
+                raise FormatError(f"{self._path}: row {row + null}: the column {self._key!r} is null")
+            nulls += (row + number for number, null in enumerate(is_null.to_pylist()) if null)
+        return self._checked(part_of, column)
 
     def _columns(self, group: int) -> Iterator[Any]:
         """Yields the text column of a group, in parts."""
@@ -107,12 +157,16 @@ class RowFile:
             raise file_error(error.errno, f"{path}: {error.strerror}") from None
 
 
-def texts_of(column: Any) -> list[bytes | None]:
-    """Returns the values of an Arrow array of strings."""
+def part_of(column: Any) -> _Part:
+    """Returns the texts of an Arrow array of strings. A null is an empty text."""
     import pyarrow
 
-    texts: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
-    return texts
+    array = column.cast(pyarrow.large_binary())
+    if array.null_count:
+        array = array.fill_null(b"")  # otherwise the bytes of a null may be anything
+    _, offsets, data = array.buffers()
+    first, rows = array.offset, len(array)
+    return memoryview(data or b""), memoryview(offsets).cast("b").cast("q")[first : first + rows + 1]
 
 
 def import_pyarrow(path: str, kind: str) -> Any:

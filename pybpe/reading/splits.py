@@ -19,6 +19,7 @@ SPLIT_NAMES = ("train", "val", "test")
 SPLIT_BY = ("hash", "document", "token")
 
 _FIRST_BYTES = 1 << 16  # the size of the first read; most documents are shorter
+_HASHES = 2**64
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, made odd
 
 
@@ -66,7 +67,7 @@ def hash_split(document: bytes, splits: Sequence[float]) -> int:
     The hash is a CRC-32, which costs almost nothing, times the golden ratio: similar texts have similar checksums, and
     the product spreads them.
     """
-    return _split_of_checksum(zlib.crc32(document), splits)
+    return _split_of_hash(_hash_of(zlib.crc32(document)), splits)
 
 
 def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence[float]) -> int:
@@ -77,16 +78,44 @@ def hash_split_of_range(stream: BinaryIO, start: int, end: int, splits: Sequence
     checksum = 0
     while got := part.readinto(block):
         checksum = zlib.crc32(block[:got], checksum)
-    return _split_of_checksum(checksum, splits)
+    return _split_of_hash(_hash_of(checksum), splits)
 
 
-def _split_of_checksum(checksum: int, splits: Sequence[float]) -> int:
-    place = (checksum * _GOLDEN % 2**64) / 2**64 * sum(splits)
+def _hash_of(checksum: int) -> int:
+    return checksum * _GOLDEN % _HASHES
+
+
+def _split_of_hash(number: int, splits: Sequence[float]) -> int:
+    place = _place(number, splits)
+    return place if place < len(splits) else 0
+
+
+def _place(number: int, splits: Sequence[float]) -> int:
+    """Returns the split of a hash, or len(splits) if rounding leaves it after the last one."""
+    place = number / _HASHES * sum(splits)
     for split, share in enumerate(splits):
         place -= share
         if place < 0:
             return split
-    return 0
+    return len(splits)
+
+
+def last_hashes(splits: Sequence[float]) -> list[int]:
+    """Returns the last hash of each split, for code that does not repeat the rounding above: a document belongs to the
+    first split whose last hash is not below its own, or if there is none, to split 0."""
+    return [_last_hash(split, splits) for split in range(len(splits))]
+
+
+def _last_hash(split: int, splits: Sequence[float]) -> int:
+    """Returns the greatest hash whose place is at most `split`. Hash 0 has place 0, and places never decrease."""
+    low, high = 0, _HASHES
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _place(middle, splits) <= split:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def has_many_documents(files: Sequence[InputFile], kinds: Kinds) -> bool:

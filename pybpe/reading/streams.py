@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .. import _binding
@@ -12,6 +13,7 @@ from ..urls import is_url, without_secrets
 if TYPE_CHECKING:
     import numpy
 
+_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
 _READ_BYTES = 1 << 24  # the most bytes that are read at once, whatever length a damaged file claims
 
 
@@ -43,6 +45,21 @@ class InputStream(io.FileIO):
 
     def readall(self) -> bytes:
         return self.read()
+
+
+def read_small(path: str, size: int) -> tuple[bytes, os.stat_result]:
+    """Returns the first bytes of a local file, at most `size` of them, and its status after they were read. This takes
+    half the time of `open_input` for one read, which matters for many small files."""
+    with file_errors(path, "cannot be opened"):
+        file = os.open(path, _OPEN)
+    try:
+        with file_errors(path, "cannot be read"):
+            data = os.read(file, size)
+            while len(data) < size and (more := os.read(file, size - len(data))):
+                data += more
+            return data, os.fstat(file)
+    finally:
+        os.close(file)
 
 
 def open_input(path: _binding.PathLike) -> BinaryIO:

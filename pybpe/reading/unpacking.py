@@ -32,7 +32,7 @@ def packing_of_name(path: str) -> str | None:
 
 _BLOCK = 1 << 17
 
-_MARKS = (
+PACKING_MARKS = (
     (b"\x1f\x8b\x08", "gzip"),
     (b"\xfd7zXZ\x00", "xz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -40,9 +40,14 @@ _MARKS = (
 )
 
 
+_FIRST_TWO = frozenset(mark[:2] for mark, _ in PACKING_MARKS)
+
+
 def packing_of_content(head: bytes) -> str | None:
     """Returns how a file is compressed, judging by its first bytes, or None."""
-    return next((packing for mark, packing in _MARKS if head.startswith(mark)), None)
+    if head[:2] not in _FIRST_TWO:  # most files
+        return None
+    return next((packing for mark, packing in PACKING_MARKS if head.startswith(mark)), None)
 
 
 def without_ending(path: str) -> str:

@@ -6,6 +6,7 @@ import errno
 import glob
 import hashlib
 import os
+import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -75,6 +76,12 @@ def remove_file(path: str) -> None:
     """Removes a file, if it exists."""
     with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def remove_folder(path: str) -> None:
+    """Removes a folder with its files, if it exists."""
+    with file_errors(path, "cannot be removed"), suppress(FileNotFoundError):
+        shutil.rmtree(path)
 
 
 def remove_others(pattern: str, keep: Collection[str]) -> None:

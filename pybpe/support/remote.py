@@ -2,7 +2,9 @@
 
 A worker must run the same pybpe, because another version, or other Unicode tables, could give other tokens; otherwise
 its task raises WorkerError. Errors from a worker name the worker. While this process waits for a result, it checks
-every second whether the cluster still exists, because Dask's executor never ends a task whose scheduler has died.
+every second whether the cluster still exists, because Dask's executor never ends a task whose scheduler has died; and
+whether the task takes longer than the user allows, because no executor notices a worker that hangs. It then ends the
+run. Another worker does the task when the run resumes, so a result is never used twice.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from .. import _binding
 from .._version import __version__
 from ..errors import ArgumentError, Error, WorkerError, warn
+from .run_options import RunOptions
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,16 +36,19 @@ _PATIENCE_SECONDS = 5.0  # the time that the cluster may have no workers before 
 
 
 def map_by_executor(
-    function: Callable[[Item], Result], items: Iterable[Item], executor: Executor, pending_items: int
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: Workers,
+    pending_items: int,
+    advice: str = "Run the same again: it resumes",
 ) -> Iterator[Result]:
     """Yields function(item) for each item, in order, computed by an executor's workers. At most `pending_items` are
-    submitted at once.
+    submitted at once. `advice` ends the message of the error for a worker that has died.
 
     Raises:
-        WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe. Exceptions from
-            `function` are raised here.
+        WorkerError: a worker died, and the executor cannot continue; a worker runs another pybpe; or it took too long.
+            Exceptions from `function` are raised here.
     """
-    workers = Workers(executor)
     pending: deque[Future[Arrived]] = deque()
     try:
         for item in items:
@@ -51,16 +58,21 @@ def map_by_executor(
         while pending:
             yield workers.outcome(pending.popleft())
     except BrokenExecutor as error:
-        raise WorkerError(f"a worker process died: {error}. Run the same again: it resumes") from None
+        raise WorkerError(f"a worker process died: {error}. {advice}") from None
     finally:
         for future in pending:
             future.cancel()
 
 
 class Workers:
-    """An executor, and the known state of its cluster."""
+    """An executor, and the known state of its cluster.
 
-    def __init__(self, executor: Executor) -> None:
+    Args:
+        executor: the executor.
+        task_timeout: the number of seconds that a task may take; None for any number.
+    """
+
+    def __init__(self, executor: Executor, task_timeout: float | None = None) -> None:
         if not hasattr(executor, "submit"):
             raise ArgumentError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
         self._executor = executor
@@ -68,6 +80,16 @@ class Workers:
         self._dask = getattr(executor, "_client", None) if _is_of_dask(executor) else None
         self._idle_since: float | None = None  # when the cluster was first seen without workers
         self._has_warned = False
+        self._timeout = task_timeout
+        self._look_seconds = min(_LOOK_SECONDS, task_timeout or _LOOK_SECONDS)
+        self._last_done = time.monotonic()  # when a result last arrived
+        self._tasks: WeakKeyDictionary[Future[Arrived], object] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, run: RunOptions) -> Workers:
+        """Returns the workers of a run with an executor."""
+        assert run.executor is not None
+        return cls(run.executor, run.task_timeout)
 
     def submit(self, function: Callable[..., object], *args: object) -> Future[Arrived]:
         """Runs function(*args) on one of the workers. `outcome` returns the result.
@@ -78,8 +100,12 @@ class Workers:
         call: tuple[Any, ...] = (_arrive, build(), function, *args)
         if self._dask is not None:
             call = (pickle.loads, pickle.dumps(_Call(call)))
+        if not self._tasks:
+            self._last_done = time.monotonic()
         try:
-            return self._executor.submit(*call)
+            future: Future[Arrived] = self._executor.submit(*call)
+            self._tasks[future] = args[-1] if args else None
+            return future
         except BrokenExecutor:
             raise
         except RuntimeError as error:
@@ -87,8 +113,10 @@ class Workers:
 
     def first_done(self, pending: Collection[Future[Arrived]]) -> set[Future[Arrived]]:
         """Waits until at least one task is done. Returns those that are done."""
-        while not (done := wait(pending, _LOOK_SECONDS, FIRST_COMPLETED).done):
+        while not (done := wait(pending, self._look_seconds, FIRST_COMPLETED).done):
             self._look()
+            self._check_time(next(iter(pending)))
+        self._last_done = time.monotonic()
         return done
 
     def outcome(self, future: Future[Arrived]) -> Any:
@@ -115,11 +143,32 @@ class Workers:
     def _wait(self, future: Future[Arrived]) -> Arrived:
         while True:
             try:
-                return future.result(_LOOK_SECONDS)
+                result = future.result(self._look_seconds)
+                self._last_done = time.monotonic()
+                return result
             except FutureTimeoutError:
                 if future.done() and isinstance(future.exception(), FutureTimeoutError):
                     raise  # the task raised it
                 self._look()
+                self._check_time(future)
+
+    def _check_time(self, future: Future[Arrived]) -> None:
+        """Raises WorkerError if no result has arrived for longer than a task may take. Executors begin tasks in the
+        order in which they get them, so `future`, the first of those that are left, has taken that long."""
+        if self._idle_since is not None:  # no worker is there to take the task
+            self._last_done = time.monotonic()
+        if self._timeout is not None and time.monotonic() - self._last_done > self._timeout:
+            raise WorkerError(
+                f"{_described_task(self._tasks.get(future))} took longer than task_timeout, {self._timeout:g} seconds"
+                f"{self._busy()}. If its worker hangs, end it; then run the same again: it resumes"
+            )
+
+    def _busy(self) -> str:
+        """Returns which workers of a Dask cluster have tasks."""
+        if self._dask is None:
+            return ""
+        busy = [address for address, tasks in self._dask.processing().items() if tasks]
+        return f" (workers with tasks: {', '.join(sorted(busy))})" if busy else ""
 
     def _look(self) -> None:
         """Raises WorkerError if the cluster is gone. Warns if it has had no workers for some seconds."""
@@ -137,6 +186,13 @@ class Workers:
         if not self._has_warned and time.monotonic() - self._idle_since >= _PATIENCE_SECONDS:
             self._has_warned = True
             warn(f"the Dask scheduler {address} has no workers. Waiting for one (Ctrl-C to stop)")
+
+
+def _described_task(task: Any) -> str:
+    """Returns which part of the input a task reads: the first of its ranges."""
+    parts = task if isinstance(task, list) else [task]
+    file = getattr(parts[0], "file", None)
+    return "a task" if file is None else f"the task that begins at {parts[0].start} of {file.path}"
 
 
 def _is_of_dask(thing: object) -> bool:

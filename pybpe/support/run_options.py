@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from ..arguments import whole_number
+from ..arguments import instance, whole_number
+from ..errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class RunOptions:
         workers: number of threads or processes; None for all CPUs.
         executor: an executor that does the work instead, on other processes or machines.
         memory_limit: number of bytes; None for no limit. Each kind of work has a different minimum.
+        task_timeout: the number of seconds after which a worker of the executor that has not finished a task is given
+            up; None waits forever.
         progress: True shows progress bars, False does not, None shows them if standard error is a terminal.
 
     Raises:
@@ -27,9 +30,19 @@ class RunOptions:
     executor: Executor | None = None
     memory_limit: int | None = None
     progress: bool | None = None
+    task_timeout: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("workers", "memory_limit"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, whole_number(name, value, 1))
+        if self.task_timeout is not None:
+            self._check_timeout(self.task_timeout)
+
+    def _check_timeout(self, seconds: float) -> None:
+        instance("task_timeout", seconds, (int, float), "a number of seconds")
+        if not 0 < seconds < float("inf"):
+            raise ArgumentError(f"task_timeout must be a number of seconds above 0, not {seconds}")
+        if self.executor is None:
+            raise ArgumentError("task_timeout needs an executor (--dask): threads of this process cannot be given up")

@@ -1,7 +1,8 @@
 """Checkpoints of training runs. A run that was killed resumes from its checkpoint, with an identical result.
 
 A checkpoint is a .counts file (pybpe/formats/counts_file.py) whose header also holds the settings of the run and the
-names, sizes and times of its inputs. Blocks of merges follow, one every few seconds:
+names, sizes and times of its inputs. It is written when all words are counted; saved_counting.py saves the counts until
+then. Blocks of merges follow, one every few seconds:
 
     4              n, the number of merges in the block; plus 2^31 if they are the last of a stage
     8 * n          (left, right) numbers: 0-255 for bytes, then tokens as made
@@ -30,6 +31,7 @@ from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import counts_file
 from ..support.locking import only_holder
 from ..support.output_files import remove_file
+from .saved_counting import SavedCounting, remove_saved
 
 SECONDS = 2.0  # between blocks
 _KEY = "training"
@@ -75,7 +77,7 @@ class Checkpoint:
     def _load(self) -> None:
         with counts_file.Reader(self._path) as reader:
             self._check(reader.header.get(_KEY))
-            self.words = counts_file.words_of(reader.entries())
+            self.words = _binding.Words.from_blocks(reader.blocks())
             end = reader.stream.tell()
             while (block := _read_merges(reader.stream)) is not None:
                 merges, stage_ends = block
@@ -97,11 +99,16 @@ class Checkpoint:
                     " file to start over"
                 )
 
+    def counting(self) -> SavedCounting:
+        """Returns what this run has saved while it counted."""
+        return SavedCounting(self._path, self._settings)
+
     def start(self, words: _binding.Words) -> None:
         """Saves the counts, unless the file already has them."""
         if self.words is None:
-            counts_file.write(self._path, {_KEY: self._settings}, counts_file.sorted_entries(words))
+            counts_file.write(self._path, {_KEY: self._settings}, counts_file.sorted_blocks(words))
             self.words = words
+        remove_saved(self._path)
         with file_errors(self._path, "cannot be written"):
             self._stream = open(self._path, "ab", buffering=0)  # noqa: SIM115
 

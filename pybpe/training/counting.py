@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from ..model import special_ids_of
 from ..pattern import Digits, Pattern
+from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
 from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
 from ..reading.input_file import InputFile, known_total
-from ..reading.options import ReadOptions
+from ..reading.options import ReadOptions, listed
 from ..reading.paths import STDIN, Inputs, is_path_list
 from ..reading.ranges import Range, Source
 from ..reading.sample import Sample
@@ -26,7 +29,9 @@ from ..support.parallel import run_interruptibly
 from ..support.progress import Progress
 from ..support.remote import Arrived, Workers
 from ..support.run_options import RunOptions
-from .counts import Counts, CountTable
+from . import shared_counts
+from .counts import Counts, CountTable, header_of
+from .saved_counting import Place, PlacedRange, SavedCounting, file_ranges, turns
 from .word_counter import CountSettings, WordCounter
 
 RANGE_BYTES = 1 << 26  # the number of bytes of text that one task of an executor counts
@@ -44,23 +49,27 @@ def count_words(
     normalizer: str | None = None,
     text_key: str = "text",
     encoding: str | None = None,
+    on_error: str = "stop",
+    skipped: _binding.PathLike | None = None,
     max_documents: int | None = None,
     max_bytes: int | None = None,
     seed: int = 0,
     workers: int | None = None,
     executor: Executor | None = None,
     memory_limit: int | None = None,
+    task_timeout: float | None = None,
     progress: bool | None = None,
 ) -> Counts:
     """Counts the words of a corpus, to train on them later. This is the first half of `pybpe.train`.
 
     Args:
-        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, max_documents, max_bytes,
-        seed, memory_limit, progress: as in `pybpe.train`.
+        inputs, pattern, special_tokens, digits, normalizer, text_key, encoding, on_error, skipped, max_documents,
+        max_bytes, seed, memory_limit, progress: as in `pybpe.train`.
         workers: number of threads if there is no executor; None for all CPUs.
         executor: any concurrent.futures.Executor: a process pool, Dask's `Client.get_executor()`, or mpi4py's. Its
             workers must be able to open the files at the same paths. Each task counts a range of a file (64 MiB; a
             compressed file is one range).
+        task_timeout: as in `pybpe.binarize`.
 
     Returns:
         The Counts. The result is the same for any number of workers and any executor.
@@ -70,29 +79,64 @@ def count_words(
         ArgumentError, FileError, FormatError: as in `pybpe.train`.
     """
     specials = tuple(special_ids_of(special_tokens))  # counts have no ids, so the ids of a mapping do not matter
-    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, ReadOptions(text_key, encoding))
-    run = RunOptions(workers, executor, memory_limit, progress)
+    read = ReadOptions(text_key, encoding, on_error=on_error, skipped=listed(skipped))
+    settings = CountSettings(Pattern(pattern, digits), specials, normalizer, read)
+    run = RunOptions(workers, executor, memory_limit, progress, task_timeout)
     return count_inputs(inputs, settings, Sample(max_documents, max_bytes, seed), run)
 
 
-def count_inputs(inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions) -> Counts:
-    """Does the work of `count_words`."""
+def count_inputs(
+    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, saved: SavedCounting | None = None
+) -> Counts:
+    """Does the work of `count_words`. Continues where an earlier run has saved its counts, if `inputs` are paths."""
+    files = _checked(inputs, settings)
+    if run.executor is not None:
+        return _count_files_by_executor(files, settings, (sample, run), saved)
+    with _counted(inputs, files, settings, (sample, run), saved) as counter:
+        return Counts(counter.finish(), settings)
+
+
+def count_to_file(
+    inputs: Inputs, settings: CountSettings, sample: Sample, run: RunOptions, path: _binding.PathLike
+) -> int:
+    """Writes the counts that `count_inputs` returns to a .counts file, atomically. Returns the number of words, which
+    need not fit into memory if there is a memory limit, or an executor. The memory limit is for each of its workers."""
+    files = _checked(inputs, settings)
+    if run.executor is not None:
+        return _count_to_file_by_workers(files, settings, (sample, run), path)
+    with _counted(inputs, files, settings, (sample, run)) as counter:
+        return counter.write(path, header_of(settings))
+
+
+@contextmanager
+def _counted(
+    inputs: Inputs,
+    files: Sequence[InputFile] | None,
+    settings: CountSettings,
+    how: tuple[Sample, RunOptions],
+    saved: SavedCounting | None = None,
+) -> Iterator[WordCounter]:
+    """Yields a counter that has counted the inputs."""
+    sample, run = how
+    with ExitStack() as stack:
+        with listed_records(settings.read) as records:
+            counter = WordCounter(settings, run.workers, run.memory_limit, saved, records)
+            stack.callback(counter.close)
+            if files is not None:
+                counter.add_files(files, run.progress, sample)
+            else:
+                counter.add_texts(inputs, run.progress, sample)  # type: ignore[arg-type]
+        yield counter
+
+
+def _checked(inputs: Inputs, settings: CountSettings) -> list[InputFile] | None:
+    """Returns the files to count, or None if the inputs are texts. Raises an error if they cannot be counted."""
     if isinstance(inputs, (bytes, bytearray, memoryview)):
         raise ArgumentError("inputs is one bytes object: pass a path, or a list of texts, [text]")
     files = files_to_count(inputs, settings.read) if is_path_list(inputs) else None
     if files is None:
         _check_texts(inputs)
-    if run.executor is not None:
-        return _count_files_by_executor(files, settings, sample, run)
-    counter = WordCounter(settings, run.workers, run.memory_limit)
-    try:
-        if files is not None:
-            counter.add_files(files, run.progress, sample)
-        else:
-            counter.add_texts(inputs, run.progress, sample)  # type: ignore[arg-type]
-        return Counts(counter.finish(), settings)
-    finally:
-        counter.close()
+    return files
 
 
 def files_to_count(inputs: Inputs, read: ReadOptions) -> list[InputFile]:
@@ -134,67 +178,122 @@ class Counted(NamedTuple):
         counts: the words and their counts.
         size: the number of bytes of text.
         doubt: a warning about the encoding of the task's file, or None.
+        seen: the records of the task's pieces.
     """
 
     counts: Counts
     size: int
     doubt: str | None = None
+    seen: Sequence[Seen] = ()
 
 
 def _count_files_by_executor(
-    files: Sequence[InputFile] | None, settings: CountSettings, sample: Sample, run: RunOptions
+    files: Sequence[InputFile] | None,
+    settings: CountSettings,
+    how: tuple[Sample, RunOptions],
+    saved: SavedCounting | None,
 ) -> Counts:
+    sample, run = how
     assert run.executor is not None
-    if files is None or not sample.is_all or run.memory_limit is not None:
-        raise ArgumentError(
-            "an executor counts whole files: pass paths, and leave out max_documents, max_bytes and memory_limit"
-        )
+    if run.memory_limit is not None:
+        raise ArgumentError("an executor's counts arrive in this process: leave out memory_limit")
+    files = _whole_files(files, sample)
+    workers = Workers.of(run)
+    start, table = Place() if saved is None else saved.place, CountTable(settings, saved)
+    ranges = file_ranges(Source(settings.cutting), files, RANGE_BYTES, start)
+    with Progress("counting", known_total(files), "B", run.progress) as bar, listed_records(settings.read) as records:
+        bar.add(start.size)
+        place: Place | None = None
+        for turn in turns(ranges, saved):
+            if place is not None:
+                run_interruptibly(table.save, place)
+            given: list[Place] = []
+            tasks = _anchored(turn, given)
+            count_by_executor(partial(count_range, settings), tasks, table, workers, bar, records=records)
+            place = given[-1]
+        if saved is not None and saved.runs.names and place is not None:
+            run_interruptibly(table.save, place)
+    return run_interruptibly(table.counts)
+
+
+def _whole_files(files: Sequence[InputFile] | None, sample: Sample) -> Sequence[InputFile]:
+    """Returns the files, or raises ArgumentError if an executor's workers cannot count them."""
+    if files is None or not sample.is_all:
+        raise ArgumentError("an executor counts whole files: pass paths, and leave out max_documents and max_bytes")
     if any(file.path == STDIN for file in files):
         raise ArgumentError("an executor's workers cannot read standard input: pass a file that they can open")
-    ranges = Source(settings.cutting).ranges(files, RANGE_BYTES)
+    return files
+
+
+def _count_to_file_by_workers(
+    files: Sequence[InputFile] | None,
+    settings: CountSettings,
+    how: tuple[Sample, RunOptions],
+    path: _binding.PathLike,
+) -> int:
+    sample, run = how
+    assert run.executor is not None
+    files, workers = _whole_files(files, sample), Workers.of(run)
+    ranges = Source(settings.cutting).ranges(files, shared_counts.RANGE_BYTES)
     tasks = (part._replace(file=part.file.anchored()) for part in ranges)
-    with Progress("counting", known_total(files), "B", run.progress) as bar:
-        return count_by_executor(partial(count_range, settings), tasks, settings, run.executor, bar)
+    with shared_counts.shared_folder(path) as folder:
+        bar = Progress("counting", known_total(files), "B", run.progress)
+        with bar, listed_records(settings.read) as records:
+            how_counted = (workers, run.memory_limit)
+            runs = shared_counts.count_by_workers(settings, tasks, folder, how_counted, (bar, records))
+        return shared_counts.merge_by_workers(runs, header_of(settings), path, folder, workers)
+
+
+def _anchored(ranges: Iterable[PlacedRange], given: list[Place]) -> Iterator[Range]:
+    """Yields ranges for workers with other current folders. Sets `given` to the place after the last of them."""
+    for part, end in ranges:
+        given[:] = [end]
+        yield part._replace(file=part.file.anchored())
 
 
 def count_range(settings: CountSettings, part: Range) -> Counted:
     """Runs one task in a worker."""
     counter = WordCounter(settings, 1)
-    doubt = counter.add_range(part)
-    return Counted(Counts(counter.finish(), settings), counter.bytes_seen, doubt)
+    doubt, seen = counter.add_range(part)
+    return Counted(Counts(counter.finish(), settings), counter.bytes_seen, doubt, seen)
 
 
 def count_by_executor(
     count: Callable[[Task], Counted],
     tasks: Iterable[Task],
-    settings: CountSettings,
-    executor: Executor,
+    table: CountTable,
+    workers: Workers,
     bar: Progress,
     pending_tasks: int = _PENDING,
-) -> Counts:
-    """Returns the sum of count(task) for all tasks, which run on an executor's workers in any order.
+    records: SkippedRecords | None = None,
+) -> None:
+    """Adds count(task) to a table for all tasks, which run on an executor's workers in any order.
 
     Args:
-        settings: how the words are counted.
+        table: gets the counts.
+        workers: those of the executor.
         bar: a progress bar, which advances by the size of each task.
         pending_tasks: the number of tasks that wait or run at once.
+        records: adds up the records of all tasks.
 
     Raises:
         WorkerError: a worker died, and the executor cannot continue; or a worker runs another pybpe.
     """
-    table, doubts, workers = CountTable(settings), Doubts(), Workers(executor)
-    left = iter(tasks)
-    pending: set[Future[Arrived]] = set()
+    doubts = Doubts()
+    ordered = OrderedRecords(records or SkippedRecords())
+    left = enumerate(tasks)
+    pending: dict[Future[Arrived], int] = {}
     try:
         while True:
-            for task in islice(left, pending_tasks - len(pending)):
-                pending.add(workers.submit(count, task))
+            for number, task in islice(left, pending_tasks - len(pending)):
+                pending[workers.submit(count, task)] = number
             if not pending:
-                return table.counts()
+                return
             for future in workers.first_done(pending):
-                pending.discard(future)
-                counts, size, doubt = workers.outcome(future)
+                number = pending.pop(future)
+                counts, size, doubt, seen = workers.outcome(future)
                 doubts.tell(doubt)
+                ordered.add(number, seen)
                 run_interruptibly(table.add, counts)
                 bar.add(size)
     except BrokenExecutor as error:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +17,10 @@ from ..formats import counts_file
 from ..model import check_specials, special_ids_of
 from ..pattern import Pattern
 from ..reading.options import ReadOptions
+from ..support.remote import Workers
+from .runs import merged
+from .saved_counting import Place, SavedCounting
+from .shared_counts import merge_by_workers, shared_folder
 from .word_counter import CountSettings
 
 
@@ -73,7 +80,7 @@ class Counts:
 
     def save(self, path: _binding.PathLike) -> None:
         """Writes a .counts file, atomically. Equal counts give equal bytes."""
-        counts_file.write(path, _header(self.settings), counts_file.sorted_entries(self.words))
+        counts_file.write(path, header_of(self.settings), counts_file.sorted_blocks(self.words))
 
     @classmethod
     def load(cls, path: _binding.PathLike) -> Counts:
@@ -82,18 +89,47 @@ class Counts:
         Raises:
             FileError: the file cannot be read. FormatError: the file is not a .counts file, or is damaged.
         """
-        with counts_file.Reader(path) as reader:
-            settings = settings_of_header(reader.header, path)
-            table = CountTable(settings)
-            for blob, lengths, counts in reader.blocks():
-                table.add_words(_binding.Words.from_parts(blob, lengths, counts))
-            reader.check_end()
-        return table.counts()
+        return cls.load_sum([path])
+
+    @classmethod
+    def load_sum(cls, paths: Sequence[_binding.PathLike]) -> Counts:
+        """Returns the sum of .counts files. Only the result is in memory.
+
+        Raises:
+            ArgumentError, FileError, FormatError: as for `merge_files`.
+        """
+        settings = settings_of_files(paths)
+        with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+            return cls(_binding.Words.from_blocks(merged(list(map(_binding.path_text, paths)), folder)), settings)
+
+    @staticmethod
+    def merge_files(
+        paths: Sequence[_binding.PathLike], output: _binding.PathLike, executor: Executor | None = None
+    ) -> int:
+        """Writes the sum of .counts files to a .counts file, atomically, and returns the number of its words.
+
+        The files may be larger than memory: about 2 MB of each are in memory, of at most 64 at once. Sums of more files
+        are written to a temporary folder first. An executor's workers add 64 files each, then 64 of the sums, and so
+        on; all files must have the same paths on all machines.
+
+        Raises:
+            WorkerError: a worker died, or does not see the folder of the output.
+            ArgumentError: `paths` is empty, or the files were made with different patterns, special tokens, normalizers
+                or Unicode tables.
+            FileError: a file cannot be read or written. FormatError: a file is not a .counts file, or is damaged.
+        """
+        header = header_of(settings_of_files(paths))
+        if executor is not None:
+            names = [os.path.abspath(_binding.path_text(path)) for path in paths]
+            with shared_folder(output) as shared:
+                return merge_by_workers(names, header, output, shared, Workers(executor))
+        with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
+            return counts_file.write(output, header, merged(list(map(_binding.path_text, paths)), folder))
 
     def fingerprint(self) -> str:
         """Returns a SHA-256, in hex, of the words, the counts and the settings."""
         digest = hashlib.sha256()
-        for part in counts_file.parts(_header(self.settings), counts_file.sorted_entries(self.words)):
+        for part, _ in counts_file.parts(header_of(self.settings), counts_file.sorted_blocks(self.words)):
             digest.update(part)
         return digest.hexdigest()
 
@@ -105,14 +141,14 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (*self.words.to_parts(), self.settings)
+        return _unpickled, (self.words.to_block(), self.settings)
 
     def __repr__(self) -> str:
         return f"Counts({len(self)} words, pattern={self.settings.pattern.name or 'custom'!r})"
 
 
-def _unpickled(blob: bytes, lengths: Any, counts: Any, settings: CountSettings) -> Counts:
-    return Counts(_binding.Words.from_parts(blob, lengths, counts), settings)
+def _unpickled(block: _binding.WordBlock, settings: CountSettings) -> Counts:
+    return Counts(_binding.Words.from_blocks([block]), settings)
 
 
 def _comparable(settings: CountSettings) -> CountSettings:
@@ -121,7 +157,20 @@ def _comparable(settings: CountSettings) -> CountSettings:
     return replace(settings, specials=specials, read=ReadOptions(), tables=tables)
 
 
-def _header(settings: CountSettings) -> dict[str, object]:
+def check_addable(theirs: CountSettings, ours: CountSettings, where: str = "") -> None:
+    """Raises ArgumentError if counts with these settings cannot be added. `where` begins the message."""
+    theirs, ours = _comparable(theirs), _comparable(ours)
+    if replace(theirs, tables=ours.tables) != ours:
+        raise ArgumentError(f"{where}counts with different patterns, special tokens or normalizers cannot be added")
+    if theirs.tables != ours.tables:
+        raise ArgumentError(
+            f"{where}counts that were made with {theirs.tables} and with {ours.tables} cannot be added: these may split"
+            " the same text differently. Count all texts with the same versions"
+        )
+
+
+def header_of(settings: CountSettings) -> dict[str, object]:
+    """Returns the header of a .counts file."""
     return {
         "pattern": settings.pattern.regex,
         "special_tokens": sorted(settings.specials),
@@ -139,27 +188,51 @@ def settings_of_header(header: Mapping[str, Any], path: _binding.PathLike) -> Co
         raise FormatError(f"{_binding.path_bytes(path).decode()}: the header is invalid: {error}", 16) from None
 
 
-class CountTable:
-    """The sum of Counts that are added one by one."""
+def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
+    """Returns the settings of .counts files. Raises ArgumentError if there are no files, or they cannot be added."""
+    first: CountSettings | None = None
+    for path in paths:
+        with counts_file.Reader(path) as reader:
+            settings = settings_of_header(reader.header, path)
+        if first is None:
+            first = settings
+        check_addable(settings, first, f"{_binding.path_text(path)}: ")
+    if first is None:
+        raise ArgumentError("there are no counts to merge: name at least one .counts file")
+    return first
 
-    def __init__(self, settings: CountSettings) -> None:
+
+class CountTable:
+    """The sum of Counts that are added one by one.
+
+    Args:
+        settings: the settings of all of them.
+        saved: what an earlier run saved, or nothing yet. `save` adds to it.
+    """
+
+    def __init__(self, settings: CountSettings, saved: SavedCounting | None = None) -> None:
         self._settings = settings
+        self._saved = saved
         self._counter = _binding.Counter(None, None)
 
     def add(self, counts: Counts) -> None:
         instance("counts", counts, Counts, "made by count_words")
-        theirs, ours = _comparable(counts.settings), _comparable(self._settings)
-        if replace(theirs, tables=ours.tables) != ours:
-            raise ArgumentError("counts with different patterns, special tokens or normalizers cannot be added")
-        if theirs.tables != ours.tables:
-            raise ArgumentError(
-                f"counts that were made with {theirs.tables} and with {ours.tables} cannot be added: these may split"
-                " the same text differently. Count all texts with the same versions"
-            )
-        self.add_words(counts.words)
+        check_addable(counts.settings, self._settings)
+        self._counter.add_words(counts.words)
 
-    def add_words(self, words: _binding.Words) -> None:
-        self._counter.add_words(words)
+    def save(self, place: Place) -> None:
+        """Saves that the sum has all words before a place."""
+        assert self._saved is not None
+        self._spill(self._saved)
+        self._saved.save(place)
+
+    def _spill(self, saved: SavedCounting) -> None:
+        words = self._counter.export()
+        self._counter.clear()
+        saved.runs.add(words)
 
     def counts(self) -> Counts:
-        return Counts(self._counter.export(), self._settings)
+        if self._saved is None or not self._saved.runs.names:
+            return Counts(self._counter.export(), self._settings)
+        self._spill(self._saved)
+        return Counts(_binding.Words.from_blocks(self._saved.runs.merged()), self._settings)

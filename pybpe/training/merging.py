@@ -58,6 +58,8 @@ class TrainInput:
         if options.parity is not None:
             if self.counts is not None:
                 raise ArgumentError("parity needs texts of each language: pass inputs, not counts")
+            if self.read.skips:
+                raise ArgumentError("on_error='skip' cannot be used with parity, which compares texts line by line")
             check_inputs(self.inputs, options.parity)
         counted = self.counts.settings if isinstance(self.counts, Counts) else None
         return Plan.of(options, counted, self.read)
@@ -83,6 +85,8 @@ def train_model(
     plan = source.plan(options)
     if options.parity is not None and checkpoint is not None:
         raise ArgumentError("checkpoint cannot be used with parity: leave one of them out")
+    if checkpoint is not None and source.read.skips:
+        raise ArgumentError("checkpoint cannot be used with on_error='skip': count first, with `pybpe counts`")
     ready = source.ready_counts(plan)
     with ExitStack() as held:
         saved = None
@@ -95,15 +99,16 @@ def train_model(
         elif ready is not None:
             words = ready.words
         else:
-            words = _count(source, plan, run)
+            words = _count(source, plan, run, saved)
         return plan.model(_merge(words, plan, saved, run.progress))
 
 
-def _count(source: TrainInput, plan: Plan, run: RunOptions) -> _binding.Words | LanguageWords:
+def _count(source: TrainInput, plan: Plan, run: RunOptions, saved: Checkpoint | None) -> _binding.Words | LanguageWords:
     assert source.inputs is not None
     options = plan.options
     if options.parity is None:
-        return count_inputs(source.inputs, plan.count, source.sample, run).words
+        counting = None if saved is None else saved.counting()
+        return count_inputs(source.inputs, plan.count, source.sample, run, counting).words
     assert isinstance(source.inputs, Mapping)
     return count_languages(source.inputs, (options.parity, options.parity_per), plan.count, source.sample, run)
 

@@ -18,6 +18,7 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance, is_unicode, one_of, shown, utf8
 from ..errors import ArgumentError
+from ..reading.bad_records import Seen
 from ..reading.files import corpus_files
 from ..reading.paths import STDIN, is_path_list, path_list
 from ..reading.ranges import Range, Source
@@ -157,7 +158,9 @@ def _lines(texts: Any, settings: CountSettings) -> int:
         ends_in_line = False
         for piece in Source(settings.cutting).pieces(Range(file)):
             if piece.records:
-                lines += sum(1 for _ in record_texts(piece.data, settings.read.text_key, piece.path, piece.offset))
+                lines += sum(
+                    1 for _ in record_texts(piece.data, settings.read.text_key, Seen(piece.path, piece.offset, False))
+                )
             else:
                 data = bytes(piece.data)
                 lines += data.count(b"\n")

@@ -7,7 +7,7 @@ A set of the cache that is full lends slots from its neighbor. A full cache star
 #include "naive_encode.h"
 #include "random_state.h"
 
-enum { LONG_BYTES = 300, LONG_WORDS = 7000, SHORT_BYTES = 14, SHORT_WORDS = 9000 };
+enum { LONG_BYTES = 300, LONG_WORDS = 14000, SHORT_BYTES = 14, SHORT_WORDS = 9000 };
 
 /* Each pair of binary digits occurs in a token, so that no word is cut before it is merged. */
 static const pybpe_vocab_spec *spec_of(small_vocab *v) {
@@ -126,6 +126,27 @@ static void test_neighbors(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* A table of the usual size grows once, when it has turned many words away. */
+static void test_growing(const pybpe_encoder *e) {
+    const size_t much = (size_t)1 << 40;
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    cache_fit(c, much);
+    const size_t usual = c->sets;
+    c->added = usual;
+    cache_fit(c, much);
+    CHECK_EQ(c->sets, usual);
+    c->crowded = usual;
+    cache_fit(c, 1);
+    CHECK_EQ(c->sets, 2 * usual);
+    CHECK_EQ(c->crowded, 0);
+    c->added = 4 * usual;
+    c->crowded = 4 * usual;
+    cache_fit(c, much);
+    CHECK_EQ(c->sets, 2 * usual);
+    pybpe_cache_free(c);
+}
+
 /* Five words that keep occurring have four slots. Most of them are found all the same. */
 static void test_crowding(const pybpe_encoder *e) {
     enum { WORDS = 5, ROUNDS = 1000 };
@@ -178,6 +199,7 @@ int main(void) {
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
+    test_growing(e);
     test_crowding(e);
     test_neighbors(e);
     test_trimming(e);

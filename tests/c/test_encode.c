@@ -191,16 +191,15 @@ static void test_arguments(void) {
     pybpe_cache_free(NULL);
 }
 
-/* More than 65,536 ids: other slots, and ids that 16 bits can't hold. */
 /* Many texts in one call give the same ids as one call per text. */
 static void test_batch(void) {
     small_vocab v;
     small_start(&v);
     pybpe_vocab_spec spec = small_spec(&v);
     subject s = subject_new(&spec);
-    const uint8_t *text = (const uint8_t *)"abbcabcdab";
-    const uint64_t offsets[] = {0, 4, 4, 8, 10};
-    const pybpe_strings texts = {text, offsets, 4};
+    const uint8_t *starts[] = {(const uint8_t *)"abbc", NULL, (const uint8_t *)"abcd", (const uint8_t *)"ab"};
+    const size_t lengths[] = {4, 0, 4, 2};
+    const pybpe_texts texts = {starts, lengths, 4};
     uint32_t ids[10];
     uint64_t ends[4] = {0};
     pybpe_error err;
@@ -209,21 +208,74 @@ static void test_batch(void) {
         uint32_t alone[10];
         size_t count;
         size_t before = i > 0 ? (size_t)ends[i - 1] : 0;
-        size_t n = (size_t)(offsets[i + 1] - offsets[i]);
-        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text + offsets[i], n, alone, 4, 10, &count, &err), PYBPE_OK);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, starts[i], lengths[i], alone, 4, 10, &count, &err), PYBPE_OK);
         CHECK_EQ(ends[i] - before, count);
         CHECK(memcmp(ids + before, alone, count * sizeof *alone) == 0);
     }
-    const pybpe_strings none = {NULL, NULL, 0};
+    const pybpe_texts none = {NULL, NULL, 0};
     CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &none, ids, 4, 0, NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, 9, ends, &err), PYBPE_ERR_VALUE);
-    const uint64_t descending[] = {0, 4, 2};
-    const pybpe_strings wrong = {text, descending, 2};
+    const size_t huge[] = {1, SIZE_MAX, 1, 1};
+    const pybpe_texts wrong = {starts, huge, 4};
     CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &wrong, ids, 4, 10, ends, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(err.offset, 1);
     subject_free(&s);
 }
 
+/* The last words of a text are read without the bytes after it: each text is in memory of its exact size. */
+static void test_ends_of_texts(void) {
+    enum { TEXTS = 60 };
+    small_vocab v;
+    small_start(&v);
+    small_add_merge(&v, small_add_merge(&v, 'a', 'b'), 'c');
+    small_add_merge(&v, 0xC3, 0xA9);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    const uint8_t *starts[TEXTS];
+    size_t lengths[TEXTS];
+    uint32_t ids[TEXTS * TEXTS];
+    uint64_t ends[TEXTS];
+    for (size_t i = 0; i < TEXTS; i++) {
+        uint8_t *text = malloc(i + (i == 0));
+        for (size_t k = 0; k < i; k++) {
+            text[k] = (uint8_t)"abc \xC3\xA9 abcab."[(i * i + k) % 14];
+        }
+        starts[i] = text;
+        lengths[i] = i;
+    }
+    const pybpe_texts texts = {starts, lengths, TEXTS};
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, TEXTS * TEXTS, ends, NULL), PYBPE_OK);
+    for (size_t i = 0; i < TEXTS; i++) {
+        uint8_t padded[TEXTS + 16] = {0};
+        uint32_t alone[TEXTS];
+        const size_t before = i > 0 ? (size_t)ends[i - 1] : 0;
+        size_t count;
+        memcpy(padded, starts[i], i);
+        CHECK_EQ(pybpe_encode(s.e, s.c, NULL, padded, i, alone, 4, TEXTS, &count, NULL), PYBPE_OK);
+        CHECK(ends[i] - before == count && memcmp(ids + before, alone, count * sizeof *alone) == 0);
+        free((void *)(uintptr_t)starts[i]);
+    }
+    subject_free(&s);
+}
+
+/* All words of up to 15 bytes in all texts of up to 33. */
+static void test_late_keys(void) {
+    enum { MOST = 33 };
+    uint8_t text[MOST];
+    for (size_t i = 0; i < MOST; i++) {
+        text[i] = (uint8_t)(0xF0 + 7 * i);
+    }
+    for (size_t n = 1; n <= MOST; n++) {
+        for (size_t at = n < 15 ? 0 : n - 15; at < n; at++) {
+            for (size_t length = 1; length <= WORD_INLINE_MAX && at + length <= n; length++) {
+                word_key late = word_key_late(text + at, length, text, text + n);
+                CHECK(word_key_equal(late, word_key_careful(text + at, length)));
+            }
+        }
+    }
+}
+
+/* More than 65,536 ids: other slots, and ids that 16 bits can't hold. */
 static void test_large_vocabulary(void) {
     const size_t count = 70000;
     uint8_t *bytes = calloc(count, 4);
@@ -754,6 +806,8 @@ int main(void) {
     test_whole_words();
     test_arguments();
     test_batch();
+    test_ends_of_texts();
+    test_late_keys();
     test_large_vocabulary();
     test_random_words();
     test_random_texts();

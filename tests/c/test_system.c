@@ -7,6 +7,7 @@ Linux only, since it makes system calls directly.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#undef _FORTIFY_SOURCE /* with it, the headers of libc define pread themselves, as an inline function */
 #include "check.h"
 #include "scratch.h"
 #include "small_vocab.h"

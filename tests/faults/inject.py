@@ -78,12 +78,17 @@ class Trial:
     def left_behind(self) -> list[str]:
         """Temporary files."""
         return [name for name in content(self.out) if self.is_unnamed(name) and not name.startswith(HIDDEN)
-                and name not in self.old and HIDDEN not in name and not name.endswith(".checkpoint")]  # fmt: skip
+                and name not in self.old and not self.is_progress(name)]  # fmt: skip
 
     @staticmethod
     def is_unnamed(name: str) -> bool:
         """Returns whether a file is the state of a run that may resume, or a temporary file."""
-        return HIDDEN in name or name.endswith((".tmp", ".checkpoint", ".lock"))
+        return Trial.is_progress(name) or name.endswith((".tmp", ".lock"))
+
+    @staticmethod
+    def is_progress(name: str) -> bool:
+        """Returns whether a file belongs to a run that may resume, or whose next run removes it."""
+        return HIDDEN in name or name.endswith(".checkpoint") or ".unfinished/" in name
 
     def again(self) -> str:
         """Runs the operation again without a fault. Returns what is wrong then, or ""."""
@@ -191,7 +196,7 @@ def check_order(trial: Trial, counts: Counter[str]) -> list[str]:
     for what, path, other in shim.calls():
         if what == "write":
             dirty.add(path)
-            if path in renamed and not path.endswith(".checkpoint"):  # which grows by blocks with checksums
+            if path in renamed and not path.endswith((".checkpoint", "journal.jsonl")):  # which grow, with checksums
                 wrong.append(f"{path} is written after it has its name")
         elif what == "fsync":
             dirty.discard(path)

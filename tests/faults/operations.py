@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,19 @@ from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
 from pybpe import viz  # noqa: E402
 from pybpe.dataset import run as dataset_run  # noqa: E402
+from pybpe.dataset.by_workers import area, bundles  # noqa: E402
+from pybpe.dataset.by_workers import run as workers_run  # noqa: E402
 from pybpe.mixture import mixing, shuffled  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
-from pybpe.training import checkpoint  # noqa: E402
+from pybpe.reading.sample import Sample  # noqa: E402
+from pybpe.support.run_options import RunOptions  # noqa: E402
+from pybpe.training import checkpoint, saved_counting  # noqa: E402
+from pybpe.training.counting import count_to_file  # noqa: E402
 
 checkpoint.SECONDS = 0.0  # a block of merges after every step
-dataset_run.CHECKPOINT_SECONDS = 0.0
+saved_counting.SECONDS = 0.0  # counts after every piece
+dataset_run.CHECKPOINT_SECONDS = workers_run.SYNC_SECONDS = area._PATIENCE_SECONDS = 0.0
+workers_run._PUBLISHING = bundles._PLANNING = 1
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
 shuffled._TASK_TOKENS = 2000
@@ -98,10 +106,31 @@ def _train(inputs: Path, out: Path) -> None:
 
     merging._STEP_BUDGET = 1 << 11
     tok = pybpe.train(
-        inputs / "text.txt", vocab_size=500, special_tokens=["<|endoftext|>"], checkpoint=out / "training.checkpoint",
-        progress=False, workers=1,
+        [inputs / "text.txt", inputs / "docs.jsonl"], vocab_size=500, special_tokens=SPECIALS[:1],
+        checkpoint=out / "training.checkpoint", progress=False, workers=1,
     )  # fmt: skip
     tok.save(out / "tok.json")
+
+
+def _count_by_workers(inputs: Path, out: Path) -> None:
+    """Counts and adds on the workers of an executor."""
+    settings, run = pybpe.Counts.from_dict({}).settings, RunOptions(None, _Here(), None, False)
+    files = [str(inputs / name) for name in ("text.txt", "docs.jsonl")]
+    count_to_file(files, settings, Sample(), run, out / "x.counts")
+    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts", _Here())
+    pybpe.Counts.merge_files([out / "x.counts"] * 2, out / "sum.counts")  # after the last lock is released
+
+
+class _Here(Executor):
+    """Runs tasks in this thread."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **keywords))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
 
 
 def _binarize(format: str) -> Callable[[Path, Path], Any]:
@@ -113,6 +142,35 @@ def _binarize(format: str) -> Callable[[Path, Path], Any]:
         )  # fmt: skip
 
     return run
+
+
+def _binarize_skip(inputs: Path, out: Path) -> None:
+    """Lists the records that it skips."""
+    path = inputs / "bad.jsonl"
+    if not path.exists():
+        path.write_bytes((inputs / "docs.jsonl").read_bytes() + b"\n{\n7\n")
+    pybpe.binarize(
+        small_tokenizer(), path, out, splits=(1,), min_shard_tokens=0, on_error="skip", workers=1, progress=False
+    )
+
+
+class _Here(Executor):
+    """Runs each task at once, in this process, where faults happen."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _workers_write(inputs: Path, out: Path) -> None:
+    pybpe.binarize(
+        small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="document",
+        min_shard_tokens=100, executor=_Here(), workers_write=True, progress=False,
+    )  # fmt: skip
 
 
 def _join(inputs: Path, out: Path) -> None:
@@ -157,9 +215,12 @@ OPERATIONS = [
     Operation("export files", lambda inputs, out: plain().export(out / "files", "files"), several=True),
     Operation("save_pretrained", lambda inputs, out: plain().save_pretrained(out / "hf"), several=True),
     Operation("counts", lambda inputs, out: pybpe.count_words(inputs / "text.txt", workers=1).save(out / "x.counts")),
+    Operation("counts by workers", _count_by_workers, several=True),
     Operation("train", _train, resumes=True),
     *(Operation(f"binarize {format}", _binarize(format), resumes=True, several=True)
       for format in ("llmc", "raw", "npy", "megatron", "webdataset")),
+    Operation("binarize skip", _binarize_skip, resumes=True, several=True),
+    Operation("binarize workers_write", _workers_write, resumes=True, several=True),
     Operation("join", _join, resumes=True, several=True),
     Operation("mix", _mix, resumes=True, several=True),
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,9 +35,11 @@ import shim
 from operations import content, documents, small_tokenizer
 
 import pybpe
+from pybpe.dataset.by_workers import run as workers_run
 from pybpe.training import counting
 
 counting.RANGE_BYTES = 5000
+workers_run.SYNC_SECONDS = 0.0
 HANG = 90  # seconds; afterward the process prints its stacks and ends
 
 
@@ -65,6 +67,17 @@ class Binarize:
         found = content(self._out)
         shutil.rmtree(self._out)
         return [] if found == self._expected else ["another result"]
+
+
+class WorkersWrite(Binarize):
+    """Tests the same, with workers that write the files themselves."""
+
+    def run(self, executor: Executor | None) -> None:
+        with ThreadPoolExecutor(1) as here:
+            pybpe.binarize(
+                small_tokenizer(), self._text, self._out, shard_tokens=20_000, executor=executor or here,
+                workers_write=True, progress=False,
+            )  # fmt: skip
 
 
 class CountWords:
@@ -184,7 +197,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pybpe-workers-", dir=shim.fast_folder()) as scratch:
         text = Path(scratch, "text.txt")
         text.write_text("\n".join(documents(400) * 3))
-        for kind in (Binarize, CountWords):
+        for kind in (Binarize, WorkersWrite, CountWords):
             operation = kind(Path(scratch), text)
             name = f"workers: {kind.__name__}"
             pool = repeat(f"{name}, processes", arguments.kills, partial(kill_in_pool, operation, rng))

@@ -106,13 +106,21 @@ def python_seeds() -> dict[str, bytes]:
     return seeds | {f"check {name}": check + samples[name] for name in ("tokenizer.bin", "shard", "eval", "model")}
 
 
+def divide_seeds() -> dict[str, bytes]:
+    """The kind of documents, and a corpus of that kind."""
+    records = [{"text": TEXT}, {"id": [1, {"a": None}], "text": '\u4e2d\n"', "cluster": "c"}, {"text": ""}]
+    lines = "".join(json.dumps(record, ensure_ascii=i % 2 == 0) + "\n" for i, record in enumerate(records))
+    texts = (TEXT, f"a\r\n\r\n{TEXT}\n\n\nb", f"{TEXT}<|x|>b<|x|><|x|>", lines)
+    return {f"kind_{kind}": bytes([kind]) + text.encode() for kind, text in enumerate(texts)}
+
+
 def main() -> None:
     """Writes all seeds."""
     folder = Path(sys.argv[1])
     texts = text_seeds()
     every = {"vocab": vocab_seeds(), "json": json_seeds(), "shard": shard_seeds(), "eval": eval_seeds()}
-    every |= {"python": python_seeds()}
-    every |= dict.fromkeys(("automaton", "encode", "normalize", "pretok", "special", "train"), texts)
+    every |= {"python": python_seeds(), "divide": divide_seeds()}
+    every |= dict.fromkeys(("automaton", "encode", "flags", "normalize", "pretok", "special", "stages", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():

@@ -1,5 +1,6 @@
 """Small corpora and a small tokenizer for tests of datasets, and the tokens in the files that come out."""
 
+import gzip
 import json
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,20 @@ def jsonl(texts: list[str], key: str = "text") -> bytes:
         for i, text in enumerate(texts)
     ]
     return "\n".join(lines).encode()
+
+
+def write_corpus(folder: Path) -> list[Path]:
+    """Writes files of several kinds to a new folder, and returns their paths."""
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(EOT.join(documents(80)).encode())
+    (folder / "b.jsonl").write_bytes(jsonl(documents(160)[80:]))
+    (folder / "c.txt.gz").write_bytes(gzip.compress(english()[300_000:330_000].encode()))
+    return sorted(folder.iterdir())
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Returns the files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def tokens_of(folder: Path, split: str) -> list[int]:

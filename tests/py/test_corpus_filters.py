@@ -6,13 +6,12 @@ import numpy
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference.corpus import measures, words
+from reference.corpus import measures
 from texts import chinese, english, mixed
 
 import pybpe
 from pybpe.corpus import Filters
-from pybpe.corpus.filters import Measures
-from pybpe.corpus.units import Units
+from pybpe.corpus.measures import Measures
 
 PIECES = st.sampled_from(
     [
@@ -34,7 +33,17 @@ PIECES = st.sampled_from(
         "...",
         "，",
         "İ",
+        "Σ",
+        "ος ",
         "\x00",
+        "\x1c",
+        "\u2028",
+        " \n\t\n",
+        "\u2022 ",
+        "\u2026",
+        "x" * 27,
+        "\udcff",
+        "\udce4\udcb8",
     ]
 )
 TEXTS = st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=1, max_size=5)
@@ -53,28 +62,61 @@ CHINESE_STORY = (
 @given(TEXTS)
 @example(["", " ", "a"])
 @example(["中文中文中文 abc", "the cat the cat the cat", "İİ İİ"])
+@example(["a b a b a b a b c a b a b a b a b", "a a a a a a a a a a", "x\n\nx\n \ny\nx\n\ny\n...\n"])
 def test_measures_are_what_they_are_defined_to_be(texts: list[str]) -> None:
-    units = Units(texts)
-    for i, text in enumerate(texts):
-        spans = zip(units.starts[units.word_starts[i] :], units.ends[units.word_starts[i] : units.word_starts[i + 1]])
-        assert [text[a - units.text_starts[i] : b - units.text_starts[i]] for a, b in spans] == words(text)
-    if any(len(text.lower()) != len(text) for text in texts):
-        return  # then words are compared with their case, which the reference does not do
-    found = Measures(texts, units)
-    names = {name for text in texts for name in measures(text)}
-    for name in sorted(names):
-        expected = [measures(text).get(name, numpy.nan) for text in texts]
-        numpy.testing.assert_allclose(found.value(name), expected, err_msg=name)
+    """Bytes that are not UTF-8 are escaped as lone surrogates for the reference."""
+    expected = [measures(text) for text in texts]
+    names = sorted({name for values in expected for name in values})
+    found = Measures([text.encode("utf-8", "surrogateescape") for text in texts], names)
+    for name in names:
+        wanted = [values.get(name, numpy.nan) for values in expected]
+        numpy.testing.assert_allclose(found.value(name), wanted, err_msg=name)
 
 
 def test_measures_of_longer_texts() -> None:
     texts = [english()[:4000], chinese()[:2000], mixed()[:3000], STORY * 3, CHINESE_STORY * 3]
-    found = Measures(texts, Units(texts))
-    for name in measures(STORY):
-        expected = [measures(text).get(name, numpy.nan) for text in texts]
+    expected = list(map(measures, texts))
+    found = Measures(texts, expected[0])
+    for name in expected[0]:
+        wanted = [values.get(name, numpy.nan) for values in expected]
         if name not in ("words", "symbol_ratio", "alphabetic_words", "mean_word_length", "hashes_per_word"):
-            expected[2] = found.value(name)[2]  # scripts that the reference does not know
-        numpy.testing.assert_allclose(found.value(name), expected, rtol=0.02, err_msg=name)
+            wanted[2] = found.value(name)[2]  # scripts that the reference does not know
+        numpy.testing.assert_allclose(found.value(name), wanted, rtol=0.02, err_msg=name)
+
+
+def test_ngrams_of_a_long_text() -> None:
+    """So many n-grams that C counts them in several parts. All words have two characters."""
+    numbers = numpy.random.default_rng(5).integers(26 * 26, size=1_300_000)
+    letters = (
+        numpy.stack([numbers // 26, numbers % 26, numpy.full(len(numbers), ord(" ") - 97)], axis=1) + 97
+    ).tobytes()
+    text = letters[::8]  # the low bytes of int64
+    triples = (numbers[:-2] * 676 + numbers[1:-1]) * 676 + numbers[2:]
+    _, first, counts = numpy.unique(triples, return_index=True, return_counts=True)
+    found = Measures([text], ["top_ngrams_3", "repeated_ngrams_3"])
+    repeats = numpy.ones(len(triples), dtype=bool)
+    repeats[first] = False
+    covered = numpy.zeros(len(numbers), dtype=bool)
+    for offset in range(3):
+        covered[offset : offset + len(triples)] |= repeats
+    assert found.value("top_ngrams_3")[0] == counts.max() * 3 / len(numbers)
+    assert found.value("repeated_ngrams_3")[0] == covered.mean() > 0
+
+
+def test_a_share_that_is_exactly_the_limit_is_kept() -> None:
+    """As 1 - 7 / 10, the share of 3 repeats in 10 lines was above 0.3."""
+    text = "\n".join([*"abcdefg", *"abc"])
+    assert Filters(max_repeated_lines=0.3, max_repeated_line_chars=0.3).reasons([text]) == [None]
+    assert Filters(max_repeated_lines=0.29).reasons([text]) == ["max_repeated_lines"]
+
+
+def test_a_capital_with_a_longer_lowercase_changes_no_other_text() -> None:
+    """One U+0130 made all texts of its batch differ by case."""
+    assert Filters(min_distinct_words=2).reasons(["İ", "the The", "İ i\u0307 the The THE"]) == [
+        "min_distinct_words",
+        "min_distinct_words",
+        None,
+    ]
 
 
 def test_the_published_limits_keep_prose() -> None:
@@ -111,7 +153,7 @@ def test_the_published_limits_drop_what_they_are_for(text: str, reason: str) -> 
 
 def _all_reasons(text: str) -> set[str]:
     filters = Filters.gopher()
-    values = filters.judge([text], Units([text]))[1]
+    values = filters.judge([text])[1]
     return {
         name
         for name, limit in filters.limits()

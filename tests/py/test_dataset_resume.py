@@ -1,7 +1,6 @@
 """A run of binarize that is killed at any point resumes, writes identical bytes, and keeps its finished work."""
 
 import errno
-import gzip
 import multiprocessing
 import pickle
 import random
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, documents, jsonl, small_tokenizer
+from corpora import content, small_tokenizer, write_corpus
 from killed import run_and_die
-from texts import english
 
 import pybpe
 from pybpe.dataset import run, spool
@@ -35,16 +33,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Makes files of several kinds, which are divided into many tasks with a checkpoint after each."""
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    (folder / "a.txt").write_bytes(EOT.join(documents(80)).encode())
-    (folder / "b.jsonl").write_bytes(jsonl(documents(160)[80:]))
-    (folder / "c.txt.gz").write_bytes(gzip.compress(english()[300_000:330_000].encode()))
-    return sorted(folder.iterdir())
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return write_corpus(tmp_path / "corpus")
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -128,7 +117,7 @@ def test_what_is_replaced_is_said_and_stays_until_then(
     assert content(out) == before
     with pytest.raises(pybpe.FormatError):  # and so late that new shards have got their names
         pybpe.binarize(tok, [*corpus, bad], out, format="npy", shard_tokens=7000, splits=(1,), name="new", workers=1)
-    assert content(out) == {}
+    assert content(out).keys() == {f"new_train_{number:06d}.npy" for number in range(len(content(out)))}
     pybpe.binarize(tok, corpus, out, shard_tokens=7000, name="old")
     with pytest.warns(PybpeWarning, match=rf"out: replacing {len(before)} files of an earlier run, such as old_"):
         pybpe.binarize(tok, corpus[:1], out, name="new")
@@ -145,7 +134,7 @@ def test_verify_names_shards_that_the_manifest_does_not_list(
     assert [problem.file for problem in verify(out, tok)[1]] == ["corpus_train_000007.bin"]
     (out / "corpus_train_000007.bin").unlink()
     (out / FOLDER).mkdir()
-    (out / FOLDER / "journal.json").write_text("{}")
+    (out / FOLDER / "journal.jsonl").write_text("{}")
     assert [problem.file for problem in verify(out, tok)[1]] == [FOLDER]
 
 
@@ -153,7 +142,7 @@ def test_a_journal_of_nonsense_is_dropped(tok: pybpe.Tokenizer, corpus: list[Pat
     pybpe.binarize(tok, corpus, tmp_path / "fresh")
     for nonsense in (b"", b"[]", b'{"identity": 1}', b"\xff"):
         (tmp_path / "out" / FOLDER).mkdir(parents=True)
-        (tmp_path / "out" / FOLDER / "journal.json").write_bytes(nonsense)
+        (tmp_path / "out" / FOLDER / "journal.jsonl").write_bytes(nonsense)
         (tmp_path / "out" / FOLDER / "train-000000.tokens").write_bytes(b"left behind")
         pybpe.binarize(tok, corpus, tmp_path / "out")
         assert content(tmp_path / "out") == content(tmp_path / "fresh")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, documents, small_tokenizer, tokens_of
+from corpora import EOT, content, documents, small_tokenizer, tokens_of
 from killed import run_and_die
 
 import pybpe
@@ -32,10 +32,6 @@ def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_text(EOT.join(documents(300)), encoding="utf-8")
     return path
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 # ------------------------------------------------------------------------------------------------------

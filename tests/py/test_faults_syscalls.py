@@ -18,6 +18,8 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     assert "0 problems" in out
     out = shim.run("inject.py", "errors", "--every", "23", "train", "binarize llmc", "binarize webdataset", "chat")
     assert "0 problems" in out
+    out = shim.run("inject.py", "errors", "--every", "11", "binarize skip")
+    assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "97", "mix")
 
 

@@ -122,9 +122,12 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
 
     shard = next(first.glob("*_train_*.bin"))
     whole = shard.read_bytes()
-    for damaged in (whole[:-2], whole[:-1] + b"\x01"):
+    for damaged, message in (
+        (whole[:-2], "bytes, but the manifest says"),
+        (whole[:-1] + b"\x01", "does not match its manifest"),
+    ):
         shard.write_bytes(damaged)
-        with pytest.raises(pybpe.FormatError, match="does not match its manifest"):
+        with pytest.raises(pybpe.FormatError, match=message):
             pybpe.join(tok, [first, second], tmp_path / "out")
         assert not any((tmp_path / "out").glob("*.bin"))
 

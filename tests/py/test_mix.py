@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, tokens_of
+from corpora import EOT, SPLITS, content, documents, jsonl, small_tokenizer, tokens_of
 from reference import mixing as reference
 
 import pybpe
@@ -40,10 +40,6 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     pybpe.binarize(tok, folder / "b.jsonl", folder / "b", format="raw", dtype="uint32", splits=(9, 1))
     pybpe.binarize(tok, folder / "c.txt", folder / "c", splits=(8, 2), split_by="document", min_shard_tokens=0)
     return folder
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def texts_of(folder: Path, tok: pybpe.Tokenizer) -> dict[str, list[list[int]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, documents, jsonl, small_tokenizer
+from corpora import EOT, content, documents, jsonl, small_tokenizer
 from killed import die_at
 
 import pybpe
@@ -34,10 +34,6 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     pybpe.binarize(tok, folder / "a.txt", folder / "a", shard_tokens=9000)
     pybpe.binarize(tok, folder / "c.txt", folder / "c", splits=(8, 2), split_by="document", min_shard_tokens=0)
     return folder
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def mixed_bytes(tok: pybpe.Tokenizer, data: Path, out: Path, **keywords: Any) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, documents, small_tokenizer
+from corpora import EOT, content, documents, small_tokenizer
 from killed import die_at
 
 import pybpe
@@ -30,10 +30,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("at once") / "corpus.txt"
     path.write_text(EOT.join([*documents(150), "x", "Long. " * 400]), encoding="utf-8")
     return path
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("form", ["llmc", "npy", "webdataset"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, documents, small_tokenizer, tokens_of
+from corpora import EOT, content, documents, small_tokenizer, tokens_of
 from killed import die_at
 from reference.loader import DataLoader
 from reference.packing import best_fit_spaces, fewest_rows, pieces, pieces_of_rows
@@ -211,10 +211,6 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     (folder / "corpus.txt").write_text(EOT.join(texts), encoding="utf-8")
     pybpe.binarize(tok, folder / "corpus.txt", folder / "data", shard_tokens=9000)
     return folder / "data"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def texts_of(ids: list[int], mark: int) -> list[list[int]]:

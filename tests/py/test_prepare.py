@@ -12,7 +12,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe.dataset import encoding, preparation, run, shares
+from pybpe.dataset import preparation, run, shares
 from pybpe.dataset.encoding import TaskEncoder
 from pybpe.dataset.train_words import count_train_split
 from pybpe.errors import Error, PybpeWarning
@@ -154,19 +154,20 @@ def books(folder: Path, count: int) -> Path:
 
 def test_shares_that_come_out_otherwise_are_said_with_figures(tmp_path: Path) -> None:
     """Uses three books whose hashes put one into each split."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "hash_split", lambda document, splits: document[0] % 3)
-        (tmp_path / "in").mkdir()
-        for i, letter in enumerate("abc"):
-            (tmp_path / "in" / f"{letter}.txt").write_text(letter + english()[i * 30_000 :][:30_000])
-        for call in (
-            lambda: pybpe.prepare(tmp_path / "in", tmp_path / "out", vocab_size=400),
-            lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
+    (tmp_path / "in").mkdir()
+    for split in range(3):
+        text = english()[split * 30_000 :][:30_000]
+        endings = (f"{text}{number}" for number in range(1000))
+        book = next(text for text in endings if hash_split(text.encode(), (8.0, 1.0, 1.0)) == split)
+        (tmp_path / "in" / f"{split}.txt").write_text(book, encoding="utf-8")
+    for call in (
+        lambda: pybpe.prepare(tmp_path / "in", tmp_path / "out", vocab_size=400),
+        lambda: pybpe.binarize(small_tokenizer(), tmp_path / "in", tmp_path / "out2"),
+    ):
+        with pytest.warns(
+            PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*--split-by token"
         ):
-            with pytest.warns(
-                PybpeWarning, match=r"33% train \(80%\), 33% val \(10%\), 33% test \(10%\); .*--split-by token"
-            ):
-                call()
+            call()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pybpe.prepare(tmp_path / "in", tmp_path / "out3", vocab_size=400, split_by="token")

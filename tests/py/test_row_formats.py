@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, documents, small_tokenizer
+from corpora import EOT, content, documents, small_tokenizer
 from killed import die_at
 from reference.packing import columns, pieces_of_rows
 
@@ -44,10 +44,6 @@ def data(tok: pybpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path
     (folder / "corpus.txt").write_text(EOT.join([*documents(100), "x", "Long. " * 400]), encoding="utf-8")
     pybpe.binarize(tok, folder / "corpus.txt", folder / "data", shard_tokens=9000)
     return folder / "data"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("method", METHODS)

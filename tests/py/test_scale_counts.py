@@ -18,7 +18,7 @@ from texts import chinese, english, mixed
 
 import pybpe
 from pybpe import _binding
-from pybpe.training import counting, word_counter
+from pybpe.training import counting, runs, word_counter
 
 SPECIALS = ["<|endoftext|>"]
 
@@ -199,16 +199,16 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
-    runs = []
+    spilled = []
     spill = word_counter.WordCounter._spill
-    monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: runs.append(1) or spill(*args))
+    monkeypatch.setattr(word_counter.WordCounter, "_spill", lambda *args: spilled.append(1) or spill(*args))
     monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
-    monkeypatch.setattr(word_counter, "_OPEN_RUNS", 2)
+    monkeypatch.setattr(runs, "OPEN_FILES", 2)
     limited = pybpe.count_words([corpus / "a.txt"] * 3 + [corpus], special_tokens=SPECIALS, memory_limit=1000)
     assert limited == pybpe.Counts.merge(
         [pybpe.count_words(corpus / "a.txt", special_tokens=SPECIALS)] * 3 + [expected]
     )
-    assert len(runs) >= 5 and os.listdir(tmp_path) == []
+    assert len(spilled) >= 5 and os.listdir(tmp_path) == []
     with pytest.raises(pybpe.FileError):
         pybpe.count_words([corpus, corpus / "missing"], memory_limit=1000)
     assert os.listdir(tmp_path) == []

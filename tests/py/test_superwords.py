@@ -52,6 +52,15 @@ def test_equals_the_definition_on_english() -> None:
     assert any(b" " in token[1:].strip() for token in tok.vocab.values())
 
 
+def test_a_smaller_vocabulary_is_a_prefix() -> None:
+    """How many merges are to come decides which pairs are kept: that changes no merge."""
+    text, first = english()[:400_000], 1500
+    largest = merged(pybpe.train(iter([text]), vocab_size=2600, superwords=True, transition=first / 2600))
+    for size in (1510, 1700, 2100):
+        tok = pybpe.train(iter([text]), vocab_size=size, superwords=True, transition=first / size)
+        assert merged(tok) == largest[: size - 256]
+
+
 def test_rules_of_the_authors() -> None:
     """At most four words, no colon before a space, and numbers and runs of punctuation are chunks of their own."""
     text = "one two three four five six. Answer: yes ... in 1984 (12345)!\n" * 50

@@ -24,18 +24,23 @@ def test_generated_file_is_current(root: Path, generator: ModuleType) -> None:
     subprocess.run([sys.executable, root / "csrc" / "unicode_generate.py", "--check"], check=True)
 
 
-def test_check_notices_a_difference(tmp_path: Path, generator: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "unicode_data.h"
-    monkeypatch.setattr(generator, "TARGET", target)
-    monkeypatch.setattr(sys, "argv", ["unicode_generate.py", "--check"])
-    assert generator.main() == 1
-    text = generator.generate()
-    target.write_text(text)
-    assert generator.main() == 0
-    target.write_text("/* another regex */\n" + text.partition("\n")[2])
-    assert generator.main() == 0
-    target.write_text(text.replace(" 34,", " 35,", 1))
-    assert generator.main() == 1
+def test_check_notices_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "tables.h"
+    main = load_generator("generated_file").main
+    text = "/* from package 1 */\nint table[] = {34, 35};\n"
+
+    def checked() -> int:
+        code: int = main(target, "package 1", lambda: text)
+        return code
+
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
+    assert checked() == 1 and not target.exists()
+    target.write_text("/* from package 2 */\n" + text.partition("\n")[2])
+    assert checked() == 0
+    target.write_text(text.replace("34", "36"))
+    assert checked() == 1
+    monkeypatch.setattr(sys, "argv", ["generate.py"])
+    assert checked() == 0 and target.read_text() == text
 
 
 def test_classes_of_some_characters(generator: ModuleType) -> None:

@@ -17,6 +17,7 @@ import pybpe  # noqa: E402
 from pybpe.errors import FormatError  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 from pybpe.reading.arrow import ArrowBatches, _index_of  # noqa: E402
+from pybpe.reading.bad_records import Seen  # noqa: E402
 from pybpe.reading.files import corpus_files, input_files  # noqa: E402
 from pybpe.reading.input_file import InputFile  # noqa: E402
 
@@ -41,7 +42,8 @@ def as_file(path: Path, data: Any, rows: int = 40, **options: Any) -> Path:
 
 def rows_of(path: Path, start: int = 0, end: int | None = None) -> list[bytes]:
     rows = ArrowBatches(InputFile.of(str(path)), "text")
-    return [text for _, texts in rows.texts(start, rows.rows if end is None else end) for text in texts]
+    batches = rows.texts(start, rows.rows if end is None else end, Seen(str(path), start, False))
+    return [text for texts, _ in batches for text in texts]
 
 
 @pytest.mark.parametrize("write", [as_stream, as_file])

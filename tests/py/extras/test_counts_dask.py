@@ -13,6 +13,7 @@ distributed = pytest.importorskip("distributed")
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
+from pybpe.cli import main  # noqa: E402
 from pybpe.training import counting  # noqa: E402
 
 SPECIALS = ["<|endoftext|>"]
@@ -60,3 +61,17 @@ def test_a_killed_worker_is_retried(corpus: Path, client, monkeypatch: pytest.Mo
         while True:
             os.kill(victim, 0)
             time.sleep(0.01)
+
+
+def test_workers_write_the_same_counts(corpus: Path, client, tmp_path: Path) -> None:
+    """The command line: workers count texts, and add counts, in files next to the output."""
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    expected.save(tmp_path / "expected")
+    dask = ["--dask", client.scheduler.address, "--quiet"]
+    one, both = str(tmp_path / "one.counts"), str(tmp_path / "both.counts")
+    assert main(["counts", str(corpus), "--special-token", SPECIALS[0], "-o", one, *dask]) == 0
+    assert (tmp_path / "one.counts").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert main(["counts", one, one, "-o", both, *dask]) == 0
+    assert pybpe.Counts.load(both) == expected + expected
+    assert sorted(os.listdir(tmp_path)) == ["both.counts", "corpus", "expected", "one.counts"]
+    assert main(["counts", one, str(corpus), "-o", both, *dask]) == 2

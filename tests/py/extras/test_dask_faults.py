@@ -14,7 +14,7 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
-from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from corpora import EOT, content, documents, jsonl, small_tokenizer  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.errors import PybpeWarning  # noqa: E402
@@ -73,10 +73,6 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "corpus" / "a.txt").write_bytes(EOT.join(documents(100)).encode())
     (tmp_path / "corpus" / "b.jsonl").write_bytes(jsonl(documents(200)))
     return tmp_path / "corpus"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def binarize(corpus: Path, executor: Any, out: Path) -> object:

@@ -12,11 +12,12 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
-from corpora import EOT, documents, jsonl, small_tokenizer  # noqa: E402
+from corpora import EOT, content, documents, jsonl, small_tokenizer  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
 from pybpe.cli import main  # noqa: E402
+from pybpe.dataset.by_workers import run as workers_run  # noqa: E402
 from pybpe.reading import planning  # noqa: E402
 
 
@@ -37,12 +38,12 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_a_killed_worker_changes_nothing(cluster: Any, corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers_write", [False, True])
+def test_a_killed_worker_changes_nothing(
+    cluster: Any, corpus: Path, tmp_path: Path, workers_write: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tok = small_tokenizer()
+    monkeypatch.setattr(workers_run, "tasks_per_bundle", lambda *_: 2)
     pybpe.binarize(tok, corpus, tmp_path / "local", shard_tokens=20_000)
     with distributed.Client(cluster) as client:
         victim = next(iter(client.run(os.getpid).values()))
@@ -56,7 +57,10 @@ def test_a_killed_worker_changes_nothing(cluster: Any, corpus: Path, tmp_path: P
             return submit(*args)
 
         executor.submit = submit_and_kill
-        pybpe.binarize(tok, corpus, tmp_path / "cluster", shard_tokens=20_000, executor=executor, workers=2)
+        pybpe.binarize(
+            tok, corpus, tmp_path / "cluster", shard_tokens=20_000, executor=executor, workers=2,
+            workers_write=workers_write,
+        )  # fmt: skip
     assert len(submitted) > 12
     assert content(tmp_path / "cluster") == content(tmp_path / "local")
 
@@ -67,10 +71,11 @@ def test_the_command_line_finds_the_scheduler(
     small_tokenizer().save(tmp_path / "tok.json")
     arguments = ["binarize", "-t", str(tmp_path / "tok.json"), str(corpus), "--json"]
     assert main([*arguments, "-o", str(tmp_path / "local")]) == 0
-    assert main([*arguments, "-o", str(tmp_path / "cluster"), "--dask", cluster.scheduler_address]) == 0
-    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert first["tokens"] == second["tokens"]
-    assert content(tmp_path / "cluster") == content(tmp_path / "local")
+    for name, more in (("cluster", []), ("workers", ["--workers-write"])):
+        assert main([*arguments, "-o", str(tmp_path / name), "--dask", cluster.scheduler_address, *more]) == 0
+    first, second, third = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["tokens"] == second["tokens"] == third["tokens"]
+    assert content(tmp_path / "cluster") == content(tmp_path / "workers") == content(tmp_path / "local")
 
 
 def test_no_scheduler_is_one_line(corpus: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import json
+import random
 from pathlib import Path
 
 import numpy
@@ -190,3 +191,27 @@ def test_a_folder_of_parquet_is_read_as_a_whole(tok: pybpe.Tokenizer, corpora: l
     assert not list(out.glob("*.parquet")) and not (out / "_manifest.json").exists()
     (out / "manifest.json").rename(out / "_manifest.json")  # `read_manifest` accepts either name
     assert verify(out, tok)[1] == []
+
+
+def test_rows_give_the_tokens_of_lines(tmp_path: Path) -> None:
+    """Row groups, pieces and batches end at different rows; some rows are empty, and one is longer than a piece."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = random.Random(5)
+    texts = ["red green blue " * rng.choice([0, 1, 2, 300]) + str(n) * (n % 7 > 0) for n in range(3000)]
+    texts[1500] = "a long row " * 300_000
+    parquet.write_table(pyarrow.table({"text": texts, "n": range(3000)}), tmp_path / "x.parquet", row_group_size=700)
+    (tmp_path / "x.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    tok = pybpe.train(iter(texts[:100]), vocab_size=300, special_tokens=["<|endoftext|>"])
+    for name in ("x.parquet", "x.jsonl"):
+        for split_by in ("hash", "document"):
+            out = tmp_path / f"{name}-{split_by}"
+            pybpe.binarize(tok, tmp_path / name, out, name="x", split_by=split_by, min_shard_tokens=0, progress=False)
+    for file in sorted((tmp_path / "x.jsonl-hash").glob("*.bin")):
+        assert file.read_bytes() == (tmp_path / "x.parquet-hash" / file.name).read_bytes()
+    streams = [
+        b"".join(
+            file.read_bytes()[1024:] for split in ("train", "val", "test") for file in sorted(out.glob(f"*_{split}_*"))
+        )
+        for out in (tmp_path / "x.jsonl-document", tmp_path / "x.parquet-document")
+    ]
+    assert streams[0] == streams[1]

@@ -223,7 +223,7 @@ def test_a_killed_run_resumes(bucket: Any, tmp_path: Path) -> None:
         return subprocess.run(command, env={**__import__("os").environ, "DIE": die}, check=False).returncode
 
     assert run(out, "5") == -signal.SIGKILL
-    assert json.loads((out / ".pybpe-unfinished" / "journal.json").read_bytes())["tasks"] == 5
+    assert json.loads((out / ".pybpe-unfinished" / "journal.jsonl").read_bytes().split(b"\n")[-2][9:])["tasks"] == 5
     assert run(out, "3") == 0  # it never saves task 3 again
     assert run(tmp_path / "whole", "-1") == 0
     assert shards(out) == shards(tmp_path / "whole") != {}

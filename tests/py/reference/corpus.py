@@ -33,8 +33,13 @@ def units_per_word(text: str) -> int:
     return 2 if 2 * sum(kind(unit[0]) == "unspaced" for unit in units) > len(units) else 1
 
 
+def lower(c: str) -> str:
+    """Returns the lowercase of a character if it is one character. Both forms of a small sigma are the same."""
+    return (c.lower() if len(c.lower()) == 1 else c).replace("ς", "σ")
+
+
 def folded(text: str) -> list[str]:
-    return [word.lower() for word in words(text)]
+    return ["".join(map(lower, word)) for word in words(text)]
 
 
 def top_ngram_chars(text: str, n: int) -> int:
@@ -55,6 +60,34 @@ def repeated_ngram_chars(text: str, n: int) -> int:
         covered |= set(range(i, i + n)) if gram in seen else set()
         seen.add(gram)
     return sum(len(units[i]) for i in covered)
+
+
+BULLETS = tuple("\u2022\u2023\u25b6\u25c0\u25e6\u25a0\u25a1\u25aa\u25ab\u2013-*")
+ENDS = tuple(".!?\"'\u201d\u2019\u2026;:\u3002\uff01\uff1f\u300d\u300f\uff1b\uff1a\u0964\u061f\u06d4")
+
+
+def repeats(parts: list[str]) -> tuple[float, float]:
+    """Returns the share of parts that occurred before, and the share of characters in them."""
+    again = [part for i, part in enumerate(parts) if part in parts[:i]]
+    return len(again) / len(parts), sum(map(len, again)) / sum(map(len, parts))
+
+
+def line_measures(text: str) -> dict[str, float]:
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
+        return {}
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+    found = dict(zip(("repeated_lines", "repeated_line_chars"), repeats(lines)))
+    found |= dict(zip(("repeated_paragraphs", "repeated_paragraph_chars"), repeats(paragraphs)))
+    kinds = {
+        "bullet_lines": [line.startswith(BULLETS) for line in lines],
+        "ellipsis_lines": [line.endswith(("...", "\u2026")) for line in lines],
+        "short_lines": [
+            sum(2 if c >= "\u1100" and not "\ud800" <= c < "\ue000" else 1 for c in line) < 30 for line in lines
+        ],
+        "terminal_lines": [line.endswith(ENDS) for line in lines],
+    }
+    return found | {name: sum(values) / len(lines) for name, values in kinds.items()}
 
 
 def measures(text: str) -> dict[str, float]:
@@ -80,4 +113,4 @@ def measures(text: str) -> dict[str, float]:
         for n in (2, 3, 5):
             found[f"top_ngrams_{n}"] = top_ngram_chars(text, n) / sum(map(len, units))
             found[f"repeated_ngrams_{n}"] = repeated_ngram_chars(text, n) / sum(map(len, units))
-    return found
+    return found | line_measures(text)

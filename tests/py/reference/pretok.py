@@ -1,6 +1,7 @@
 """Cuts a text into words with the `regex` package: slow, and correct by definition."""
 
-import importlib.util
+import importlib
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -8,14 +9,12 @@ from types import ModuleType
 import regex
 
 
-def load_generator() -> ModuleType:
-    """Imports csrc/unicode_generate.py, which is a program, not part of a package."""
-    path = Path(__file__).resolve().parents[3] / "csrc" / "unicode_generate.py"
-    spec = importlib.util.spec_from_file_location("unicode_generate", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def load_generator(name: str = "unicode_generate") -> ModuleType:
+    """Imports a program of csrc, which is not a package."""
+    folder = str(Path(__file__).resolve().parents[3] / "csrc")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
 
 
 @cache

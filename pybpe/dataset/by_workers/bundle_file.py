@@ -1,0 +1,216 @@
+"""The file of a bundle: the ids that a worker made of some tasks, by split, until shards are made of them.
+
+    parts      for each: ids (uint16 or uint32); its segments (five uint64 each: tokens, bytes of text, number of the
+               source, start and end in it); where documents begin in it (uint32)
+    footer     JSON: the names of the sources, and for each split its parts: [offset, tokens, segments, documents]
+    trailer    uint64 offset of the footer; 8 bytes that mark the end
+
+Everything is little-endian. A part is written as soon as a split has enough ids, so a worker needs little memory for a
+bundle of any size. The file gets its name when it is complete and on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ..._binding import Output
+from ...errors import FormatError
+from ...reading.streams import open_input
+from ..manifest import Facts
+from ..spool import read_items, stored_bytes
+
+PART_IDS = 1 << 21
+_MAGIC = b"pybpebnd"
+_TRAILER = struct.Struct("<Q8s")
+_SEGMENT_FIELDS = 5
+_BLOCK_BYTES = 1 << 18  # fits in a CPU cache
+
+
+class Part(NamedTuple):
+    """Some ids of a split.
+
+    Attributes:
+        offset: where it begins in the file.
+        tokens, segments, documents: how many there are.
+    """
+
+    offset: int
+    tokens: int
+    segments: int
+    documents: int
+
+
+class _Pending:
+    """The ids of a split that are not written yet, with their segments and the starts of documents."""
+
+    def __init__(self, typecode: str) -> None:
+        self.ids, self.segments, self.starts = array(typecode), array("Q"), array("I")
+
+
+class BundleWriter:
+    """Writes the file of a bundle.
+
+    Args:
+        path: the file. A worker that dies leaves another one.
+        splits: the number of splits.
+        typecode: the type of ids, "H" or "I".
+    """
+
+    def __init__(self, path: str, splits: int, typecode: str) -> None:
+        self._typecode = typecode
+        self._pending = [_Pending(typecode) for _ in range(splits)]
+        self._parts: list[list[Part]] = [[] for _ in range(splits)]
+        self._sources: dict[str, int] = {}
+        self._output, self._size = Output(path), 0
+
+    def add(
+        self,
+        split: int,
+        ids: array[int] | memoryview,
+        starts: array[int],
+        text_bytes: int,
+        source: tuple[str, int, int],
+    ) -> None:
+        """Appends a segment: ids of one source, where documents begin in them, and the bytes of their text."""
+        if not len(ids):
+            return
+        pending = self._pending[split]
+        path, start, end = source
+        number = self._sources.setdefault(path, len(self._sources))
+        pending.starts.extend(len(pending.ids) + at for at in starts)
+        pending.segments.extend((len(ids), text_bytes, number, start, end))
+        pending.ids.frombytes(memoryview(ids).cast("B"))
+        if len(pending.ids) >= PART_IDS:
+            self._write_part(split)
+
+    def _write_part(self, split: int) -> None:
+        pending = self._pending[split]
+        part = Part(self._size, len(pending.ids), len(pending.segments) // _SEGMENT_FIELDS, len(pending.starts))
+        self._parts[split].append(part)
+        for items in (pending.ids, pending.segments, pending.starts):
+            self._write(stored_bytes(items))
+        self._pending[split] = _Pending(self._typecode)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._output.write(data)
+        self._size += len(data)
+
+    def finish(self) -> tuple[int, list[int]]:
+        """Completes the file. Returns its size, and the number of tokens of each split."""
+        for split, pending in enumerate(self._pending):
+            if pending.ids:
+                self._write_part(split)
+        footer, at = json.dumps({"sources": list(self._sources), "parts": self._parts}).encode(), self._size
+        self._write(footer)
+        self._write(_TRAILER.pack(at, _MAGIC))
+        self._output.commit()
+        return self._size, [sum(part.tokens for part in parts) for parts in self._parts]
+
+    def discard(self) -> None:
+        """Removes the unfinished file."""
+        self._output.discard()
+
+
+class BundleFile:
+    """Reads the file of a bundle.
+
+    Args:
+        path: the file.
+        typecode: the type of ids, "H" or "I".
+
+    Raises:
+        FileError: it is missing. FormatError: it is damaged.
+    """
+
+    def __init__(self, path: str, typecode: str) -> None:
+        self.path, self._typecode = path, typecode
+        self._id_bytes = array(typecode).itemsize
+        with open_input(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - _TRAILER.size))
+            trailer = stream.read(_TRAILER.size)
+            at, magic = _TRAILER.unpack(trailer.rjust(_TRAILER.size))
+            if magic != _MAGIC or at > size:
+                raise FormatError(f"{path}: incomplete: another program has changed it")
+            stream.seek(at)
+            footer = json.loads(stream.read(size - _TRAILER.size - at))
+        self._sources: list[str] = footer["sources"]
+        self._parts = [[Part(*part) for part in parts] for parts in footer["parts"]]
+
+    def _parts_between(self, split: int, first: int, last: int) -> Iterator[tuple[Part, int]]:
+        """Yields the parts that have tokens from number `first` up to `last`, each with the number of its first."""
+        at = 0
+        for part in self._parts[split]:
+            if at < last and at + part.tokens > first:
+                yield part, at
+            at += part.tokens
+
+    def blocks(self, split: int, first: int, last: int) -> Iterator[memoryview]:
+        """Yields the ids of a split from number `first` up to `last`, as they are stored. A block is valid until the
+        next one."""
+        buffer = memoryview(bytearray(_BLOCK_BYTES))
+        with open_input(self.path) as stream:
+            for part, at in self._parts_between(split, first, last):
+                low, high = max(first, at) - at, min(last, at + part.tokens) - at
+                stream.seek(part.offset + low * self._id_bytes)
+                left = (high - low) * self._id_bytes
+                while left:
+                    got: int = stream.readinto(buffer[:left])  # type: ignore[attr-defined]
+                    if not got:
+                        raise FormatError(f"{self.path}: shorter than this run made it: another program has changed it")
+                    yield buffer[:got]
+                    left -= got
+
+    def _ids(self, part: Part, low: int, high: int) -> array[int]:
+        return read_items(self.path, self._typecode, part.offset + low * self._id_bytes, high - low)
+
+    def add_to(
+        self,
+        facts: Facts,
+        split: int,
+        tokens: tuple[int, int],
+        start: tuple[int, int],
+        text_length: Callable[[memoryview], int],
+    ) -> None:
+        """Adds facts of the ids of a split, one segment after the other, as SplitWriter does.
+
+        Args:
+            facts: those of a shard.
+            split: the index of the split.
+            tokens: the first of them, and the one after the last.
+            start: the number of tokens, and of documents, that the split does not have at its start in this bundle: see
+                Start.
+            text_length: returns the bytes of text that ids represent.
+        """
+        first, last = tokens
+        dropped, less_documents = start
+        for part, at in self._parts_between(split, first, last):
+            starts = self._starts(part)[less_documents if at == 0 else 0 :]
+            facts.documents += bisect_left(starts, last - at) - bisect_left(starts, first - at)
+            segments = self._segments(part)
+            begin = at
+            for row in range(0, len(segments), _SEGMENT_FIELDS):
+                count, text_bytes, source, source_start, source_end = segments[row : row + _SEGMENT_FIELDS]
+                end = begin + count
+                low, high = max(begin, first), min(end, last)
+                if low < high:
+                    if high < end:
+                        text_bytes = text_length(memoryview(self._ids(part, low - at, high - at)))
+                    elif low > max(begin, dropped):
+                        before = self._ids(part, max(begin, dropped) - at, low - at)
+                        text_bytes -= text_length(memoryview(before))
+                    facts.add(high - low, 0, text_bytes, (self._sources[source], source_start, source_end))
+                begin = end
+
+    def _segments(self, part: Part) -> array[int]:
+        return read_items(self.path, "Q", part.offset + part.tokens * self._id_bytes, part.segments * _SEGMENT_FIELDS)
+
+    def _starts(self, part: Part) -> array[int]:
+        at = part.offset + part.tokens * self._id_bytes + part.segments * _SEGMENT_FIELDS * 8
+        return read_items(self.path, "I", at, part.documents)

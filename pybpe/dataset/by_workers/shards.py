@@ -1,0 +1,141 @@
+"""Shards made of bundles: how large they are, and how a worker writes one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from typing import NamedTuple
+
+from ... import _binding
+from ...errors import UnsupportedError
+from ...reading.streams import open_input
+from ..equal_shards import check_least, checked_sizes
+from ..manifest import Facts, ShardRecord
+from ..options import OutputOptions
+from ..split_writer import Layout
+from .area import Area
+from .bundle_file import BundleFile
+from .index import Index, Place, load_index
+
+_HASH_DIGITS = 16  # of the hash in a name
+RECORD = ".json"  # the ending of a record's name
+
+
+def check_format(output: OutputOptions) -> None:
+    """Raises UnsupportedError if workers cannot write the files of a format."""
+    if not output.form.is_flat or output.form.companion is not None:
+        raise UnsupportedError(
+            f"workers can write llmc, npy and raw files, not {output.format}: leave out workers_write"
+        )
+
+
+def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
+    """Returns the number of tokens of each shard of a split, as SplitWriter makes them.
+
+    Raises:
+        ShardTooSmallError, LimitError: as `checked_sizes`.
+    """
+    output, path = layout.output, layout.path(split, 0)
+    if output.form.equal_shards:
+        return checked_sizes(path, tokens, output)
+    if not output.form.has_shards:
+        check_least(path, tokens, output.least_tokens)
+        return [tokens]
+    size = max(output.shard_tokens, output.least_tokens)
+    full = max(0, (tokens - max(1, output.least_tokens)) // size)
+    check_least(layout.path(split, full), tokens - full * size, output.least_tokens)
+    return [size] * full + [tokens - full * size]
+
+
+class ShardOrder(NamedTuple):
+    """The message with which a worker writes a shard.
+
+    Attributes:
+        number, split: the index of the split, and its name.
+        shard: the number of the shard.
+        first, tokens: the number of its first token in the split, and how many it has.
+        places: the name of the split's Index in the area.
+    """
+
+    number: int
+    split: str
+    shard: int
+    first: int
+    tokens: int
+    places: str
+
+    @property
+    def name(self) -> str:
+        """The name of the shard in the area. It depends on the bundles of which the shard is made."""
+        return f"shard-{self.split}-{self.shard:06d}-{self.places[-_HASH_DIGITS:]}"
+
+
+def write_shard(area: Area, order: ShardOrder) -> int:
+    """Writes a shard and its record into the area, on a worker. Returns the size of the shard."""
+    layout = area.load().layout
+    index = load_index(area, order.places)
+    header = layout.header(order.tokens)
+    digest = hashlib.sha256(header)
+    with _binding.Output(area.path(order.name)) as output:
+        output.write(header)
+        size = len(header)
+        for place, tokens in index.between(order.first, order.first + order.tokens):
+            for block in _file(area, layout, place).blocks(order.number, *tokens):
+                digest.update(block)
+                output.write(block)
+                size += len(block)
+    facts = _facts(area, layout, index, order)
+    path = layout.path(order.split, order.shard)
+    record = ShardRecord(
+        os.path.basename(path),
+        facts.tokens,
+        size,
+        digest.hexdigest(),
+        facts.documents,
+        facts.text_bytes,
+        facts.sources,
+    )
+    _binding.write_file(area.path(order.name + RECORD), json.dumps(asdict(record)).encode("utf-8", "surrogateescape"))
+    return size
+
+
+def _file(area: Area, layout: Layout, place: Place) -> BundleFile:
+    return BundleFile(area.path(place.bundle), layout.spool("", 0).typecode)
+
+
+def _facts(area: Area, layout: Layout, index: Index, order: ShardOrder) -> Facts:
+    """Returns the facts of a shard."""
+    facts = Facts()
+    for parts in _parts(layout, order):
+        some = Facts()
+        for first, last in parts:
+            for place, tokens in index.between(first, last):
+                file = _file(area, layout, place)
+                file.add_to(some, order.number, tokens, (place.dropped, place.documents), layout.text_length)
+        facts.tokens += some.tokens
+        facts.documents += some.documents
+        facts.text_bytes += some.text_bytes
+        for path, start, end in some.sources:
+            facts.add(0, 0, 0, (path, start, end))
+    return facts
+
+
+def _parts(layout: Layout, order: ShardOrder) -> list[list[tuple[int, int]]]:
+    """Returns the ranges of a shard's tokens in which SplitWriter finds facts, because what it calls the sources
+    depends on them: the reserve that closed the shard before, the rest, and, separately, what the last shard has beyond
+    the size of the others."""
+    form, first, last = layout.form, order.first, order.first + order.tokens
+    if form.equal_shards or not form.has_shards:
+        return [[(first, last)]]
+    size = max(layout.output.shard_tokens, layout.output.least_tokens)
+    reserve = first + max(1, layout.output.least_tokens) if order.shard else first
+    end = min(first + size, last)
+    return [[(first, reserve), (reserve, end)], [(end, last)]]
+
+
+def read_record(area: Area, order: ShardOrder) -> ShardRecord:
+    """Returns the record of a shard that a worker has written."""
+    with open_input(area.path(order.name + RECORD)) as stream:
+        return ShardRecord(**json.loads(stream.read().decode("utf-8", "surrogateescape")))

@@ -1,0 +1,257 @@
+"""Records that are not valid: whether a run stops at the first one, or skips and lists them.
+
+A record is a line of a JSON lines file, or a row of a parquet or Arrow file. It is not valid if the line is not JSON,
+or not UTF-8, or not an object with a string at the key of the text; or if the row is null. Everything else that is
+wrong with an input stops a run in any case: a damaged compressed stream, a damaged parquet file, an error while
+reading.
+
+A worker notes what it sees in each piece of a file (Seen). The process that started the run adds this up in the order
+of the corpus (SkippedRecords), so that lists are the same for any number of workers.
+
+Limit: a run stops if more than half of its records are not valid. It looks after each task, once it has read
+LEAST_RECORDS records, and at its end. Usually the key of the text is then wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .. import _binding
+from ..errors import ArgumentError, FormatError, warn
+from ..support.output_files import remove_file
+from .options import ReadOptions
+
+LEAST_RECORDS = 1000
+_LIST_START = b'{"file": '
+
+
+class BadRecord(NamedTuple):
+    """A record that is not valid.
+
+    Attributes:
+        reason: what is wrong.
+        offset: the byte at which its line begins, in the decompressed text; None for a row.
+        line: the number of its line in the piece, from 0; None for a row.
+        row: the number of its row in the file, from 0; None for a line.
+    """
+
+    reason: str
+    offset: int | None = None
+    line: int | None = None
+    row: int | None = None
+
+
+@dataclass
+class Seen:
+    """The records of a piece.
+
+    Attributes:
+        path: the file.
+        start: the byte or row at which the piece begins.
+        skips: whether bad records are skipped; otherwise the first one raises an error.
+        end: the byte or row at which the piece ends.
+        lines: the number of line ends in it.
+        records: the number of records, bad ones included.
+        bad: the bad records.
+    """
+
+    path: str
+    start: int
+    skips: bool
+    end: int = 0
+    lines: int = 0
+    records: int = 0
+    bad: list[BadRecord] = field(default_factory=list)
+
+    def bad_line(self, offset: int, line: int, reason: str) -> None:
+        """Notes a line that is not a record. Raises FormatError unless bad records are skipped."""
+        if not self.skips:
+            raise FormatError(f"{self.path}: the line at byte {offset}: {reason}", offset)
+        self.bad.append(BadRecord(reason, offset, line))
+
+    def bad_row(self, row: int, reason: str) -> None:
+        """Notes a row without text. Raises FormatError unless bad records are skipped."""
+        if not self.skips:
+            raise FormatError(f"{self.path}: row {row}: {reason}")
+        self.bad.append(BadRecord(reason, row=row))
+
+    def plain(self) -> tuple[Any, ...]:
+        """Returns this as values that JSON can hold; Seen.of(...) restores it."""
+        return self.path, self.start, self.skips, self.end, self.lines, self.records, [list(bad) for bad in self.bad]
+
+    @classmethod
+    def of(cls, plain: Any) -> Seen:
+        """Returns what `plain` was made from."""
+        path, start, skips, end, lines, records, bad = plain
+        return cls(path, start, skips, end, lines, records, [BadRecord(*one) for one in bad])
+
+
+@dataclass
+class SkipState:
+    """How far a run has come, as JSON values.
+
+    Attributes:
+        records: the number of records, bad ones included.
+        skipped: the number of bad ones.
+        path, end: the last piece: its file, and where it ends.
+        lines: the number of line ends of this file before that place; None if the run did not read all of them.
+        bytes: the size of the list.
+    """
+
+    records: int = 0
+    skipped: int = 0
+    path: str = ""
+    end: int = 0
+    lines: int | None = 0
+    bytes: int = 0
+
+
+class SkippedRecords:
+    """Adds up the records of a run, and lists the bad ones.
+
+    Args:
+        write: takes the lines of the list: JSON objects with the file; the line (from 1) and the byte at which it
+            begins, or the row (from 0); and the reason.
+        names: the names of files that have other names on disk.
+        state: where an earlier run stopped.
+
+    Attributes:
+        state: how far this run has come.
+        first: the first line of the list, if this object wrote it.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object] = lambda data: None,
+        names: Mapping[str, str] | None = None,
+        state: SkipState | None = None,
+    ) -> None:
+        self._write, self._names = write, names or {}
+        self.state = state or SkipState()
+        self.first = b""
+
+    def add(self, seen: Seen) -> None:
+        """Adds the next piece of the corpus."""
+        state = self.state
+        follows = seen.path == state.path and seen.start == state.end
+        before = 0 if seen.start == 0 else state.lines if follows else None
+        lines = b"".join(self._line(seen, bad, before) for bad in seen.bad)
+        if lines:
+            self._write(lines)
+            self.first = self.first or lines.partition(b"\n")[0]
+        state.records += seen.records
+        state.skipped += len(seen.bad)
+        state.bytes += len(lines)
+        state.path, state.end = seen.path, seen.end
+        state.lines = None if before is None else before + seen.lines
+
+    def _line(self, seen: Seen, bad: BadRecord, before: int | None) -> bytes:
+        place: dict[str, object] = {"file": self._names.get(seen.path, seen.path)}
+        if bad.row is not None:
+            place["row"] = bad.row
+        else:
+            line = None if before is None or bad.line is None else before + bad.line + 1
+            place |= {"line": line, "offset": bad.offset}
+        text = json.dumps({**place, "reason": bad.reason}, ensure_ascii=False)
+        return text.encode("utf-8", "surrogateescape") + b"\n"
+
+    def check(self, at_end: bool = False) -> None:
+        """Raises ArgumentError if more than half of many records are bad; at the end of a run, of any number."""
+        state = self.state
+        if 2 * state.skipped > state.records and (at_end or state.records >= LEAST_RECORDS):
+            raise ArgumentError(
+                f"{state.skipped} of the first {state.records} records are not valid{self._example()}. on_error='skip'"
+                " skips them only if they are at most half of all: check the key of the text, text_key"
+            )
+
+    def finish(self, listed: str | None, first: bytes = b"") -> dict[str, Any]:
+        """Ends the run: warns if records were skipped.
+
+        Args:
+            listed: the file that lists them, if there is one.
+            first: its first line.
+
+        Returns:
+            What a manifest says: the number of records, and how many of them were skipped.
+
+        Raises:
+            ArgumentError: more than half of all records are bad.
+        """
+        self.first = self.first or first
+        self.check(at_end=True)
+        state = self.state
+        if state.skipped:
+            where = f": {listed} lists them" if listed is not None else ""
+            count = f"{state.skipped} of {state.records} records are not valid{self._example()}"
+            warn(f"{count}. {'They were' if state.skipped > 1 else 'It was'} skipped{where}")
+        return {"records": state.records, "skipped": state.skipped}
+
+    def _example(self) -> str:
+        if not self.first:
+            return ""
+        found = json.loads(self.first.decode("utf-8", "surrogateescape"))
+        what = "row" if "row" in found else "line" if found["line"] is not None else "offset"
+        where = f"{'byte' if what == 'offset' else what} {found[what]}"
+        return f", such as {found['file']}: {where}: {found['reason']}"
+
+
+class OrderedRecords:
+    """Adds what the tasks of a run have seen, which end in any order.
+
+    Args:
+        records: adds it up.
+    """
+
+    def __init__(self, records: SkippedRecords) -> None:
+        self._records = records
+        self._next = 0
+        self._waiting: dict[int, Sequence[Seen]] = {}
+
+    def add(self, task: int, seen: Sequence[Seen]) -> None:
+        """Adds what a task has seen. Raises ArgumentError if more than half of many records are bad."""
+        self._waiting[task] = seen
+        while self._next in self._waiting:
+            for piece in self._waiting.pop(self._next):
+                self._records.add(piece)
+            self._next += 1
+        self._records.check()
+
+
+@contextmanager
+def listed_records(read: ReadOptions) -> Iterator[SkippedRecords]:
+    """Yields what adds up the records of a run. The list appears at the end of the block, unless the block raises.
+
+    Args:
+        read: whether bad records are skipped, and where the list goes, if anywhere.
+    """
+    if read.skipped is None:
+        records = SkippedRecords()
+        yield records
+        records.finish(None)
+        return
+    with _binding.Output(read.skipped) as output:
+        records = SkippedRecords(output.write)
+        yield records
+        records.finish(read.skipped)
+
+
+def list_name(output: str) -> str:
+    """Returns where the list of skipped records goes if the user does not say: next to the output."""
+    return f"{output}.skipped.jsonl"
+
+
+def remove_list(path: str) -> None:
+    """Removes the list that an earlier run left there, because it would seem to belong to this run. A file that is not
+    such a list stays."""
+    try:
+        with open(path, "rb") as stream:
+            if not stream.read(len(_LIST_START)).startswith(_LIST_START) and os.path.getsize(path):
+                return
+    except OSError:
+        return
+    remove_file(path)

@@ -1,0 +1,164 @@
+"""Counts and sums of counts that an executor's workers write to a folder which all machines share.
+
+No process holds all words, and only names and sizes travel between processes:
+
+    ranges of the corpus          a worker counts each         task000000.counts, task000001.counts, ...
+    64 of these files             a worker adds them           sum000-000000.counts, ...
+    64 of these files             a worker adds them           the output
+
+The files are in a hidden folder next to the output, which gets its name at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NamedTuple
+
+from .. import _binding
+from ..errors import WorkerError, file_errors
+from ..formats import counts_file
+from ..reading.bad_records import Seen, SkippedRecords
+from ..reading.ranges import Range
+from ..reading.text_encoding import Doubts
+from ..support.locking import only_holder
+from ..support.output_files import give_name, make_folder, output_file, remove_folder, unfinished_folder
+from ..support.progress import Progress
+from ..support.remote import Workers, map_by_executor
+from .runs import OPEN_FILES, merged
+from .word_counter import CountSettings, WordCounter
+
+RANGE_BYTES = 1 << 30  # the number of bytes of text that one task counts
+_PENDING = 4096  # the number of tasks that wait or run at once; their results are small
+_ADVICE = "Run the same again: it starts over"
+_MARK = "run"  # a file with the random number of the run
+
+
+class SharedFolder(NamedTuple):
+    """The folder of a run, as workers find it.
+
+    Attributes:
+        path: its path, which must be the same on all machines.
+        number: a random number. A worker that does not find it in the folder sees another folder.
+    """
+
+    path: str
+    number: str
+
+    def new_file(self, name: str) -> str:
+        """Returns the path of a new file. If a cluster repeats a task, the names differ.
+
+        Raises:
+            WorkerError: this machine sees another folder of this name, or none.
+        """
+        mark, found = os.path.join(self.path, _MARK), ""
+        with file_errors(mark, "cannot be read"), suppress(FileNotFoundError), open(mark, "rb") as stream:
+            found = stream.read().decode("latin-1")
+        if found != self.number:
+            raise WorkerError(
+                f"{self.path}: all workers must see this folder of the run: put the output on a shared disk"
+            )
+        return os.path.join(self.path, f"{name}-{secrets.token_hex(4)}.counts")
+
+
+@contextmanager
+def shared_folder(output: _binding.PathLike) -> Iterator[SharedFolder]:
+    """Makes the hidden folder of an output, and removes it at the end. Raises FileError if another run is using it."""
+    path = _target(output)
+    folder = unfinished_folder(path)
+    with only_holder(f"{folder}.lock", path):
+        shutil.rmtree(folder, ignore_errors=True)
+        shared = SharedFolder(make_folder(folder), secrets.token_hex(16))
+        try:
+            _binding.write_file(os.path.join(folder, _MARK), shared.number.encode())
+            yield shared
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        remove_folder(folder)
+
+
+class Written(NamedTuple):
+    """A .counts file that a worker wrote.
+
+    Attributes:
+        path: its path.
+        size: the number of bytes of text that were counted.
+        doubt: a warning about the encoding of this text, or None.
+        seen: the records of its pieces.
+    """
+
+    path: str
+    size: int = 0
+    doubt: str | None = None
+    seen: Sequence[Seen] = ()
+
+
+def count_by_workers(
+    settings: CountSettings,
+    ranges: Iterable[Range],
+    folder: SharedFolder,
+    how: tuple[Workers, int | None],
+    reporting: tuple[Progress, SkippedRecords],
+) -> list[str]:
+    """Counts ranges of files on workers. Returns the paths of the files that they wrote, in the order of the ranges.
+
+    Args:
+        how: the workers, and the memory limit of each, or None.
+        reporting: a progress bar, which advances by the size of each range, and what adds up the records of all ranges.
+    """
+    (workers, memory_limit), (bar, records) = how, reporting
+    doubts, paths = Doubts(), []
+    count = partial(_count, settings, folder, memory_limit)
+    for written in map_by_executor(count, ranges, workers, _PENDING, _ADVICE):
+        doubts.tell(written.doubt)
+        for seen in written.seen:
+            records.add(seen)
+        bar.add(written.size)
+        paths.append(written.path)
+    return paths
+
+
+def _count(settings: CountSettings, folder: SharedFolder, memory_limit: int | None, part: Range) -> Written:
+    """Counts a range in a worker."""
+    path = folder.new_file("task")
+    counter = WordCounter(settings, 1, memory_limit)
+    doubt, seen = counter.add_range(part)
+    counter.write(path, {})
+    return Written(path, counter.bytes_seen, doubt, seen)
+
+
+def merge_by_workers(
+    paths: Sequence[str],
+    header: Mapping[str, object],
+    output: _binding.PathLike,
+    folder: SharedFolder,
+    workers: Workers,
+) -> int:
+    """Adds .counts files on workers, OPEN_FILES of them per task, until one file is left, which becomes the output.
+    Returns the number of its words."""
+    own: set[str] = set()
+    while len(paths) > OPEN_FILES:
+        groups = [paths[i : i + OPEN_FILES] for i in range(0, len(paths), OPEN_FILES)]
+        sums = [path for path, _ in map_by_executor(partial(_merge, folder, {}), groups, workers, _PENDING, _ADVICE)]
+        for path in own.intersection(paths):
+            with file_errors(path, "cannot be removed"):
+                os.unlink(path)
+        own, paths = set(sums), sums
+    [(path, words)] = map_by_executor(partial(_merge, folder, header), [paths], workers, 1, _ADVICE)
+    give_name(path, _target(output))
+    return int(words)
+
+
+def _target(output: _binding.PathLike) -> str:
+    return output_file(os.path.abspath(_binding.path_text(output)))
+
+
+def _merge(folder: SharedFolder, header: Mapping[str, object], paths: Sequence[str]) -> tuple[str, int]:
+    """Adds some files in a worker. Returns the path of the sum and the number of its words."""
+    path = folder.new_file("sum")
+    return path, counts_file.write(path, header, merged(paths, folder.path))

@@ -1,0 +1,232 @@
+/*
+Documents: each kind by hand, the hash, JSON lines that are accepted and that are not, damaged records at the exact end of
+their memory, and memory that runs out. tests/py/test_division.py compares random inputs with Python's parser.
+*/
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include "check.h"
+#include "random_state.h"
+#include "small_vocab.h"
+
+#include <stdlib.h>
+
+enum { SPLITS = 3 };
+
+static const uint64_t thirds[SPLITS] = {UINT64_MAX / 3, UINT64_MAX / 3 * 2, UINT64_MAX - 5};
+static const uint64_t all[1] = {UINT64_MAX};
+
+static pybpe_divider *divider_of(const uint64_t *last, size_t splits, const char *separator,
+                                 const pybpe_specials *marks) {
+    pybpe_division how = {.marks = marks, .key = (const uint8_t *)"text", .key_n = 4, .last = last, .splits = splits};
+    how.separator = (const uint8_t *)separator;
+    how.separator_n = strlen(separator);
+    pybpe_divider *d = NULL;
+    CHECK_EQ(pybpe_divider_new(&d, &how, NULL, NULL), PYBPE_OK);
+    return d;
+}
+
+/* Divides a copy of the exact size, so that sanitizers see reads beyond it. */
+static int divide(pybpe_divider *d, int kind, const char *text, size_t n) {
+    uint8_t *copy = malloc(n + (n == 0));
+    memcpy(copy, text, n);
+    pybpe_divider_clear(d);
+    int code = pybpe_divider_divide(d, kind, copy, n, NULL);
+    free(copy);
+    return code;
+}
+
+static void check_documents(const pybpe_divider *d, const char *joined, size_t count) {
+    pybpe_strings found = pybpe_divider_documents(d, 0);
+    CHECK_EQ(found.count, count);
+    size_t n = found.count > 0 ? (size_t)found.offsets[found.count] : 0;
+    CHECK_EQ(n, strlen(joined));
+    CHECK(n == 0 || memcmp(found.bytes, joined, n) == 0);
+    if (n != strlen(joined)) {
+        printf("    expected %s\n", joined);
+    }
+}
+
+static void test_kinds(void) {
+    uint8_t mark[] = "<|x|>";
+    uint64_t offsets[] = {0, 5};
+    uint32_t ids[] = {0};
+    pybpe_strings marks = {mark, offsets, 1};
+    pybpe_specials *specials = NULL;
+    CHECK_EQ(pybpe_specials_new(&specials, &marks, ids, NULL, NULL), PYBPE_OK);
+    pybpe_divider *d = divider_of(all, 1, "|", specials);
+    struct {
+        int kind;
+        const char *text, *joined;
+        size_t count;
+    } cases[] = {
+        {PYBPE_DOCUMENTS_LINE, "", "", 0},
+        {PYBPE_DOCUMENTS_LINE, "\n\r\n\n", "", 0},
+        {PYBPE_DOCUMENTS_LINE, "a\nb\r\n\nc\r\r\nd", "a|b|c\r|d|", 4},
+        {PYBPE_DOCUMENTS_LINE, "\r", "", 0},
+        {PYBPE_DOCUMENTS_BLANK, "a\nb\n\nc\r\n\r\nd\n\n\n", "a\nb|c|d|", 3},
+        {PYBPE_DOCUMENTS_BLANK, "\n\n\na\n\r\n\r\n\nb", "a|b|", 2},
+        {PYBPE_DOCUMENTS_BLANK, "\r\n", "", 0},
+        {PYBPE_DOCUMENTS_BLANK, "a\n\rb\n \nc", "a\n\rb\n \nc|", 1},
+        {PYBPE_DOCUMENTS_MARK, "<|x|>a<|x|><|x|>b\n<|x", "a|b\n<|x|", 2},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\"}\n \t\r\n\n{\"n\": [1, {}], \"text\" : \"\\u00e9\\n\"} \r\n",
+         "a|\xC3\xA9\n|", 2},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"text\":\"b\"}\n{\"text\":\"\"}", "b|", 1},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"tent\":\"b\",\"texts\":\"c\",\"tex\":\"d\"}", "a|", 1},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud83d\\ude00\\/\"}", "\xF0\x9F\x98\x80/|", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_EQ(divide(d, cases[i].kind, cases[i].text, strlen(cases[i].text)), PYBPE_OK);
+        check_documents(d, cases[i].joined, cases[i].count);
+    }
+    CHECK_EQ(divide(d, 9, "a", 1), PYBPE_ERR_VALUE);
+    pybpe_divider_free(d);
+    pybpe_specials_free(specials);
+}
+
+static void test_records(void) {
+    pybpe_divider *d = divider_of(all, 1, "", NULL);
+    const char *good[] = {"null",  "-0.5e+3", "NaN", "-Infinity", "[[], {}, [{\"a\": [0]}]]", "{\"b\":\"\\\"\"}",
+                          "\"]}\""};
+    const char *bad[] = {"nul",  "01", "1.", "-",    "+1",  "[1,]",  "{,}",     "[}",          "{\"a\"}",    "{\"a\":}",
+                         "\"\t", "",   "]",  "[1 2", "1 2", "{1:2}", "\"\\x\"", "\"\\u12g4\"", "{\"a\":1,}", "\""};
+    char line[256];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        (void)snprintf(line, sizeof line, "{\"x\": %s, \"text\": \"a\"}", good[i]);
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), PYBPE_OK);
+        check_documents(d, "a", 1);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        (void)snprintf(line, sizeof line, "{\"x\": %s, \"text\": \"a\"}", bad[i]);
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), PYBPE_ERR_FORMAT);
+    }
+    const char *lines[] = {"{}",
+                           "[]",
+                           "{\"text\":1}",
+                           "{\"text\":\"\\ud800\"}",
+                           "{\"te\\u0078t\":\"a\"}",
+                           "{\"text\":\"\xFF\"}",
+                           "{\"text\":\"a\"} x",
+                           "{\"text\":\"a\"",
+                           "\xEF\xBB\xBF{\"text\":\"a\"}",
+                           "\f"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, lines[i], strlen(lines[i])), PYBPE_ERR_FORMAT);
+    }
+    pybpe_divider_free(d);
+}
+
+static void test_depth(void) {
+    pybpe_divider *d = divider_of(all, 1, "", NULL);
+    for (size_t depth = 60; depth < 70; depth++) {
+        char line[256] = "{\"x\":";
+        size_t n = strlen(line);
+        memset(line + n, '[', depth);
+        memset(line + n + depth, ']', depth);
+        strcpy(line + n + 2 * depth, ",\"text\":\"a\"}");
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), depth <= 64 ? PYBPE_OK : PYBPE_ERR_FORMAT);
+    }
+    pybpe_divider_free(d);
+}
+
+/* The check values of CRC-32, times the golden ratio, decide the split. */
+static void test_hash(void) {
+    const struct {
+        const char *text;
+        uint32_t crc;
+    } known[] = {{"123456789", 0xCBF43926},
+                 {"a", 0xE8B7BE43},
+                 {"The quick brown fox jumps over the lazy dog", 0x414FA339},
+                 {"0123456789abcdef", 0x68C4F033}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        uint64_t hash = known[i].crc * UINT64_C(0x9E3779B97F4A7C15);
+        const uint64_t at[2] = {hash - 1, hash};
+        pybpe_divider *d = divider_of(at, 2, "", NULL);
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_LINE, known[i].text, strlen(known[i].text)), PYBPE_OK);
+        CHECK_EQ(pybpe_divider_documents(d, 0).count, 0);
+        CHECK_EQ(pybpe_divider_documents(d, 1).count, 1);
+        pybpe_divider_free(d);
+        const uint64_t below[2] = {hash - 2, hash - 1}; /* after the last: split 0 */
+        d = divider_of(below, 2, "", NULL);
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_LINE, known[i].text, strlen(known[i].text)), PYBPE_OK);
+        CHECK_EQ(pybpe_divider_documents(d, 0).count, 1);
+        pybpe_divider_free(d);
+    }
+}
+
+static void test_cluster(void) {
+    pybpe_divider *d = divider_of(thirds, SPLITS, "", NULL);
+    const char *text = "{\"text\":\"a\",\"cluster\":\"x\"}\n{\"cluster\":\"\\u0078\",\"text\":\"b\"}\n{\"text\":\"c\","
+                       "\"cluster\":\"x\"}";
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, text, strlen(text)), PYBPE_OK);
+    size_t most = 0;
+    for (size_t split = 0; split < SPLITS; split++) {
+        size_t count = pybpe_divider_documents(d, split).count;
+        most = count > most ? count : most;
+    }
+    CHECK_EQ(most, 3);
+    pybpe_divider_free(d);
+}
+
+static void test_offsets(void) {
+    pybpe_divider *d = divider_of(all, 1, ".", NULL);
+    const uint64_t some[] = {1, 3, 3, 4};
+    CHECK_EQ(pybpe_divider_add(d, (const uint8_t *)"xabcd", some, 3, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_divider_add(d, (const uint8_t *)"e", (const uint64_t[]){0, 1}, 1, NULL), PYBPE_OK);
+    check_documents(d, "ab.c.e.", 3);
+    CHECK_EQ(pybpe_divider_add(d, (const uint8_t *)"ab", (const uint64_t[]){0, 2, 1}, 2, NULL), PYBPE_ERR_VALUE);
+    pybpe_divider_free(d);
+    CHECK_EQ(pybpe_divider_new(&d, &(pybpe_division){.splits = 0}, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK(d == NULL);
+}
+
+/* Random changes to records must not read outside them. Whatever is accepted has as many documents as lines. */
+static void test_damage(void) {
+    static const char start[] = "{\"id\":12,\"text\":\"a\\n\\ud83d\\ude00b\\\\\",\"m\":{\"k\":[1,2.5e3,null]}}\n";
+    static const char letters[] = "\"\\{}[]:,u0dnt \n\r\x80\xC3";
+    pybpe_divider *d = divider_of(thirds, SPLITS, "<>", NULL);
+    size_t accepted = 0;
+    for (int i = 0; i < 40000; i++) {
+        char line[sizeof start];
+        memcpy(line, start, sizeof start);
+        for (uint32_t changes = 1 + random_below(3); changes > 0; changes--) {
+            line[random_below(sizeof start - 1)] = letters[random_below(sizeof letters - 1)];
+        }
+        accepted += divide(d, PYBPE_DOCUMENTS_RECORD, line, random_below(sizeof start)) == PYBPE_OK;
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_BLANK, line, random_below(sizeof start)), PYBPE_OK);
+    }
+    CHECK(accepted > 100);
+    pybpe_divider_free(d);
+}
+
+static void test_memory(void) {
+    failing_memory memory = {.left = -1};
+    const pybpe_allocator mem = {failing_resize, &memory};
+    const char *text = "{\"text\":\"a\\n\"}\n{\"text\":\"b\",\"cluster\":\"c\"}\n";
+    pybpe_division how = {.key = (const uint8_t *)"text", .key_n = 4, .last = thirds, .splits = SPLITS};
+    int code = PYBPE_ERR_MEMORY;
+    for (long n = 0; code == PYBPE_ERR_MEMORY && n < 100; n++) {
+        memory.left = n;
+        pybpe_divider *d = NULL;
+        code = pybpe_divider_new(&d, &how, &mem, NULL);
+        CHECK(code == PYBPE_OK || d == NULL);
+        if (code == PYBPE_OK) {
+            code = pybpe_divider_divide(d, PYBPE_DOCUMENTS_RECORD, (const uint8_t *)text, strlen(text), NULL);
+        }
+        pybpe_divider_free(d);
+        CHECK_EQ(memory.blocks, 0);
+        CHECK(code == PYBPE_OK || code == PYBPE_ERR_MEMORY);
+    }
+    CHECK_EQ(code, PYBPE_OK);
+    CHECK(memory.left < 100);
+}
+
+int main(void) {
+    test_kinds();
+    test_records();
+    test_depth();
+    test_hash();
+    test_cluster();
+    test_offsets();
+    test_damage();
+    test_memory();
+    return check_report("test_divide");
+}

@@ -1,0 +1,273 @@
+/*
+Measures and signatures of documents, against the definitions, on random texts with bytes that are not UTF-8; arguments
+that are refused; and every allocation failing. (tests/py/test_corpus_filters.py and test_near_duplicates.py compare
+texts in many scripts with references in Python.)
+*/
+#include "base.h"
+#include "check.h"
+#include "random_state.h"
+#include "small_vocab.h"
+
+enum {
+    CODE_POINTS = 0x110000,
+    TEXT_BYTES = 1500,
+    WORDS = TEXT_BYTES,
+    NGRAMS = 5,
+    COLUMNS = PYBPE_MEASURES + 2 * NGRAMS
+};
+
+static uint8_t classes[CODE_POINTS];
+static uint32_t lower[128];
+static const pybpe_characters tables = {classes, lower, 128};
+static const uint32_t ngrams[NGRAMS] = {1, 2, 3, 7, 40};
+static const pybpe_measuring everything = {ngrams, NGRAMS, 1, 1};
+
+/* ASCII, and Chinese characters. */
+static void tables_fill(void) {
+    memset(classes, PYBPE_CHARACTER_SYMBOL, sizeof classes);
+    for (uint32_t c = 0; c < 128; c++) {
+        bool upper = c >= 'A' && c <= 'Z';
+        lower[c] = upper ? c + 32 : c;
+        if (upper || (c >= 'a' && c <= 'z')) {
+            classes[c] = PYBPE_CHARACTER_LETTER;
+        } else if (c >= '0' && c <= '9') {
+            classes[c] = PYBPE_CHARACTER_DIGIT;
+        } else if (c == ' ' || (c >= 9 && c <= 13)) {
+            classes[c] = PYBPE_CHARACTER_SPACE;
+        } else if (c > 32 && c < 127) {
+            classes[c] = PYBPE_CHARACTER_PUNCTUATION;
+        }
+    }
+    memset(classes + 0x4E00, PYBPE_CHARACTER_UNSPACED, 0x5200);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+By definition
+*/
+
+typedef struct naive_word {
+    const uint8_t *bytes;
+    size_t n;
+    uint64_t chars;
+} naive_word;
+
+static bool is_word_byte(uint8_t byte) {
+    return byte < 128 && (classes[byte] == PYBPE_CHARACTER_LETTER || classes[byte] == PYBPE_CHARACTER_DIGIT);
+}
+
+/* The Chinese character of these texts. */
+static bool is_unspaced(const uint8_t *text, size_t left) { return left >= 3 && memcmp(text, "\xE4\xB8\xAD", 3) == 0; }
+
+static size_t naive_words(const uint8_t *text, size_t n, naive_word *words) {
+    size_t count = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = 0;
+        while (i + length < n && is_word_byte(text[i + length])) {
+            length++;
+        }
+        bool unspaced = length == 0 && is_unspaced(text + i, n - i);
+        size_t bytes = unspaced ? 3 : length;
+        if (bytes > 0) {
+            words[count++] = (naive_word){text + i, bytes, unspaced ? 1 : length};
+        }
+        i += bytes > 0 ? bytes : 1;
+    }
+    return count;
+}
+
+static bool same_word(const naive_word *a, const naive_word *b) {
+    for (size_t i = 0; a->n == b->n && i < a->n; i++) {
+        uint8_t x = a->bytes[i], y = b->bytes[i];
+        if ((x < 128 ? lower[x] : x) != (y < 128 ? lower[y] : y)) {
+            return false;
+        }
+    }
+    return a->n == b->n;
+}
+
+static bool same_ngram(const naive_word *a, const naive_word *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!same_word(a + i, b + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void naive_ngrams(const naive_word *words, size_t count, size_t n, uint64_t *top, uint64_t *repeated) {
+    uint64_t most = 1;
+    size_t done = 0;
+    *top = *repeated = 0;
+    for (size_t i = 0; i + n <= count; i++) {
+        uint64_t times = 0, chars = 0;
+        bool before = false;
+        for (size_t k = 0; k + n <= count; k++) {
+            bool same = same_ngram(words + i, words + k, n);
+            times += same;
+            before = before || (same && k < i);
+        }
+        for (size_t k = i; k < i + n; k++) {
+            chars += words[k].chars;
+            *repeated += before && k >= done ? words[k].chars : 0;
+        }
+        done = before ? i + n : done;
+        if (times > 1 && (times > most || (times == most && times * chars > *top))) {
+            most = times;
+            *top = times * chars;
+        }
+    }
+}
+
+static void expect_definition(const uint8_t *text, size_t n) {
+    static naive_word words[WORDS];
+    uint8_t *exact = malloc(n + (n == 0)); /* so that sanitizers see reads beyond it */
+    const uint64_t offsets[2] = {0, n};
+    const pybpe_strings texts = {exact, offsets, 1};
+    uint64_t found[COLUMNS];
+    memcpy(exact, text, n);
+    CHECK_EQ(pybpe_texts_measure(found, &texts, &tables, &everything, NULL, NULL), PYBPE_OK);
+    size_t count = naive_words(text, n, words);
+    uint64_t unspaced = 0;
+    for (size_t i = 0; i < count; i++) {
+        unspaced += words[i].n == 3 && words[i].chars == 1;
+    }
+    CHECK_EQ(found[PYBPE_MEASURE_WORDS], count);
+    CHECK_EQ(found[PYBPE_MEASURE_UNSPACED], unspaced);
+    for (size_t i = 0; i < NGRAMS; i++) {
+        uint64_t top, repeated;
+        naive_ngrams(words, count, ngrams[i] * (2 * unspaced > count ? 2 : 1), &top, &repeated);
+        CHECK_EQ(found[PYBPE_MEASURES + 2 * i], top);
+        CHECK_EQ(found[PYBPE_MEASURES + 2 * i + 1], repeated);
+    }
+    free(exact);
+}
+
+static size_t random_text(uint8_t *text, size_t n, bool chinese) {
+    static const char *const pieces[] = {"a ", "B ", "b ",           "the ",     "A",   "12",
+                                         "\n", ".",  "\xE4\xB8\xAD", "\xE4\xB8", "\xFF"};
+    size_t at = 0;
+    while (at + 4 < n) {
+        const char *piece = pieces[chinese && random_below(3) > 0 ? 8 : random_below(11)];
+        memcpy(text + at, piece, strlen(piece));
+        at += strlen(piece);
+    }
+    return at;
+}
+
+static void check_random_texts(void) {
+    uint8_t text[TEXT_BYTES] = {0};
+    expect_definition(text, 0);
+    for (int i = 0; i < 300; i++) {
+        size_t n = random_text(text, 5 + random_below(i % 20 == 0 ? TEXT_BYTES - 5 : 150), i % 3 == 0);
+        expect_definition(text, n);
+    }
+    for (size_t i = 0; i < TEXT_BYTES; i++) {
+        text[i] = i % 2 == 0 ? 'a' : ' ';
+    }
+    expect_definition(text, 400); /* one word, again and again */
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Signatures
+*/
+
+static void check_signatures(void) {
+    enum { TEXTS = 3, BYTES = 200000 };
+    uint8_t *text = malloc(TEXTS * BYTES);
+    const uint64_t offsets[TEXTS + 1] = {0, 30, BYTES, 2 * BYTES};
+    const pybpe_strings texts = {text, offsets, TEXTS};
+    uint32_t rows[TEXTS * PYBPE_MINHASH_SIZE];
+    uint64_t *hashes = malloc((BYTES + 1) * sizeof *hashes);
+    memset(text, ' ', TEXTS * BYTES);
+    random_text(text, 2 * BYTES, false);
+    CHECK_EQ(pybpe_texts_minhash(rows, &texts, &tables, NULL, NULL), PYBPE_OK);
+    for (size_t i = 0; i < TEXTS; i++) {
+        size_t count = 0, counted = 0, n = (size_t)(offsets[i + 1] - offsets[i]);
+        CHECK_EQ(pybpe_text_shingles(hashes, &count, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_text_shingles(NULL, &counted, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
+        CHECK(count >= 1 && count <= n + 1 && counted == count);
+        for (uint64_t k = 0; k < PYBPE_MINHASH_SIZE; k++) {
+            uint64_t z = (k + 1) * UINT64_C(0x9E3779B97F4A7C15);
+            z = (z ^ z >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+            z = (z ^ z >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+            z ^= z >> 33;
+            uint32_t least = UINT32_MAX;
+            for (size_t s = 0; s < count; s++) {
+                uint32_t y = ((uint32_t)(z >> 32) | 1) * (uint32_t)(hashes[s] >> 32) + (uint32_t)z;
+                least = y < least ? y : least;
+            }
+            CHECK_EQ(rows[i * PYBPE_MINHASH_SIZE + k], least);
+        }
+    }
+    free(hashes);
+    free(text);
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Refusals and failures
+*/
+
+static void check_refusals(void) {
+    const uint64_t descending[3] = {0, 2, 1};
+    const uint64_t good[2] = {0, 1};
+    const uint64_t huge[2] = {0, UINT64_C(1) << 32};
+    const uint32_t wrong[2][2] = {{2, 2}, {0, 1}};
+    const pybpe_measuring nothing = {0};
+    pybpe_strings texts = {(const uint8_t *)"ab", descending, 2};
+    uint64_t out[2 * (PYBPE_MEASURES + 4)];
+    uint32_t rows[2 * PYBPE_MINHASH_SIZE];
+    pybpe_error err;
+    CHECK_EQ(pybpe_texts_measure(out, &texts, &tables, &nothing, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1);
+    CHECK_EQ(pybpe_texts_minhash(rows, &texts, &tables, NULL, &err), PYBPE_ERR_VALUE);
+    texts = (pybpe_strings){(const uint8_t *)"a", good, 1};
+    for (size_t i = 0; i < 2; i++) {
+        const pybpe_measuring what = {.ngrams = wrong[i], .count = 2};
+        CHECK_EQ(pybpe_texts_measure(out, &texts, &tables, &what, NULL, &err), PYBPE_ERR_VALUE);
+        CHECK_EQ(err.offset, 1 - i);
+    }
+    if (sizeof(size_t) > 4) {
+        texts.offsets = huge;
+        CHECK_EQ(pybpe_texts_measure(out, &texts, &tables, &nothing, NULL, &err), PYBPE_ERR_LIMIT);
+    }
+    texts.count = 0;
+    CHECK_EQ(pybpe_texts_measure(out, &texts, &tables, &everything, NULL, &err), PYBPE_OK);
+}
+
+/* All functions, with the n-th allocation failing. */
+static int measure_all(const uint8_t *text, size_t n, const pybpe_allocator *mem, uint64_t *found) {
+    const uint64_t offsets[2] = {0, n};
+    const pybpe_strings texts = {text, offsets, 1};
+    uint32_t row[PYBPE_MINHASH_SIZE];
+    size_t count;
+    int code = pybpe_texts_measure(found, &texts, &tables, &everything, mem, NULL);
+    code = code == PYBPE_OK ? pybpe_texts_minhash(row, &texts, &tables, mem, NULL) : code;
+    return code == PYBPE_OK ? pybpe_text_shingles(NULL, &count, text, n, &tables, mem, NULL) : code;
+}
+
+static void check_failing_memory(void) {
+    enum { BYTES = 20000 };
+    static uint8_t text[BYTES];
+    uint64_t expected[COLUMNS], found[COLUMNS];
+    size_t n = random_text(text, BYTES, false);
+    CHECK_EQ(measure_all(text, n, NULL, expected), PYBPE_OK);
+    int code = PYBPE_ERR_MEMORY;
+    for (long left = 0; code != PYBPE_OK && left < 1000; left++) {
+        failing_memory memory = {.left = left};
+        const pybpe_allocator mem = {failing_resize, &memory};
+        code = measure_all(text, n, &mem, found);
+        CHECK(code == PYBPE_OK || code == PYBPE_ERR_MEMORY);
+        CHECK_EQ(memory.blocks, 0);
+    }
+    CHECK_EQ(code, PYBPE_OK);
+    CHECK(memcmp(expected, found, sizeof found) == 0);
+}
+
+int main(void) {
+    tables_fill();
+    check_random_texts();
+    check_signatures();
+    check_refusals();
+    check_failing_memory();
+    return check_report("test_shingles");
+}

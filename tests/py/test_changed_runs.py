@@ -1,0 +1,150 @@
+"""A stopped or killed run of binarize whose inputs have changed: it keeps what it made of the text before the first
+change, and the result is always that of the inputs as they are now."""
+
+import errno
+import gzip
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import content, small_tokenizer, write_corpus
+from killed import run_and_die
+from texts import english
+
+import pybpe
+from pybpe.dataset import equal_shards, run, shares
+from pybpe.reading import planning
+from pybpe.support.locking import FOLDER
+
+pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
+
+
+@pytest.fixture(scope="module")
+def tok() -> pybpe.Tokenizer:
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Makes files of several kinds, which are divided into many tasks with a checkpoint after each."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    return write_corpus(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize("format", ["llmc", "npy"])
+@pytest.mark.parametrize("split_by", ["hash", "token"])
+def test_a_mended_file_is_done_again_and_the_files_before_it_are_kept(
+    tok: pybpe.Tokenizer,
+    corpus: list[Path],
+    tmp_path: Path,
+    format: str,
+    split_by: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares, "_MOST", 20)  # otherwise pybpe reads the bad record before it encodes anything
+    given: dict[str, Any] = {"format": format, "split_by": split_by, "progress": False, "workers": 1}
+    good = corpus[1].read_bytes()
+    for number, place in enumerate((0, len(good))):
+        at = good.rfind(b"\n", 0, place) + 1
+        corpus[1].write_bytes(good[:at] + b'{"text": null}\n' + good[at:])
+        out = tmp_path / f"out{number}"
+        with pytest.raises(pybpe.FormatError, match=f"b.jsonl: the line at byte {at}: "):
+            pybpe.binarize(tok, corpus, out, **given)
+        assert (out / FOLDER / "journal.jsonl").exists()
+        corpus[1].write_bytes(good)
+        encoded = encoded_tasks(tok, corpus, out, **given)
+        assert encoded[0] < encoded[1]  # the text before b.jsonl was encoded already
+        pybpe.binarize(tok, corpus, tmp_path / f"fresh{number}", **given)
+        assert content(out) == content(tmp_path / f"fresh{number}") and not (out / FOLDER).exists()
+
+
+def encoded_tasks(tok: pybpe.Tokenizer, corpus: list[Path], out: Path, **given: Any) -> tuple[int, int]:
+    """Runs binarize. Returns how many tasks it ran, and how many there are."""
+    seen: list[Any] = []
+
+    class Recording(ThreadPoolExecutor):
+        def submit(self, function: Any, /, *args: Any, **_: Any) -> Any:
+            seen.append(args)
+            return super().submit(function, *args)
+
+    with Recording(1) as executor:
+        pybpe.binarize(tok, corpus, out, executor=executor, **given)
+        some = len(seen)
+        pybpe.binarize(tok, corpus, out.with_name(f"{out.name}-all"), executor=executor, **given)
+    return some, len(seen) - some
+
+
+def test_what_changed_before_the_end_is_done_again(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    """Killed runs, after which the files change in several ways: the result is always that of the new files."""
+    rng = random.Random(3)
+    original = [path.read_bytes() for path in corpus]
+    for number in range(6):
+        for path, data in zip(corpus, original):
+            path.write_bytes(data)
+        out = tmp_path / f"out{number}"
+        given: dict[str, Any] = {"workers": 1, "progress": False, "shard_tokens": 5000, "name": "x"}
+        given["format"] = rng.choice(["llmc", "npy", "megatron"])
+        run_and_die(rng.randrange(10, 90), (tok, corpus, out), given)
+        files = list(corpus)
+        change = number % 4
+        if change == 0:  # longer, so that its tasks differ
+            path = rng.choice(corpus[:2])
+            path.write_bytes(path.read_bytes() + b"\n" + path.read_bytes())
+        elif change == 1:
+            files.remove(rng.choice(corpus[1:]))
+        elif change == 2:
+            files.append(tmp_path / "more.txt")
+            files[-1].write_text(english()[:50_000])
+        else:
+            files.reverse()
+        pybpe.binarize(tok, files, out, **given)
+        pybpe.binarize(tok, files, tmp_path / f"fresh{number}", **given)
+        assert content(out) == content(tmp_path / f"fresh{number}"), number
+
+
+def test_a_damaged_journal_and_lost_spools(tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path) -> None:
+    """A damaged line ends the journal, and a run never trusts tokens that are not on disk."""
+    given: dict[str, Any] = {"workers": 1, "progress": False}
+    pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
+    rng = random.Random(5)
+    for number in range(6):
+        out = tmp_path / f"out{number}"
+        assert run_and_die(60, (tok, corpus, out), given)
+        path = out / FOLDER / "journal.jsonl"
+        if number % 3 == 2:
+            spool = rng.choice(sorted((out / FOLDER).glob("*.tokens")))
+            spool.write_bytes(spool.read_bytes()[: rng.randrange(2000)])
+        else:
+            data = bytearray(path.read_bytes())
+            if number % 3 == 0:
+                data[rng.randrange(len(data))] ^= 1
+            path.write_bytes(data[: rng.randrange(len(data))] if number % 3 == 1 else data)
+        pybpe.binarize(tok, corpus, out, **given)
+        assert content(out) == content(tmp_path / "fresh"), number
+
+
+def test_shards_that_were_cut_already_are_cut_again(
+    tok: pybpe.Tokenizer, corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last shards of a split are cut first. Those of the text before the change must not be used."""
+    given: dict[str, Any] = {"shard_tokens": 4000, "splits": (1,), "workers": 1, "progress": False}
+    copied: list[Any] = []
+
+    def copy(*args: Any) -> None:
+        if len(copied) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        copied.append(args)
+        real(*args)
+
+    real = equal_shards._copy
+    monkeypatch.setattr(equal_shards, "_copy", copy)
+    with pytest.raises(OSError):
+        pybpe.binarize(tok, corpus, tmp_path / "out", **given)
+    monkeypatch.setattr(equal_shards, "_copy", real)
+    corpus[2].write_bytes(gzip.compress(english()[100_000:150_000].encode()))
+    pybpe.binarize(tok, corpus, tmp_path / "out", **given)
+    pybpe.binarize(tok, corpus, tmp_path / "fresh", **given)
+    assert content(tmp_path / "out") == content(tmp_path / "fresh")

@@ -1,0 +1,143 @@
+"""Sums of .counts files in little memory: blocks and parts of every size, many files, files that are damaged or not
+sorted."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from array import array
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import pybpe
+from pybpe import _binding
+from pybpe.formats import counts_file
+from pybpe.reading.sample import Sample
+from pybpe.support.run_options import RunOptions
+from pybpe.training import counting, runs, word_counter
+
+WORDS = [b"\0", b"a", b"a\0", b"ab", b" the", b"\xff\xfe", *(b" word" + b"%d" % i * (i % 7) for i in range(400))]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few files are open at once, and blocks are small."""
+    monkeypatch.setattr(runs, "OPEN_FILES", 3)
+    monkeypatch.setattr(runs, "_RUN_WORDS", 5)
+    monkeypatch.setattr(counts_file, "BLOCK_WORDS", 7)
+
+
+def files_of(folder: Path, number: int, seed: int) -> tuple[list[Path], dict[bytes, int]]:
+    """Writes .counts files with random words. Returns them, and the sum."""
+    draw = random.Random(seed)
+    total: Counter[bytes] = Counter()
+    paths = []
+    for i in range(number):
+        words = {word: draw.randrange(1, 9) for word in draw.sample(WORDS, draw.choice([0, 1, 30, 200]))}
+        paths.append(folder / f"{i}.counts")
+        pybpe.Counts.from_dict(words).save(paths[-1])
+        total.update(words)
+    return paths, dict(total)
+
+
+def blocks_of(words: list[bytes]) -> list[_binding.WordBlock]:
+    return [_binding.WordBlock(b"".join(words), array("I", map(len, words)), array("Q", [1] * len(words)))]
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 5000])
+def test_blocks_of_words_are_sorted(size: int) -> None:
+    words = {word: i for i, word in enumerate(random.Random(1).sample(WORDS, len(WORDS)))}
+    found = []
+    for block in _binding.Words.from_dict(words).sorted_blocks(size):
+        at = 0
+        for length, count in zip(block.lengths, block.counts):
+            found.append((block.blob[at : at + length], count))
+            at += length
+        assert at == len(block.blob) and len(block.counts) in (size, len(words) % size)
+    assert found == sorted(words.items())
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 20])
+def test_any_number_of_files_is_added(number: int, small: None, tmp_path: Path) -> None:
+    paths, total = files_of(tmp_path, number, number)
+    pybpe.Counts.from_dict(total).save(tmp_path / "expected")
+    assert pybpe.Counts.merge_files(paths, tmp_path / "sum") == len(total)
+    assert (tmp_path / "sum").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert pybpe.Counts.load_sum(paths).to_dict() == total
+    assert all(path.exists() for path in paths)
+
+
+def test_temporary_files_are_removed(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    paths, total = files_of(tmp_path, 10, 5)
+    assert len(pybpe.Counts.load_sum(paths)) == len(total)
+    paths[7].write_bytes(paths[7].read_bytes()[:-3])
+    with pytest.raises(pybpe.FormatError, match=r"7\.counts: not a complete"):
+        pybpe.Counts.merge_files(paths, tmp_path / "sum")
+    assert not (tmp_path / "sum").exists() and os.listdir(tmp_path / "temporary") == []
+
+
+def test_counting_into_a_file_in_little_memory(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_counter, "LEAST_MEMORY", 1)
+    draw = random.Random(3)
+    for i in range(8):
+        words = draw.choices([f"w{n}" for n in range(3000)], k=4000)
+        (tmp_path / f"{i}.txt").write_text(" ".join(words), encoding="utf-8")
+    counts = pybpe.count_words(tmp_path / "*.txt")
+    counts.save(tmp_path / "expected")
+    settings = counts.settings
+    for limit in (None, 1000, 10_000_000):
+        path = tmp_path / "limited"
+        run = RunOptions(2, None, limit, False)
+        assert counting.count_to_file(str(tmp_path / "*.txt"), settings, Sample(), run, path) == len(counts)
+        assert path.read_bytes() == (tmp_path / "expected").read_bytes()
+        path.unlink()
+
+
+@pytest.mark.parametrize("words", [[b"b", b"a"], [b"a", b"a"], [b"ab", b"a"], [b"a\0", b"a"]])
+@pytest.mark.parametrize("block", [1, 2])
+def test_words_that_are_not_in_order_are_refused(words: list[bytes], block: int, tmp_path: Path) -> None:
+    pybpe.Counts.from_dict({"a": 1, "z": 2}).save(tmp_path / "good.counts")
+    with counts_file.Reader(tmp_path / "good.counts") as reader:
+        header = reader.header
+    parts = blocks_of(words) if block == 2 else [*blocks_of(words[:1]), *blocks_of(words[1:])]
+    counts_file.write(tmp_path / "bad.counts", header, parts)
+    paths = [tmp_path / "good.counts", tmp_path / "bad.counts"]
+    with pytest.raises(pybpe.FormatError, match=r"bad\.counts: words are not in ascending order"):
+        pybpe.Counts.merge_files(paths, tmp_path / "sum")
+    with pytest.raises(pybpe.FormatError, match=r"bad\.counts: words are not in ascending order"):
+        pybpe.Counts.load(tmp_path / "bad.counts")
+    assert not (tmp_path / "sum").exists()
+
+
+def test_sums_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / "1.counts", tmp_path / "2.counts"]
+    for path in paths:
+        pybpe.Counts.from_dict({"a": 1 << 63}).save(path)
+    with pytest.raises(pybpe.LimitError, match=r"2\^64"):
+        pybpe.Counts.load_sum(paths)
+
+
+def test_files_of_other_settings_are_named(tmp_path: Path) -> None:
+    pybpe.Counts.from_dict({"a": 1}).save(tmp_path / "1.counts")
+    pybpe.Counts.from_dict({"a": 1}, pattern="cl100k").save(tmp_path / "2.counts")
+    with pytest.raises(pybpe.ArgumentError, match=r"2\.counts: counts with different patterns"):
+        pybpe.Counts.merge_files([tmp_path / "1.counts", tmp_path / "2.counts"], tmp_path / "sum")
+    with pytest.raises(pybpe.ArgumentError, match="no counts"):
+        pybpe.Counts.merge_files([], tmp_path / "sum")
+
+
+def test_texts_and_counts_together(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a b a c", encoding="utf-8")
+    pybpe.Counts.from_dict({" b": 5}).save(tmp_path / "x.counts")
+    command = [sys.executable, "-m", "pybpe", "counts", "t.txt", "x.counts", "-o", "y.counts"]
+    result = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == {"output": "y.counts", "words": 4}
+    assert pybpe.Counts.load(tmp_path / "y.counts").to_dict() == {b"a": 1, b" a": 1, b" b": 6, b" c": 1}
+    refused = subprocess.run([*command, "--digits", "1"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "x.counts: counts with different patterns" in refused.stderr

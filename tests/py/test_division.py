@@ -1,0 +1,152 @@
+"""Dividing pieces into documents in C gives what Python's parser and splitter give, or leaves the piece to Python."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import pybpe
+from pybpe import _binding
+from pybpe.dataset import small_pieces
+from pybpe.dataset.encoding import TaskEncoder
+from pybpe.reading import documents, splits
+from pybpe.reading.bad_records import Seen
+from pybpe.reading.planned_pieces import PlannedPiece
+
+SHARES = [(1.0,), (8.0, 1.0, 1.0), (1.0, 0.0, 2.0), (0.1, 0.2, 0.7)]
+MARK = "<|endoftext|>"
+STRINGS = ["", "a", 'q"\\/', "\n\r\t\b\f", "é", "中文", "😀", "\x7f\x00\x1f", "<|endoftext|>", "x" * 300, "\ufeff"]
+VALUES = [0, -1.5e300, 10**40, True, None, float("nan"), float("-inf"), [], {}, [[{}], {"a": [1, "]}"]}], "s"]
+
+
+def expected(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[bytes]]:
+    """Divides in Python, one document at a time."""
+    kinds = documents.Kinds(kind, "text", MARK)
+    found: list[list[bytes]] = [[] for _ in shares]
+    for document, cluster in kinds.divide_with_clusters(memoryview(data), Seen("file", 0, False)):
+        found[splits.hash_split(cluster, shares) if len(shares) > 1 else 0].append(document)
+    return found
+
+
+def divided(kind: str, data: bytes, shares: tuple[float, ...]) -> list[list[bytes]] | None:
+    """Divides in C. Returns None if C leaves the piece to Python."""
+    separator = b"\xff|\xff"  # does not occur in the texts
+    marks = documents.mark_matcher(MARK)
+    divider = _binding.Divider(separator, marks, "text", splits.last_hashes(shares))
+    if not divider.divide(kind, data):
+        return None
+    joined = [divider.joined(split) for split in range(len(shares))]
+    found = [bytes(text).split(separator) if count else [] for text, count in joined]
+    assert [count for _, count in joined] == list(map(len, found))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["line", "blank", "special"])
+def test_texts(kind: str) -> None:
+    rng = random.Random(kind)
+    parts = [
+        b"\n",
+        b"\r\n",
+        b"\n\n",
+        b"\r",
+        b" ",
+        b"word",
+        b"\xc3\xa9",
+        b"\xff",
+        MARK.encode(),
+        MARK[:-1].encode(),
+        b"",
+    ]
+    for size in range(400):
+        data = b"".join(rng.choices(parts, k=size % 40))
+        shares = rng.choice(SHARES)
+        assert divided(kind, data, shares) == expected(kind, data, shares), data
+
+
+def line_of(rng: random.Random) -> bytes:
+    """Returns a random record, written in one of the ways in which programs write them."""
+    fields = [("text", rng.choice(STRINGS) + rng.choice(STRINGS)), (rng.choice(["", "id", "<a>"]), rng.choice(VALUES))]
+    if rng.random() < 0.3:
+        fields.append(("cluster", rng.choice([*STRINGS, 7, None])))
+    rng.shuffle(fields)
+    text = json.dumps(dict(fields), ensure_ascii=rng.random() < 0.5, separators=rng.choice([None, (",", ":")]))
+    if rng.random() < 0.1:
+        text = text[:-1] + ', "text": "again"}'
+    space = " \t\r"
+    return rng.choice(["", *space]).encode() + text.encode() + rng.choice(["", *space]).encode()
+
+
+def test_records_are_not_left_to_python() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        data, shares = b"\n".join([*(line_of(rng) for _ in range(8)), b"", b" \r"]), rng.choice(SHARES)
+        assert divided("jsonl", data, shares) == expected("jsonl", data, shares), data
+
+
+def test_damaged_records_are_never_accepted_otherwise() -> None:
+    """Whatever C accepts, Python accepts, with the same documents."""
+    rng = random.Random(2)
+    letters = b'"\\{}[]:,u0123dD89abeE+-.nNtfI \t\n\r\x00\x0b\x0c\x1f\x7f\x80\xc3\xed\xa0'
+    accepted = 0
+    for _ in range(6000):
+        data = bytearray(b"\n".join(line_of(rng) for _ in range(rng.randrange(1, 3))))
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.randrange(2)] = bytes([rng.choice(letters)]) * rng.randrange(3)
+        found = divided("jsonl", bytes(data), (8.0, 1.0, 1.0))
+        if found is not None:
+            accepted += 1
+            assert found == expected("jsonl", bytes(data), (8.0, 1.0, 1.0)), bytes(data)
+    assert accepted > 500
+
+
+@pytest.mark.parametrize("shares", [*SHARES, (3.0, 0.0, 0.0), (1e-9, 1.0), (0.9, 0.05, 0.05)])
+def test_the_last_hashes_are_those_of_the_splits(shares: tuple[float, ...]) -> None:
+    last = splits.last_hashes(shares)
+    rng = random.Random(3)
+    numbers = [n for limit in last for n in range(limit - 3, limit + 4) if 0 <= n < 2**64]
+    for number in [*numbers, 0, 2**64 - 1, *(rng.getrandbits(64) for _ in range(2000))]:
+        first = next((split for split, limit in enumerate(last) if number <= limit), 0)
+        assert first == splits._split_of_hash(number, shares)
+
+
+def test_a_line_that_needs_python_gives_the_same_files(tmp_path: Path) -> None:
+    """One record with half a surrogate pair, which C leaves to Python, changes nothing for the others."""
+    rng = random.Random(4)
+    records = [json.dumps({"text": " ".join(rng.choices("red green blue".split(), k=9))}) for _ in range(2000)]
+    odd = [*records[:1000], '{"text": "half \\ud800"}', *records[1000:]]
+    replaced = [*records[:1000], '{"text": "half \ufffd"}', *records[1000:]]
+    tok = pybpe.train(iter([json.loads(line)["text"] for line in records]), vocab_size=300, special_tokens=[MARK])
+    for name, lines in (("odd", odd), ("replaced", replaced)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        pybpe.binarize(tok, tmp_path / f"{name}.jsonl", tmp_path / name, name="x", progress=False)
+        counts = pybpe.count_words(tmp_path / f"{name}.jsonl", progress=False)
+        counts.save(tmp_path / f"{name}.counts")
+    for file in sorted((tmp_path / "odd").glob("*.bin")):
+        assert file.read_bytes() == (tmp_path / "replaced" / file.name).read_bytes()
+    assert (
+        pybpe.Counts.load(tmp_path / "odd.counts").to_dict()
+        == pybpe.Counts.load(tmp_path / "replaced.counts").to_dict()
+    )
+
+
+@pytest.mark.parametrize("kind", ["special", "file", "line"])
+@pytest.mark.parametrize("split", [None, 1])
+def test_small_pieces_give_the_segments_of_each(kind: str, split: int | None) -> None:
+    rng = random.Random(6)
+    tok = pybpe.train(iter(["red green blue " * 9]), vocab_size=280, special_tokens=[MARK, "<|pad|>"])
+    kinds = documents.Kinds(kind, "text", MARK)
+    encoder = TaskEncoder(tok, kinds, (8.0, 1.0, 1.0), "uint16")
+    parts = ["red ", "green", "\n", MARK, "<|pad|>", "x" * 3000, ""]
+    pieces = []
+    for number in range(300):
+        data = "".join(rng.choices(parts, [9, 9, 2, 1, 1, 1, 5], k=rng.randrange(6))).encode()
+        divided = split is None or kinds.is_divided("a.txt")
+        ends = divided or rng.random() < 0.9
+        name = f"{number}.txt"
+        pieces.append(PlannedPiece(name, 0, len(data), split, memoryview(data), divided, ends, Seen(name, 0, False)))
+    expected = [segment for piece in pieces for segment in encoder.segments(piece)]
+    found = small_pieces.segments_of(encoder, pieces)
+    assert [segment for segment in found if segment.ids] == [segment for segment in expected if segment.ids]
+    assert {segment.split for segment in found} == ({0, 1, 2} if split is None else {1})

@@ -1,0 +1,134 @@
+"""Executors: what happens if a worker hangs, runs another pybpe, lacks a file, or has another copy of it."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpora import EOT, content, documents, small_tokenizer
+
+import pybpe
+from pybpe.corpus import clean
+from pybpe.dataset import run
+from pybpe.reading import planning
+from pybpe.support import remote
+from pybpe.support.locking import FOLDER
+from pybpe.training import counting
+
+GIVEN: dict[str, Any] = {"progress": False, "splits": (1,), "min_shard_tokens": 0}
+
+
+class Changed(Executor):
+    """Runs tasks in one thread; `change(number)` runs before each task."""
+
+    def __init__(self, change: Callable[[int], object]) -> None:
+        self._change, self._pool, self._number = change, ThreadPoolExecutor(1), iter(range(1 << 30))
+
+    def submit(self, function: Any, /, *args: Any, **keywords: Any) -> Future[Any]:
+        def call() -> Any:
+            self._change(next(self._number))
+            return function(*args)
+
+        return self._pool.submit(call)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(counting, "RANGE_BYTES", 15_000)
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    (tmp_path / "text").mkdir()
+    for name, some in (("a.txt", documents(160)[:80]), ("b.txt", documents(160)[80:])):
+        (tmp_path / "text" / name).write_text(EOT.join(some))
+    return sorted((tmp_path / "text").iterdir())
+
+
+@pytest.fixture
+def end() -> Iterator[threading.Event]:
+    """An event that the test sets at its end, so that the worker that hangs ends too."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_worker_that_hangs_is_given_up(corpus: list[Path], tmp_path: Path, end: threading.Event) -> None:
+    tok, out = small_tokenizer(), tmp_path / "out"
+    hanging = Changed(lambda number: end.wait() if number == 3 else None)
+    told = r"the task that begins at \d+ of .*/[ab].txt took longer than task_timeout, 1.5 seconds.* it resumes"
+    with pytest.raises(pybpe.WorkerError, match=told):
+        pybpe.binarize(tok, corpus, out, executor=hanging, task_timeout=1.5, **GIVEN)
+    assert (out / FOLDER / "journal.jsonl").exists()
+    started: list[int] = []
+    pybpe.binarize(tok, corpus, out, executor=Changed(started.append), task_timeout=60, **GIVEN)
+    pybpe.binarize(tok, corpus, tmp_path / "local", **GIVEN)
+    assert content(out) == content(tmp_path / "local")
+    every: list[int] = []
+    pybpe.binarize(tok, corpus, tmp_path / "all", executor=Changed(every.append), **GIVEN)
+    assert 0 < len(started) < len(every)  # the first ones were not done again
+
+
+def test_other_calls_have_the_timeout_too(corpus: list[Path], tmp_path: Path, end: threading.Event) -> None:
+    calls: list[Callable[..., Any]] = [
+        lambda **given: pybpe.count_words(corpus, **given),
+        lambda **given: clean(corpus, tmp_path / "out.jsonl", progress=False, **given),
+        lambda **given: pybpe.prepare(corpus, tmp_path / "p", vocab_size=400, progress=False, **given),
+    ]
+    for call in calls:
+        with pytest.raises(pybpe.WorkerError, match="took longer than task_timeout, 0.5 seconds"):
+            call(executor=Changed(lambda number: end.wait() if number == 1 else None), task_timeout=0.5)
+        for wrong in (0, -1, float("inf"), float("nan")):
+            with pytest.raises(pybpe.ArgumentError, match="task_timeout must be a number of seconds above 0"):
+                call(executor=Changed(lambda number: None), task_timeout=wrong)
+        with pytest.raises(pybpe.ArgumentError, match="task_timeout needs an executor"):
+            call(task_timeout=5)
+
+
+def test_a_worker_with_another_pybpe_is_refused(
+    corpus: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = remote.build()
+    wanted = remote.Build("9.9.9", mine.unicode, mine.host)
+    real = remote.Workers.submit
+
+    def submit(self: remote.Workers, function: Any, *args: object) -> Any:
+        monkeypatch.setattr(remote, "build", lambda: wanted)  # this process has another version than the workers
+        try:
+            return real(self, function, *args)
+        finally:
+            monkeypatch.setattr(remote, "build", lambda: mine)
+
+    monkeypatch.setattr(remote.Workers, "submit", submit)
+    with pytest.raises(
+        pybpe.WorkerError, match=rf"the worker .*process {os.getpid()} has pybpe {mine.version} .* needs"
+    ):
+        pybpe.binarize(small_tokenizer(), corpus, tmp_path / "out", executor=Changed(lambda number: None), **GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        (lambda path: path.unlink(), pybpe.FileError, "b.txt: cannot be opened"),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-50]),
+            pybpe.FileError,
+            "b.txt: this file changed .* now has",
+        ),
+        (lambda path: os.utime(path, (1, 1)), pybpe.FileError, "b.txt: this file changed .* modification time differs"),
+    ],
+)
+def test_a_worker_with_another_copy_of_a_file(
+    corpus: list[Path], tmp_path: Path, change: Callable[[Path], object], error: type[Exception], told: str
+) -> None:
+    tok = small_tokenizer()
+    for call in (
+        lambda executor: pybpe.binarize(tok, corpus, tmp_path / "out", executor=executor, **GIVEN),
+        lambda executor: pybpe.count_words(corpus, executor=executor),
+        lambda executor: clean(corpus, tmp_path / "out.jsonl", executor=executor, progress=False),
+    ):
+        data = corpus[1].read_bytes()
+        with pytest.raises(error, match=told):
+            call(Changed(lambda number: change(corpus[1]) if number == 0 else None))
+        corpus[1].write_bytes(data)

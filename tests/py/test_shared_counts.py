@@ -1,0 +1,155 @@
+"""Counting and adding on an executor's workers, which write to a shared folder: the same files as on one machine."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from texts import chinese, english
+
+import pybpe
+from pybpe.reading.options import ReadOptions
+from pybpe.reading.sample import Sample
+from pybpe.support.run_options import RunOptions
+from pybpe.training import counting, runs, shared_counts
+
+SPECIALS = ["<|endoftext|>"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "a.txt").write_text(english()[:40_000] + SPECIALS[0] + chinese()[:5000], encoding="utf-8")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(chinese()[5000:9000].encode()))
+    lines = [json.dumps({"text": line}) for line in english()[40_000:60_000].splitlines()]
+    (folder / "c.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_counts, "RANGE_BYTES", 5000)
+    monkeypatch.setattr(shared_counts, "OPEN_FILES", 3)
+    monkeypatch.setattr(runs, "OPEN_FILES", 3)
+
+
+def count_by(executor: Executor, corpus: Path, output: Path, limit: int | None = None) -> tuple[int, pybpe.Counts]:
+    """Counts with an executor. Returns the number of words, and the counts that one process makes."""
+    expected = pybpe.count_words(corpus, special_tokens=SPECIALS)
+    run = RunOptions(None, executor, limit, False)
+    return counting.count_to_file(str(corpus), expected.settings, Sample(), run, output), expected
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 24])
+def test_workers_write_the_same_file(limit: int | None, corpus: Path, small: None, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with ThreadPoolExecutor(3) as executor:
+        words, expected = count_by(executor, corpus, tmp_path / "out" / "x.counts", limit)
+    expected.save(tmp_path / "expected")
+    assert (tmp_path / "out" / "x.counts").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert words == len(expected) and os.listdir(tmp_path / "out") == ["x.counts"]
+
+
+def test_processes_do_too(corpus: Path, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        words, expected = count_by(executor, corpus, tmp_path / "x.counts")
+        pybpe.Counts.merge_files([tmp_path / "x.counts"] * 3, tmp_path / "sum.counts", executor)
+    assert pybpe.Counts.load(tmp_path / "x.counts") == expected and words == len(expected)
+    assert pybpe.Counts.load(tmp_path / "sum.counts") == pybpe.Counts.merge([expected] * 3)
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 10, 28])
+def test_files_are_added_in_rounds(number: int, small: None, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{i}.counts" for i in range(number)]
+    for i, path in enumerate(paths):
+        pybpe.Counts.from_dict({"common": 1, f"word{i}": i + 1}).save(path)
+    before = {path: path.read_bytes() for path in paths}
+    with ThreadPoolExecutor(2) as executor:
+        assert pybpe.Counts.merge_files(paths, tmp_path / "sum", executor) == number + 1
+    assert pybpe.Counts.merge_files(paths, tmp_path / "alone") == number + 1
+    assert (tmp_path / "sum").read_bytes() == (tmp_path / "alone").read_bytes()
+    assert {path: path.read_bytes() for path in paths} == before
+    assert len(os.listdir(tmp_path)) == number + 2
+
+
+class Twice(ThreadPoolExecutor):
+    """Runs each task twice, as Dask may if a worker dies late, and returns the second result."""
+
+    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
+        return super().submit(lambda: [function(*args, **keywords) for _ in range(2)][1])
+
+
+def test_tasks_that_run_twice_count_once(corpus: Path, small: None, tmp_path: Path) -> None:
+    with Twice(2) as executor:
+        _, expected = count_by(executor, corpus, tmp_path / "x.counts")
+    assert pybpe.Counts.load(tmp_path / "x.counts") == expected
+
+
+class Elsewhere(ThreadPoolExecutor):
+    """Before each task, changes the hidden folder as if the worker saw another one, or none."""
+
+    def __init__(self, folder: Path, number: bytes | None) -> None:
+        super().__init__(1)
+        self._folder, self._number = folder, number
+
+    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
+        if self._number is None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        else:
+            (self._folder / "run").write_bytes(self._number)
+        return super().submit(function, *args, **keywords)
+
+
+@pytest.mark.parametrize("number", [None, b"", b"0" * 32])
+def test_workers_that_see_another_folder_are_refused(
+    number: bytes | None, corpus: Path, small: None, tmp_path: Path
+) -> None:
+    (tmp_path / "x.counts").write_bytes(b"old")
+    with Elsewhere(tmp_path / ".x.counts.unfinished", number) as executor:
+        with pytest.raises(pybpe.WorkerError, match="all workers must see this folder"):
+            count_by(executor, corpus, tmp_path / "x.counts")
+    assert (tmp_path / "x.counts").read_bytes() == b"old" and os.listdir(tmp_path) == ["x.counts"]
+
+
+def test_a_worker_that_dies_is_an_error(corpus: Path, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        executor.submit(os.getpid).result()
+        executor.submit(signal.raise_signal, signal.SIGKILL)
+        with pytest.raises(pybpe.WorkerError, match="starts over|refused a task"):
+            count_by(executor, corpus, tmp_path / "x.counts")
+    assert os.listdir(tmp_path) == []
+
+
+def test_records_that_are_not_valid_are_skipped_and_listed(small: None, tmp_path: Path) -> None:
+    lines = [json.dumps({"text": f"line {i}"}) if i % 50 else '{"text": nonsense' for i in range(1000)]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    one, many = tmp_path / "one.jsonl", tmp_path / "many.jsonl"
+    expected = pybpe.count_words(tmp_path / "x.jsonl", on_error="skip", skipped=one)
+    read = ReadOptions(on_error="skip", skipped=str(many))
+    settings = replace(expected.settings, read=read)
+    with ThreadPoolExecutor(2) as executor:
+        run = RunOptions(None, executor, None, False)
+        counting.count_to_file(str(tmp_path / "x.jsonl"), settings, Sample(), run, tmp_path / "x.counts")
+    assert pybpe.Counts.load(tmp_path / "x.counts") == expected
+    assert many.read_bytes() == one.read_bytes() and one.read_bytes().count(b"\n") >= 20
+
+
+def test_what_workers_cannot_count_is_refused(corpus: Path, tmp_path: Path) -> None:
+    settings = pybpe.Counts.from_dict({}).settings
+    with ThreadPoolExecutor(1) as executor:
+        run = RunOptions(None, executor, None, False)
+        for inputs, sample, message in (
+            ("-", Sample(), "standard input"),
+            (iter(["text"]), Sample(), "pass paths"),
+            (str(corpus), Sample(max_bytes=100), "max_bytes"),
+        ):
+            with pytest.raises(pybpe.ArgumentError, match=message):
+                counting.count_to_file(inputs, settings, sample, run, tmp_path / "x.counts")
+    assert os.listdir(tmp_path) == []
