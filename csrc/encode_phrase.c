@@ -277,15 +277,19 @@ Blocks
 */
 
 /* Finds where the phrases of ids[at..at + count), count <= GROUP_TOKENS, continue: bit k is for the place before ids[at + k].
-   Bit 0 is never set. Uses the ends of words up to there. */
+   Bit 0 is never set. Ends of words before ids[at] are not needed again; those after it may be, if fewer tokens than
+   `count` are merged now. */
 static inline uint64_t find_joints(const encode_stages *s, stages_block *b, size_t at, unsigned count) {
     const uint32_t *ids = b->ids + at;
     uint64_t joints = 0;
     for (unsigned k = 1; k < count; k++) {
         joints |= (uint64_t)stages_joint_has(s, ids[k - 1], ids[k]) << k;
     }
-    for (; b->words < b->words_end && *b->words < at + count; b->words++) {
-        joints &= ~(UINT64_C(1) << (*b->words - at));
+    while (b->words < b->words_end && *b->words < at) {
+        b->words++;
+    }
+    for (const uint64_t *word = b->words; word < b->words_end && *word < at + count; word++) {
+        joints &= ~(UINT64_C(1) << (*word - at));
     }
     return joints;
 }

@@ -251,6 +251,30 @@ static void test_texts_of_words(void) {
     subject_free(&s);
 }
 
+/* Short words after a phrase that is too long for a group. Stage 2 merges across their ends where no word ends. */
+static void test_words_after_a_long_phrase(void) {
+    static small_vocab v;
+    static all_words all;
+    small_start(&v);
+    small_add_merge(&v, 'e', ' ');
+    small_add_merge(&v, '-', '-');
+    subject s = subject_new(&v, 0);
+    CHECK(s.e->stages != NULL);
+    for (size_t phrase = 56; phrase < 200; phrase++) {
+        const char *words = "e mate";
+        memset(all.bytes, '-', phrase);
+        memcpy(all.bytes + phrase, words, 7);
+        all.count = 0;
+        const size_t lengths[] = {phrase, 1, 4, 1};
+        for (size_t end = 0; all.count < 4; all.count++) {
+            end += lengths[all.count];
+            all.ends[all.count] = end;
+        }
+        CHECK(words_are_right(&s, &v, &all));
+    }
+    subject_free(&s);
+}
+
 /* Which vocabularies are divided, and where. */
 static void test_where_merges_are_divided(void) {
     static small_vocab v;
@@ -328,6 +352,7 @@ int main(void) {
     test_all_small_vocabularies();
     test_random_vocabularies();
     test_texts_of_words();
+    test_words_after_a_long_phrase();
     test_where_merges_are_divided();
     test_failing_memory();
     return check_report("stages");

@@ -7,7 +7,7 @@ definition, cold and from the cache.
 #include "fuzz_memory.h"
 #include "naive_encode.h"
 
-enum { MOST_TEXT = 512, MOST_WORDS = 8 };
+enum { MOST_TEXT = 1024, MOST_WORDS = 8 }; /* words of up to 127 tokens: phrases in one group, and longer ones */
 
 /* Bytes of which texts and merges are made: letters, spaces, and the bytes of a character. */
 static uint8_t letter(fuzz_input *in) { return (uint8_t)"ab  c,\xE4\xB8\xAD\xC3\xA9"[fuzz_below(in, 11)]; }
