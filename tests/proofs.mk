@@ -4,8 +4,8 @@
 # make analyze    gcc -fanalyzer, clang-tidy, cppcheck: no findings
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
 # make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
-# make prove      the arguments in csrc/encode_boundary.c and csrc/pretok_cut.c, checked on every small case (two minutes);
-#                 prove-quick, part of `make test`, takes smaller cases
+# make prove      the arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c, checked on every small
+#                 case (three minutes); prove-quick, part of `make test`, takes smaller cases
 # make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
@@ -78,7 +78,7 @@ PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c
 prove prove-quick: $(PROOFS)
 	@for program in $(PROOFS); do echo "$$program"; $$program $(@:prove-%=%) || exit 1; done
 
-build/proofs/%: tests/proofs/%.c $(wildcard tests/c/*.h) build/libpybpe.a
+build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a
 	@mkdir -p $(@D)
 	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 

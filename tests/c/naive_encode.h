@@ -22,11 +22,8 @@ static inline void naive_forget(const small_vocab *v) {
     }
 }
 
-/* Writes at most n ids and returns their number. */
-static inline size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t n, uint32_t *ids) {
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = w[i];
-    }
+/* Merges n ids in place, and returns how many remain. */
+static inline size_t merge_naive_ids(const small_vocab *v, uint32_t *ids, size_t n) {
     for (;;) {
         unsigned best = UINT16_MAX;
         size_t at = 0;
@@ -44,6 +41,14 @@ static inline size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t 
         n -= 1;
         memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
     }
+}
+
+/* Writes at most n ids and returns their number. */
+static inline size_t merge_naive(const small_vocab *v, const uint8_t *w, size_t n, uint32_t *ids) {
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = w[i];
+    }
+    return merge_naive_ids(v, ids, n);
 }
 
 #endif

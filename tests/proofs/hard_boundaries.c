@@ -2,10 +2,8 @@
 The argument of csrc/encode_boundary.c, checked on every small case: where a place is a hard boundary, the tokens of a
 word are those of its left part followed by those of its right part.
 
-Takes every list of up to `merges` merges over an alphabet of few bytes, and every word of up to `length` of these bytes.
-Merges a word and its parts by definition (naive_encode.h), and asks the table about each place between two bytes. A
-list may contain any pair of tokens that exist at this point, also pairs that no trainer would choose, and two merges
-that make the same token.
+For each list of merges and each word (small_lists.h), merges the word and its parts by definition (naive_encode.h), and
+asks the table about each place between two bytes.
 
     hard_boundaries          all alphabets of `alphabets`
     hard_boundaries quick    the same with fewer merges
@@ -13,18 +11,8 @@ that make the same token.
 #include "check.h"
 #include "encode.h"
 #include "naive_encode.h"
+#include "small_lists.h"
 
-enum { MOST_LETTERS = 4, MOST_LENGTH = 8, MOST_WORDS = 6000 };
-
-typedef struct alphabet {
-    const char *what;
-    uint8_t letters[MOST_LETTERS];
-    size_t count;
-    size_t merges;
-    size_t length;
-} alphabet;
-
-/* The words of an alphabet are numbered by length, and among those of one length as numbers in base `count`. */
 static const alphabet alphabets[] = {
     {"two ASCII letters", {'a', 'b'}, 2, 5, 7},
     {"an ASCII letter and a character of two bytes", {'a', 0xC3, 0xA9}, 3, 4, 6},
@@ -33,39 +21,9 @@ static const alphabet alphabets[] = {
     {"the bytes of a character of four", {0xF0, 0x9F, 0x98, 0x80}, 4, 3, 6},
 };
 
-typedef struct word {
-    uint8_t bytes[MOST_LENGTH];
-    size_t n;
-    uint32_t ids[MOST_LENGTH];
-    size_t count;
-} word;
-
 static word words[MOST_WORDS];
+static size_t words_count;
 static uint64_t lists, hard_places, soft_places;
-
-/* The number of words that are shorter than n. */
-static size_t words_before(const alphabet *a, size_t n) {
-    size_t before = 0;
-    for (size_t k = 1, power = a->count; k < n; k++, power *= a->count) {
-        before += power;
-    }
-    return before;
-}
-
-/* Writes all words; returns their number. */
-static size_t words_write(const alphabet *a) {
-    size_t total = 0;
-    for (size_t n = 1, power = a->count; n <= a->length; n++, power *= a->count) {
-        for (size_t number = 0; number < power; number++) {
-            word *w = &words[total++];
-            w->n = n;
-            for (size_t k = n, rest = number; k-- > 0; rest /= a->count) {
-                w->bytes[k] = a->letters[rest % a->count];
-            }
-        }
-    }
-    return total;
-}
 
 /* Whether the tokens of w are those of its parts, which have the numbers `left` and `right`. */
 static bool parts_agree(const word *w, const word *left, const word *right) {
@@ -91,48 +49,24 @@ static void check_word(const alphabet *a, const boundary_table *t, const word *w
     }
 }
 
-static void check_list(const alphabet *a, const small_vocab *small, size_t total) {
-    pybpe_vocab_spec spec = small_spec(small);
+static void check_list(const alphabet *a, const small_vocab *list) {
+    pybpe_vocab_spec spec = small_spec(list);
     pybpe_vocab *v = NULL;
     boundary_table t;
     CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
     const pybpe_allocator mem = mem_of(NULL);
     CHECK_EQ(boundary_table_new(&t, v, &mem, NULL), PYBPE_OK);
-    naive_prepare(small);
-    for (size_t i = 0; i < total; i++) {
-        words[i].count = merge_naive(small, words[i].bytes, words[i].n, words[i].ids);
+    naive_prepare(list);
+    for (size_t i = 0; i < words_count; i++) {
+        words[i].count = merge_naive(list, words[i].bytes, words[i].n, words[i].ids);
     }
-    naive_forget(small);
-    for (size_t i = 0; i < total; i++) {
+    naive_forget(list);
+    for (size_t i = 0; i < words_count; i++) {
         check_word(a, &t, &words[i]);
     }
     boundary_table_free(&t, &mem);
     pybpe_vocab_free(v);
     lists++;
-}
-
-/* The id of token number k: first the letters, then the tokens that merges made. */
-static uint32_t token_of(const alphabet *a, size_t k) {
-    return k < a->count ? a->letters[k] : (uint32_t)(256 + k - a->count);
-}
-
-/* Checks the list in `small` and all its continuations by up to `more` merges. */
-static void check_lists(const alphabet *a, const small_vocab *small, size_t more, size_t total) {
-    check_list(a, small, total);
-    size_t tokens = a->count + small->count - 256;
-    for (size_t pair = 0; more > 0 && pair < tokens * tokens; pair++) {
-        uint32_t left = token_of(a, pair / tokens);
-        uint32_t right = token_of(a, pair % tokens);
-        bool known = false;
-        for (size_t m = 0; m < small->merges_count; m++) {
-            known |= small->merges[2 * m] == left && small->merges[2 * m + 1] == right;
-        }
-        if (!known) {
-            small_vocab next = *small;
-            small_add_merge(&next, left, right);
-            check_lists(a, &next, more - 1, total);
-        }
-    }
 }
 
 int main(int argc, char **argv) {
@@ -142,11 +76,12 @@ int main(int argc, char **argv) {
         small_vocab small;
         small_start(&small);
         lists = hard_places = soft_places = 0;
-        size_t merges = a->merges - (quick ? 2 : 0), total = words_write(a);
-        check_lists(a, &small, merges, total);
+        size_t merges = a->merges - (quick ? 2 : 0);
+        words_count = words_write(a, words);
+        lists_visit(a, &small, merges, check_list);
         printf("%s: %" PRIu64 " lists of up to %zu merges, %zu words of up to %zu bytes: %" PRIu64
                " hard boundaries, %" PRIu64 " other places\n",
-               a->what, lists, merges, total, a->length, hard_places, soft_places);
+               a->what, lists, merges, words_count, a->length, hard_places, soft_places);
         CHECK(hard_places > 0 && soft_places > 0);
     }
     return check_report("hard_boundaries");
