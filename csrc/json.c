@@ -2,6 +2,7 @@
 JSON, as far as a tokenizer.json needs it. Every function returns false for what it does not read.
 */
 #include "json.h"
+#include "unicode.h"
 
 /* The loops keep their position in a variable: through `j` it would be stored and reloaded for every character, since
    bytes may alias anything. */
@@ -117,54 +118,23 @@ bool json_find(json *j, json_member *members, size_t count) {
     return json_take(j, '}');
 }
 
-static int hex_digit(uint8_t c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Reads the escape after a backslash. Refuses surrogates. */
 static bool json_escape(json *j, uint32_t *c) {
-    static const char names[] = "\"\\/bfnrt";
-    static const char values[] = "\"\\/\b\f\n\r\t";
     if (j->at >= j->end) {
         return false;
     }
-    uint8_t kind = *j->at++;
-    const char *found = kind != 0 ? strchr(names, kind) : NULL;
-    if (found != NULL) {
-        *c = (uint8_t)values[found - names];
+    uint8_t letter = *j->at++;
+    *c = json_escaped_char(letter);
+    if (*c != 0) {
         return true;
     }
-    if (kind != 'u' || j->end - j->at < 4) {
+    int32_t unit = letter == 'u' ? json_unit(j->at, j->end) : -1;
+    if (unit < 0 || (unit >= 0xD800 && unit <= 0xDFFF)) {
         return false;
     }
-    *c = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(*j->at++);
-        if (digit < 0) {
-            return false;
-        }
-        *c = *c << 4 | (uint32_t)digit;
-    }
-    return *c < 0xD800 || *c > 0xDFFF;
-}
-
-static size_t put_utf8(uint8_t *out, uint32_t c) {
-    if (c < 0x80) {
-        out[0] = (uint8_t)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (uint8_t)(0xC0 | c >> 6);
-        out[1] = (uint8_t)(0x80 | (c & 0x3F));
-        return 2;
-    }
-    out[0] = (uint8_t)(0xE0 | c >> 12);
-    out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-    out[2] = (uint8_t)(0x80 | (c & 0x3F));
-    return 3;
+    *c = (uint32_t)unit;
+    j->at += 4;
+    return true;
 }
 
 bool json_string(json *j, uint8_t *out, size_t *n) {
@@ -187,7 +157,7 @@ bool json_string(json *j, uint8_t *out, size_t *n) {
             return false;
         }
         at = j->at;
-        length += put_utf8(out + length, c);
+        length += unicode_write(out + length, c);
     }
     j->at = at;
     *n = length;

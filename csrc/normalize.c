@@ -149,15 +149,7 @@ static bool out_character(normal_work *w, uint32_t c) {
     if (!out_room(w, 4)) {
         return false;
     }
-    uint8_t *bytes = w->out + w->length;
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const uint8_t leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n - 1; i > 0; i--) {
-        bytes[i] = (uint8_t)(0x80 | (c & 0x3F));
-        c >>= 6;
-    }
-    bytes[0] = (uint8_t)(leads[n] | c);
-    w->length += n;
+    w->length += unicode_write(w->out + w->length, c);
     return true;
 }
 

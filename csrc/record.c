@@ -6,6 +6,8 @@ Strings are most of a corpus, so they are read 8 bytes at a time. `special` byte
 the control characters that a string must not contain.
 */
 #include "record.h"
+#include "json.h"
+#include "unicode.h"
 
 enum {
     MAX_DEPTH = 64,   /* of brackets; a line with more is left to the caller */
@@ -38,51 +40,6 @@ static const uint8_t *find_special(const uint8_t *at, const uint8_t *end) {
     return at;
 }
 
-static int hex_value(uint8_t c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* The code unit of 4 hexadecimal digits; -1 if they are not. */
-static int32_t unit_at(const uint8_t *at, const uint8_t *end) {
-    if (end - at < 4) {
-        return -1;
-    }
-    int32_t unit = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = hex_value(at[i]);
-        if (digit < 0) {
-            return -1;
-        }
-        unit = unit << 4 | digit;
-    }
-    return unit;
-}
-
-/* The character that a letter means after a backslash; 0 if none, or if it is u. */
-static uint8_t escaped_char(uint8_t c) {
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/':
-        return c;
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return 0;
-    }
-}
-
 /* Reads a string whose opening quote is before `at`. Returns the place after its closing quote, or NULL. */
 static const uint8_t *string_read(const uint8_t *at, const uint8_t *end, record_string *string) {
     string->at = at;
@@ -97,11 +54,11 @@ static const uint8_t *string_read(const uint8_t *at, const uint8_t *end, record_
         }
         string->escaped = true;
         if (at[1] == 'u') {
-            if (unit_at(at + 2, end) < 0) {
+            if (json_unit(at + 2, end) < 0) {
                 return NULL;
             }
             at += 6;
-        } else if (escaped_char(at[1]) != 0) {
+        } else if (json_escaped_char(at[1]) != 0) {
             at += 2;
         } else {
             return NULL;
@@ -110,25 +67,10 @@ static const uint8_t *string_read(const uint8_t *at, const uint8_t *end, record_
     return NULL;
 }
 
-static size_t char_write(uint8_t *out, uint32_t c) {
-    static const uint8_t leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    if (c < 0x80) {
-        out[0] = (uint8_t)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--) {
-        out[i] = (uint8_t)(0x80 | (c & 0x3F));
-        c >>= 6;
-    }
-    out[0] = (uint8_t)(leads[n] | c);
-    return n;
-}
-
 /* The character at \uXXXX, which string_read has checked, or at two of these that are a surrogate pair. Moves *at past
    them. Returns -1 for half of a pair. */
 static int32_t unicode_escape(const uint8_t **at, const uint8_t *end) {
-    int32_t c = unit_at(*at + 2, end);
+    int32_t c = json_unit(*at + 2, end);
     *at += 6;
     if (c < HIGH_FIRST || c > LOW_LAST) {
         return c;
@@ -136,7 +78,7 @@ static int32_t unicode_escape(const uint8_t **at, const uint8_t *end) {
     if (c >= LOW_FIRST || end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u') {
         return -1;
     }
-    int32_t low = unit_at(*at + 2, end);
+    int32_t low = json_unit(*at + 2, end);
     *at += 6;
     if (low < LOW_FIRST || low > LOW_LAST) {
         return -1;
@@ -158,7 +100,7 @@ bool record_unescape(const record_string *string, uint8_t *out, size_t *n) {
         }
         at = stop;
         if (at[1] != 'u') {
-            *to++ = escaped_char(at[1]);
+            *to++ = json_escaped_char(at[1]);
             at += 2;
             continue;
         }
@@ -166,7 +108,7 @@ bool record_unescape(const record_string *string, uint8_t *out, size_t *n) {
         if (c < 0) {
             return false;
         }
-        to += char_write(to, (uint32_t)c);
+        to += unicode_write(to, (uint32_t)c);
     }
     *n = (size_t)(to - out);
     return true;

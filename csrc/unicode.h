@@ -115,6 +115,22 @@ static inline uint32_t unicode_read_before(const uint8_t *text, size_t at, uint8
     return UNICODE_INVALID;
 }
 
+/* Writes a code point as UTF-8. Returns its length in bytes, 1 to 4, for which `out` must have room. */
+static inline size_t unicode_write(uint8_t *out, uint32_t code_point) {
+    static const uint8_t leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    if (code_point < 0x80) {
+        out[0] = (uint8_t)code_point;
+        return 1;
+    }
+    size_t n = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (uint8_t)(0x80 | (code_point & 0x3F));
+        code_point >>= 6;
+    }
+    out[0] = (uint8_t)(leads[n] | code_point);
+    return n;
+}
+
 /* The character at p, with p[0] >= 0x80, as above. */
 static inline unicode_char unicode_decode_multibyte(const uint8_t *p, size_t left) {
     uint8_t length;
