@@ -13,7 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from encode import write_gpt2
 from measure import Run, machine, median, run_in_turn, table
 
 import pybpe
@@ -43,7 +42,7 @@ def main() -> None:
     script = str(Path(__file__).with_name("binarize_one.py"))
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = os.path.join(folder, "tokenizer.json")
-        write_gpt2(tokenizer)
+        pybpe.get_encoding("gpt2").save(tokenizer)
         pybpe.Tokenizer.from_file(tokenizer).save_bin(tokenizer.replace(".json", ".bin"))
         commands = {
             library: [sys.executable, script, library, args.corpus, tokenizer, os.path.join(folder, "out.bin")]

@@ -19,7 +19,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from encode import write_gpt2
 from measure import machine, median, table
 
 import pybpe
@@ -83,9 +82,8 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_gpt2(str(folder / "tokenizer.json"))
         tokenizer = str(folder / "tokenizer.bin")
-        pybpe.Tokenizer.from_file(folder / "tokenizer.json").save_bin(tokenizer)
+        pybpe.get_encoding("gpt2").save_bin(tokenizer)
         for what, text in texts(10_000_000).items():
             print(f"\r{what}\033[K", end="", file=sys.stderr, flush=True)
             (folder / "text").write_bytes(text)

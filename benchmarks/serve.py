@@ -15,7 +15,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from encode import write_gpt2
 from measure import Run, machine, median, run_in_turn, table
 
 import pybpe
@@ -34,7 +33,7 @@ def main() -> None:
     script = str(Path(__file__).with_name("serve_one.py"))
     with tempfile.TemporaryDirectory() as folder:
         tokenizer, ids = os.path.join(folder, "tokenizer.json"), os.path.join(folder, "ids.npy")
-        write_gpt2(tokenizer)
+        pybpe.get_encoding("gpt2").save(tokenizer)
         pybpe.encode_files(pybpe.Tokenizer.from_file(tokenizer), args.corpus, ids)
         for library in args.libraries:
             if not library.startswith("pybpe"):

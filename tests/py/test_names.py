@@ -1,6 +1,7 @@
 """The documentation and the C comments refer only to source files, functions and options that exist."""
 
 import argparse
+import ast
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -144,3 +145,25 @@ def test_stale_names_are_found(options: Options) -> None:
     text = "`pybpe train --vocab-size 5` and\npybpe llmc check \\\n    --jsn -b 4 | grep --x\n"
     assert [unknown(words, options) for words in calls(text)] == [[], ["--jsn"]]
     assert comments('x = "/* no */"; /* a.c */ // b.c') == "/* a.c */\n// b.c"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda script: script.name)
+def test_what_benchmarks_import_from_each_other_exists(script: Path) -> None:
+    for statement in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if not isinstance(statement, ast.ImportFrom):
+            continue
+        source = script.with_name(f"{statement.module}.py")
+        if source.exists():
+            source_text = source.read_text(encoding="utf-8")
+            assert [name.name for name in statement.names if not defines(source_text, name.name)] == []
+
+
+def defines(source: str, name: str) -> bool:
+    """Returns whether a Python file defines a name at its top level."""
+    found = set()
+    for statement in ast.parse(source).body:
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            found.add(statement.name)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            found |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return name in found
