@@ -11,8 +11,8 @@ two stages:
     phrases   [ of   the] [people] [,   by   the]   cut where no merge of stage 2 can cross
     tokens    [ of the]   [people] [,] [ by the]    after stage 2
 
-Stage 1 has the first k merges, stage 2 has the others. Here k is the number of merges before the first one whose token
-has a space after another visible ASCII character.
+Stage 1 has the first k merges, stage 2 has the others. Here k is the number of merges before the first one that joins a
+space to another visible ASCII character before it.
 
 Why the ids are exact. BPE applies the merge with the lowest rank, over and over.
 

@@ -12,19 +12,16 @@ enum {
     PAIRS_SPREAD = 1      /* buckets per pair, at least */
 };
 
-/* Whether a merge joins a space to another visible ASCII character before it, anywhere in its token. */
-static bool token_has_words(const uint8_t *token, size_t n) {
-    for (size_t i = 1; i < n; i++) {
-        if (token[i] == ' ' && token[i - 1] > ' ' && token[i - 1] < 0x7F) {
-            return true;
-        }
-    }
-    return false;
+/* Whether merge m joins a space to another visible ASCII character before it. */
+static bool merge_joins_words(const pybpe_vocab *v, size_t m) {
+    const uint32_t left = v->merges[2 * m];
+    const uint8_t before = vocab_token(v, left)[vocab_token_length(v, left) - 1];
+    return *vocab_token(v, v->merges[2 * m + 1]) == ' ' && before > ' ' && before < 0x7F;
 }
 
 size_t stages_first_merges(const pybpe_vocab *v) {
     size_t k = 0;
-    while (k < v->merges_count && !token_has_words(vocab_token(v, v->merged[k]), vocab_token_length(v, v->merged[k]))) {
+    while (k < v->merges_count && !merge_joins_words(v, k)) {
         k += 1;
     }
     const size_t least = v->merges_count / 4; /* with fewer, most of the work is in stage 2 */
