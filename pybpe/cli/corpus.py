@@ -22,8 +22,11 @@ from .common import (
     progress,
     report,
 )
+from .executors import dask_executor
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from ..corpus import Filters, Report
 
 _LIMITS: dict[str, tuple[str, Callable[[str], float], str]] = {  # limits of Filters: which ends, type, meaning
@@ -88,6 +91,12 @@ def add_corpus(commands: Any) -> None:
     _add_steps(parser)
     _add_limits(parser)
     parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for finding duplicates, e.g. 2G")
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="a Dask scheduler whose workers do the steps, e.g. tcp://node1:8786; they need the files at the same"
+        " paths, and the folder of the output if --near-dedup is given. --memory-limit is then for each of them",
+    )
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
     parser.add_argument("--no-resume", action="store_true", help="start over; do not resume a killed run")
     add_common(parser)
@@ -202,14 +211,14 @@ def _state(args: argparse.Namespace) -> str:
 def _run(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_writable(args.report)
-    with named_output(args.output, ".jsonl") as out:
-        found = _clean(args, out)
+    with named_output(args.output, ".jsonl") as out, dask_executor(args.dask) as executor:
+        found = _clean(args, out, executor)
     if args.report is not None:
         found.save(args.report)
     report(args, found.to_json(), str(found))
 
 
-def _clean(args: argparse.Namespace, out: str) -> Report:
+def _clean(args: argparse.Namespace, out: str, executor: Executor | None) -> Report:
     from ..corpus import clean
 
     pii = args.scrub_pii
@@ -233,6 +242,7 @@ def _clean(args: argparse.Namespace, out: str) -> Report:
         skipped=list_of_skipped(args),
         memory_limit=args.memory_limit,
         workers=args.workers,
+        executor=executor,
         resume=not args.no_resume,
         progress=progress(args),
     )

@@ -87,6 +87,8 @@ def clean(
         workers: the number of processes; None uses all CPUs, or one for a small corpus. The output is the same for
             any number. With an executor: the number of its workers; None submits 64 tasks at once.
         executor: any concurrent.futures.Executor, or Dask's `Client.get_executor()`, whose workers can read the inputs.
+            With near_dedup, they also find the duplicates, and must share the folder of `out`; `memory_limit` is then
+            for each of them.
         task_timeout: as in `pybpe.binarize`.
         resume: False starts over and ignores an unfinished run.
         progress: as in `pybpe.train`.
@@ -95,7 +97,8 @@ def clean(
         A report of what was dropped and why, with histograms and samples; `.save("report.html")` writes it.
 
     Raises:
-        ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died.
+        ArgumentError, FileError, FormatError: bad arguments, files or records. WorkerError: a worker died, or does not
+            share the folder of `out`.
         MissingExtraError: a step needs a package that is not installed.
     """
     path = check_name(out)
@@ -123,7 +126,7 @@ def clean(
         spool = Spool(folder, described, identity_of(steps), resume)
         try:
             run_tasks(steps, tasks, staged, spool, run)
-            decisions = Decisions(steps, spool, run.memory_limit)
+            decisions = Decisions(steps, spool, run)
             if steps.read.skips:
                 found = write_list(list_path, spool, staged.names)
             tally = write_output(path, steps, spool, decisions)

@@ -4,17 +4,20 @@ Texts are numbered in the order of the corpus. In each band of their signatures,
 Each is compared with the one before it in the group and with the first of it. Pairs whose signatures are similar enough
 are edges, and the texts that edges connect are a cluster. So the clusters depend only on the texts and their order.
 
-Everything is sorted rows (sorting.py): keys of bands, pairs, edges. Memory is bounded, however many texts there are.
+Everything is sorted rows: keys of bands, pairs, edges. Memory is bounded, however many texts there are. The steps from
+one to the next run anywhere (stages.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .connecting import connect
 from .minhash import Banding
-from .sorting import DEFAULT_MEMORY, Sorter, distinct
+from .sorting import DEFAULT_MEMORY, SortedRows, distinct
+from .stages import LocalStages, Stages
 
 if TYPE_CHECKING:
     import numpy
@@ -37,72 +40,60 @@ def find_clusters(signatures: Array, threshold: float) -> Array:
     import numpy
 
     roots = numpy.arange(len(signatures))
+    banding = Banding.of(threshold)
     with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-        search = Search(f"{folder}/rows", Banding.of(threshold), threshold, DEFAULT_MEMORY)
-        search.add(numpy.arange(len(signatures)), signatures)
-        clusters = search.find(lambda numbers: signatures[numbers])
-        for rows in clusters.blocks():
+        stages = LocalStages(f"{folder}/rows", DEFAULT_MEMORY)
+
+        def keys(first: int, last: int) -> Iterator[Array]:
+            return band_rows(banding, roots, signatures)
+
+        bands = stages.first("bands", keys, [len(signatures) * banding.bands], 2)
+        for rows in connected(stages, bands, threshold, lambda numbers: signatures[numbers]).blocks():
             roots[rows[:, 0].astype(numpy.int64)] = rows[:, 1]
     return roots
 
 
-class Search:
-    """Near duplicates among texts, whose signatures are added in order.
+def band_rows(banding: Banding, numbers: Array, signatures: Array) -> Iterator[Array]:
+    """Yields rows (key, text), one for each band of each signature, of texts with these numbers."""
+    import numpy
+
+    for start in range(0, len(numbers), _AT_ONCE):
+        part = signatures[start : start + _AT_ONCE]
+        rows = numpy.empty((banding.bands, len(part), 2), dtype=numpy.uint64)
+        for band in range(banding.bands):
+            first = band * banding.rows
+            rows[band, :, 0] = _band_keys(part[:, first : first + banding.rows], band)
+        rows[:, :, 1] = numbers[start : start + _AT_ONCE]
+        yield rows.reshape(-1, 2)
+
+
+def connected(
+    stages: Stages, bands: SortedRows, threshold: float, signatures_of: Callable[[Array], Array]
+) -> SortedRows:
+    """Returns sorted rows (text, first text of its cluster), without the first texts themselves.
 
     Args:
-        path: the beginning of the names of temporary files.
-        banding: the bands of a signature.
+        stages: does the steps.
+        bands: the rows of `band_rows`, sorted; closed when they have been read.
         threshold: the minimum estimated similarity of a pair.
-        memory: bytes, approximately.
+        signatures_of: returns the signatures of the texts with these numbers.
     """
+    pairs = stages.then("pairs", _pairs, bands, 2)
+    edges = stages.then("edges", partial(_similar, threshold, signatures_of), pairs, 2)
+    return connect(stages, edges)
 
-    def __init__(self, path: str, banding: Banding, threshold: float, memory: int) -> None:
-        self._path, self._banding, self._threshold = path, banding, threshold
-        self._memory = memory // 2  # rows of one step are read while those of the next one are added
-        self._keys = Sorter(f"{path}-bands", 2, self._memory)
 
-    def add(self, numbers: Array, signatures: Array) -> None:
-        """Adds texts with these numbers."""
-        import numpy
+def _similar(threshold: float, signatures_of: Callable[[Array], Array], blocks: Iterable[Array]) -> Iterator[Array]:
+    """Yields the pairs whose signatures are similar enough, once each."""
+    import numpy
 
-        for start in range(0, len(numbers), _AT_ONCE):
-            part = signatures[start : start + _AT_ONCE]
-            rows = numpy.empty((self._banding.bands, len(part), 2), dtype=numpy.uint64)
-            for band in range(self._banding.bands):
-                first = band * self._banding.rows
-                rows[band, :, 0] = _band_keys(part[:, first : first + self._banding.rows], band)
-            rows[:, :, 1] = numbers[start : start + _AT_ONCE]
-            self._keys.add(rows.reshape(-1, 2))
-
-    def find(self, signatures_of: Callable[[Array], Array]) -> Sorter:
-        """Returns sorted rows (text, first text of its cluster), without the first texts themselves.
-
-        Args:
-            signatures_of: returns the signatures of the texts with these numbers.
-        """
-        pairs = Sorter(f"{self._path}-pairs", 2, self._memory)
-        for rows in _pairs(self._keys.blocks()):
-            pairs.add(rows)
-        self._keys.close()
-        edges = Sorter(f"{self._path}-edges", 2, self._memory)
-        for rows in distinct(pairs.blocks()):
-            edges.add(self._similar(rows, signatures_of))
-        pairs.close()
-        return connect(f"{self._path}-trees", edges, self._memory)
-
-    def _similar(self, pairs: Array, signatures_of: Callable[[Array], Array]) -> Array:
-        """Returns the pairs whose signatures are similar enough."""
-        import numpy
-
-        keep = numpy.zeros(len(pairs), dtype=bool)
+    for pairs in distinct(blocks):
         for start in range(0, len(pairs), _AT_ONCE):
-            part = pairs[start : start + _AT_ONCE].astype(numpy.int64)
-            numbers, places = numpy.unique(part, return_inverse=True)
+            part = pairs[start : start + _AT_ONCE]
+            numbers, places = numpy.unique(part.astype(numpy.int64), return_inverse=True)
             first, second = places.reshape(-1, 2).T
             rows = signatures_of(numbers)
-            share = numpy.mean(rows[first] == rows[second], axis=1)
-            keep[start : start + len(part)] = share >= self._threshold
-        return pairs[keep]
+            yield part[numpy.mean(rows[first] == rows[second], axis=1) >= threshold]
 
 
 def _band_keys(columns: Array, band: int) -> Array:

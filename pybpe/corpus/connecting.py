@@ -7,7 +7,8 @@ steps sorts edges by a node, and connects neighbors to the least one of them:
 - the large step connects those neighbors of a node that are above it to the least of its neighbors and itself;
 - the small step connects those that are below it, and the node itself, to the least of them.
 
-Neither step changes which nodes are connected. When a round of both changes no edge, all components are stars.
+Neither step changes which nodes are connected. A round is both steps. When no node has a lower neighbor and another
+neighbor, all components are stars. The steps run anywhere (stages.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .sorting import Sorter, distinct
+from .sorting import SortedRows, distinct
+from .stages import Stages
 
 if TYPE_CHECKING:
     import numpy
@@ -23,35 +25,40 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, Any]
 
 
-def connect(path: str, edges: Sorter, memory: int) -> Sorter:
+def connect(stages: Stages, edges: SortedRows) -> SortedRows:
     """Returns sorted rows (node, least node of its component), one for each node that is not the least one.
 
     Args:
-        path: the beginning of the names of temporary files.
-        edges: rows of two different nodes; closed when they have been read.
-        memory: bytes, approximately.
+        stages: does the steps.
+        edges: sorted rows of two different nodes; closed when they have been read.
     """
-    number = 0
-    before = None
     while True:
-        large = Sorter(f"{path}-large-{number}", 2, memory)
-        for rows in edges.blocks():
-            large.add(rows)
-            large.add(rows[:, ::-1])
-        edges.close()
-        small = Sorter(f"{path}-small-{number}", 2, memory)
-        for rows in _large_step(large.blocks()):
-            small.add(rows)
-        large.close()
-        edges = Sorter(f"{path}-edges-{number}", 2, memory)
-        for rows in _small_step(small.blocks()):
-            edges.add(rows)
-        small.close()
-        edges, after = _distinct_edges(f"{path}-stars-{number}", edges, memory)
-        if after == before:
-            return edges
-        before = after
-        number += 1
+        both = stages.then("both", _both_ways, edges, 2)
+        if not stages.has(_are_no_stars, both):
+            return stages.then("stars", _to_lower, both, 2)
+        large = stages.then("large", _large_step, both, 2)
+        edges = stages.then("small", _small_step, large, 2)
+
+
+def _both_ways(blocks: Iterable[Array]) -> Iterator[Array]:
+    """Yields edges in both directions."""
+    for rows in distinct(blocks):
+        yield rows
+        yield rows[:, ::-1]
+
+
+def _are_no_stars(blocks: Iterable[Array]) -> bool:
+    """Returns whether, in sorted edges in both directions, a node has a lower neighbor and another neighbor."""
+    return any(
+        bool(((least < rows[:, 0]) & (rows[:, 1] != least)).any())  # numpy's own type of truth
+        for rows, least in _with_least(blocks)
+    )
+
+
+def _to_lower(blocks: Iterable[Array]) -> Iterator[Array]:
+    """Yields the edges from a node to a lower one, once each."""
+    for rows in distinct(blocks):
+        yield rows[rows[:, 1] < rows[:, 0]]
 
 
 def _large_step(blocks: Iterable[Array]) -> Iterator[Array]:
@@ -85,20 +92,3 @@ def _with_least(blocks: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
         least = numpy.repeat(rows[begins, 1], sizes)
         yield rows[len(carried) :], least[len(carried) :]
         carried = rows[begins[-1] : begins[-1] + 1]
-
-
-def _distinct_edges(path: str, edges: Sorter, memory: int) -> tuple[Sorter, tuple[int, int]]:
-    """Returns the edges without repeats, and what they have in common only with the same edges: their number, and a sum
-    of hashes."""
-    import numpy
-
-    result = Sorter(path, 2, memory)
-    count = total = 0
-    for rows in distinct(edges.blocks()):
-        result.add(rows)
-        count += len(rows)
-        mixed = rows[:, 0] * numpy.uint64(0x9E3779B97F4A7C15) ^ rows[:, 1] * numpy.uint64(0xC4CEB9FE1A85EC53)
-        mixed = (mixed ^ mixed >> numpy.uint64(29)) * numpy.uint64(0xFF51AFD7ED558CCD)
-        total = (total + int((mixed ^ mixed >> numpy.uint64(32)).sum())) % 2**64
-    edges.close()
-    return result, (count, total)

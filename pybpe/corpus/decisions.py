@@ -7,14 +7,20 @@ memory does not grow with the corpus.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .clusters import Search
-from .duplicates import DIGEST_BYTES, Repeats
-from .minhash import PERMUTATIONS, Banding
-from .sorting import DEFAULT_MEMORY, Cursor, Sorter
+from ..support.remote import Workers
+from ..support.run_options import RunOptions
+from ..support.shared_folder import SharedFolder
+from .clusters import connected
+from .documents import Documents
+from .duplicates import DIGEST_BYTES, digest_rows, repeated
+from .minhash import Banding
+from .sorting import DEFAULT_MEMORY, Cursor, SortedRows, Sorter
 from .spool import Result, Spool
+from .stages import LocalStages, SharedStages, Stages
 from .steps import Steps
 from .work import integers
 
@@ -44,55 +50,50 @@ class Decisions:
     Args:
         steps: what `clean` does.
         spool: the results of all tasks.
-        memory_limit: bytes, or None for DEFAULT_MEMORY.
+        run: how to use the machine. With an executor, its workers find near duplicates, and share the spool's folder.
     """
 
-    def __init__(self, steps: Steps, spool: Spool, memory_limit: int | None) -> None:
+    def __init__(self, steps: Steps, spool: Spool, run: RunOptions) -> None:
         self._steps, self._spool = steps, spool
-        self._memory = DEFAULT_MEMORY if memory_limit is None else memory_limit
-        self._near: Sorter | None = None  # rows (document, name of its cluster) of those that are not the first
-        self._paragraphs: Sorter | None = None
-        self._exact = self._find_exact() if steps.dedup is not None else None
-        if steps.near_dedup is not None:
-            self._near = self._named(self._find_near(steps.near_dedup))
+        self._memory = DEFAULT_MEMORY if run.memory_limit is None else run.memory_limit
+        self._local = LocalStages(self._path("rows"), self._memory)
+        self._exact: SortedRows | None = None
+        self._near: SortedRows | None = None  # rows (document, name of its cluster) of those that are not the first
+        self._paragraphs: SortedRows | None = None
+        if steps.dedup is not None or steps.near_dedup is not None:
+            documents = Documents(spool, self._path("documents"))
+            stages = self._stages(run)
+            if steps.dedup is not None:
+                digests = stages.first("digests", documents.digests, documents.sizes(1), 3)
+                self._exact = stages.then("exact", repeated, digests, 1)
+            if steps.near_dedup is not None:
+                self._near = self._named(self._clusters(steps.near_dedup, stages, documents))
         if steps.dedup_paragraphs:
-            self._paragraphs = self._find_paragraphs()
+            self._paragraphs = self._local.then("paragraphs", repeated, self._paragraph_digests(), 1)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._spool.folder, name)
 
-    def _find_exact(self) -> Sorter:
-        repeats = Repeats(self._path("exact"), self._memory)
-        for result in self._spool.results():
-            repeats.add(result.section("digests"))
-        return repeats.find()
+    def _stages(self, run: RunOptions) -> Stages:
+        """Returns what finds exact and near duplicates."""
+        if run.executor is None or self._steps.near_dedup is None:
+            return self._local
+        return SharedStages(SharedFolder.begin(self._spool.folder), Workers.of(run), self._memory)
 
-    def _find_near(self, threshold: float) -> Sorter:
+    def _clusters(self, threshold: float, stages: Stages, documents: Documents) -> SortedRows:
         """Returns rows (document, first document of its cluster), without the first ones."""
-        import numpy
+        banding = Banding.of(threshold)
+        source = partial(documents.bands, banding, self._exact)
+        bands = stages.first("bands", source, documents.sizes(banding.bands), 2)
+        return connected(stages, bands, threshold, documents.signatures)
 
-        search = Search(self._path("near"), Banding.of(threshold), threshold, self._memory)
-        exact = _places(self._exact)
-        places = _Signatures()
-        number = 0
-        for result in self._spool.results():
-            rows = places.add(result)
-            stays = numpy.ones(len(rows), dtype=bool)
-            stays[exact.take(number + len(rows))[:, 0].astype(numpy.int64) - number] = False
-            search.add(number + numpy.flatnonzero(stays), rows[stays])
-            number += len(rows)
-        return search.find(places.of)
-
-    def _named(self, clusters: Sorter) -> Sorter:
+    def _named(self, clusters: SortedRows) -> SortedRows:
         """Returns rows (document, name of its cluster), a name being two numbers: the digest of the first document."""
         import numpy
 
-        firsts = Sorter(self._path("firsts"), 2, self._memory // 2)
-        for rows in clusters.blocks():
-            firsts.add(rows[:, ::-1])
-        clusters.close()
+        firsts = self._local.then("firsts", _reversed, clusters, 2)
         named = Sorter(self._path("named"), 3, self._memory // 2)
-        cursor = Cursor(firsts, 2)
+        cursor = Cursor(firsts.blocks(), 2)
         number = 0
         for result in self._spool.results():
             digests = numpy.frombuffer(result.section("digests"), dtype="<u8").reshape(-1, 2)
@@ -105,7 +106,7 @@ class Decisions:
     def fates(self) -> Iterator[tuple[Result, list[Fate]]]:
         """Yields the result of each task, with the fates of its documents."""
         exact = _places(self._exact)
-        near = None if self._near is None else Cursor(self._near, 3)
+        near = None if self._near is None else Cursor(self._near.blocks(), 3)
         number = 0
         for result in self._spool.results():
             count = result.header["documents"]
@@ -122,56 +123,32 @@ class Decisions:
             yield result, list(map(Fate, reasons, names))
             number += count
 
-    def _find_paragraphs(self) -> Sorter:
-        """Returns the numbers of the paragraphs of kept documents that occurred in an earlier one."""
-        repeats = Repeats(self._path("paragraphs"), self._memory)
+    def _paragraph_digests(self) -> SortedRows:
+        """Returns the digests of the paragraphs of kept documents."""
+        digests = Sorter(self._path("paragraphs"), 3, self._memory // 2)
+        number = 0
         for result, fates in self.fates():
             data = result.section("paragraphs")
             ends = integers(result.section("paragraph_sizes")).cumsum().tolist()
             kept = (data[a:b] for a, b, fate in zip([0, *ends], ends, fates) if fate.reason is None)
-            repeats.add(b"".join(kept))
-        return repeats.find()
+            rows = digest_rows(b"".join(kept), number)
+            digests.add(rows)
+            number += len(rows)
+        return digests
 
     def paragraphs(self) -> Cursor:
         """Returns the numbers of the paragraphs to remove, among those of kept documents, in order."""
         return _places(self._paragraphs)
 
 
-def _places(sorter: Sorter | None) -> Cursor:
-    """Returns a cursor over rows of one number; over none without a sorter."""
-    return Cursor(Sorter("", 1, 0) if sorter is None else sorter, 1)
+def _places(rows: SortedRows | None) -> Cursor:
+    """Returns a cursor over rows of one number; over none for None."""
+    return Cursor(() if rows is None else rows.blocks(), 1)
+
+
+def _reversed(blocks: Iterable[Array]) -> Iterator[Array]:
+    return (rows[:, ::-1] for rows in blocks)
 
 
 def _hex(digests: bytes) -> Iterator[str]:
     return (digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES))
-
-
-class _Signatures:
-    """The signatures in the results of tasks, by the numbers of documents."""
-
-    def __init__(self) -> None:
-        self._files: list[tuple[str, int]] = []  # with the place of the signatures
-        self._starts = [0]  # the first document of each, and the total
-
-    def add(self, result: Result) -> Array:
-        """Adds the next task. Returns its signatures."""
-        import numpy
-
-        rows = numpy.frombuffer(result.section("signatures"), dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
-        self._files.append(result.place("signatures"))
-        self._starts.append(self._starts[-1] + len(rows))
-        return rows
-
-    def of(self, numbers: Array) -> Array:
-        """Returns the signatures of documents, whose numbers ascend."""
-        import numpy
-
-        found = numpy.empty((len(numbers), PERMUTATIONS), dtype=numpy.uint32)
-        bounds = numpy.searchsorted(numbers, self._starts)
-        for task in numpy.flatnonzero(numpy.diff(bounds)).tolist():
-            first, last = bounds[task], bounds[task + 1]
-            path, place = self._files[task]
-            shape = (self._starts[task + 1] - self._starts[task], PERMUTATIONS)
-            rows = numpy.memmap(path, numpy.uint32, "r", place, shape)  # closed again soon: it would count as memory
-            found[first:last] = rows[numbers[first:last] - self._starts[task]]
-        return found

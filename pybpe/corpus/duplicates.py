@@ -7,13 +7,14 @@ with their positions, which tell the first of each group.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import regex
 
 from ..arguments import Text, utf8, whole_number
 from ..normalize import normalize_text
-from .sorting import LEAST_MEMORY, Sorter
+from .sorting import LEAST_MEMORY
 
 if TYPE_CHECKING:
     import numpy
@@ -51,38 +52,23 @@ def check_memory_limit(memory_limit: int | None) -> None:
         whole_number("memory_limit", memory_limit, LEAST_MEMORY)
 
 
-class Repeats:
-    """Digests in order, and which of them occurred before.
+def digest_rows(digests: bytes, first: int) -> Array:
+    """Returns rows (two halves of a digest, its number) of concatenated digests, which are numbered from `first`."""
+    import numpy
 
-    Args:
-        path: the beginning of the names of temporary files; `close` of the result of `find` removes the last ones.
-        memory: bytes, approximately.
-    """
+    words = numpy.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+    places = numpy.arange(first, first + len(words), dtype=numpy.uint64)
+    return numpy.concatenate([words, places[:, None]], axis=1)
 
-    def __init__(self, path: str, memory: int) -> None:
-        self._path, self._memory = path, memory // 2
-        self._digests = Sorter(f"{path}-digests", 3, self._memory)
-        self.size = 0
 
-    def add(self, digests: bytes) -> None:
-        """Adds concatenated digests."""
-        import numpy
+def repeated(blocks: Iterable[Array]) -> Iterator[Array]:
+    """Yields the numbers of digests that equal an earlier one, in rows of one number, from sorted rows of
+    `digest_rows`."""
+    import numpy
 
-        words = numpy.frombuffer(digests, dtype="<u8").reshape(-1, 2)
-        places = numpy.arange(self.size, self.size + len(words), dtype=numpy.uint64)
-        self._digests.add(numpy.concatenate([words, places[:, None]], axis=1))
-        self.size += len(words)
-
-    def find(self) -> Sorter:
-        """Returns the positions of digests that equal an earlier one, in rows of one number."""
-        import numpy
-
-        found = Sorter(f"{self._path}-places", 1, self._memory)
-        last = numpy.empty((0, 3), dtype=numpy.uint64)
-        for block in self._digests.blocks():
-            rows = numpy.concatenate([last, block])
-            same = (rows[1:, :2] == rows[:-1, :2]).all(axis=1)
-            found.add(rows[1:][same, 2:])
-            last = rows[-1:]
-        self._digests.close()
-        return found
+    last = numpy.empty((0, 3), dtype=numpy.uint64)
+    for block in blocks:
+        rows = numpy.concatenate([last, block])
+        same = (rows[1:, :2] == rows[:-1, :2]).all(axis=1)
+        yield rows[1:][same, 2:]
+        last = rows[-1:]

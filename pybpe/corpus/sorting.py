@@ -1,20 +1,15 @@
 """Sorts rows of integers that may not fit in memory.
 
-Rows are held in memory until they reach a limit; then they are sorted and written to a file, a *run*. In the end all
-runs are merged: a block of each is read at a time. Up to the least last row of these blocks, all rows are in memory,
-and numpy sorts them.
-
-    runs     1 4 6 | 9 ...      2 3 8 | 8 ...      5 7 7 | 9 ...
-    bound    6 is the least of 6, 8 and 7: yields 1 2 3 4 5 6, then reads on
+Rows are held in memory until they reach a limit; then they are sorted and written to a file. In the end these files are
+read as one (sorted_runs.py).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import FormatError, file_error
+from .sorted_runs import Run, Runs, lexsorted, write_run
 
 if TYPE_CHECKING:
     import numpy
@@ -26,14 +21,22 @@ LEAST_MEMORY = 10**6
 _COPIES = 4  # the rows, their order, and sorted columns, are in memory at once
 _MOST_RUNS = 64  # more are merged into one, so that blocks do not become too small
 _BLOCK_ROWS = 1 << 16  # of what is held in memory
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
-def lexsorted(rows: Array) -> Array:
-    """Returns rows in ascending order, by the first column, then by the second one, and so on."""
-    import numpy
+class SortedRows(Protocol):
+    """Rows in order: a Sorter, or Runs."""
 
-    return rows[numpy.lexsort(rows.T[::-1])]
+    def blocks(self, low: int = 0, high: int | None = None) -> Iterator[Array]:
+        """Yields the rows whose first number is at least `low` and below `high`, in order, in blocks that are not
+        empty."""
+
+    def close(self) -> None:
+        """Removes the files."""
+
+
+def rows_in(memory: int, columns: int) -> int:
+    """Returns how many rows can be sorted in this many bytes."""
+    return max(256, memory // (8 * columns * _COPIES))
 
 
 def distinct(blocks: Iterable[Array]) -> Iterator[Array]:
@@ -46,7 +49,8 @@ def distinct(blocks: Iterable[Array]) -> Iterator[Array]:
         new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
         new[0] = last is None or bool((rows[0] != last).any())
         last = rows[-1]
-        yield rows[new]
+        if new.any():
+            yield rows[new]
 
 
 class Sorter:
@@ -60,10 +64,10 @@ class Sorter:
 
     def __init__(self, path: str, columns: int, memory: int) -> None:
         self._path, self._columns = path, columns
-        self._most = max(256, memory // (8 * columns * _COPIES))
+        self._most = rows_in(memory, columns)
         self._held: list[Array] = []
         self._held_rows = self._made = 0
-        self._runs: list[tuple[str, int]] = []  # files, and their rows
+        self._runs: list[Run] = []
         self._sorted: Array | None = None  # all rows, if they fit
 
     def add(self, rows: Array) -> None:
@@ -75,22 +79,23 @@ class Sorter:
             self._held.append(part.copy() if len(part) < len(rows) else part)
             self._held_rows += len(part)
 
-    def blocks(self) -> Iterator[Array]:
-        """Yields all rows in order, in blocks."""
-        if not self._runs:
-            if self._sorted is None:
-                self._sorted, self._held = lexsorted(self._joined()), []
-            for start in range(0, len(self._sorted), _BLOCK_ROWS):
-                yield self._sorted[start : start + _BLOCK_ROWS]
+    def blocks(self, low: int = 0, high: int | None = None) -> Iterator[Array]:
+        """Yields the rows whose first number is at least `low` and below `high`, in order, in blocks that are not
+        empty."""
+        if self._runs:
+            if self._held:
+                self._spill()
+            yield from self._merged().blocks(low, high)
             return
-        if self._held:
-            self._spill()
-        yield from self._merged()
+        if self._sorted is None:
+            self._sorted, self._held = lexsorted(self._joined()), []
+        rows = _between(self._sorted, low, high)
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            yield rows[start : start + _BLOCK_ROWS]
 
     def close(self) -> None:
         """Removes its files."""
-        for path, _ in self._runs:
-            os.unlink(path)
+        self._merged().close()
         self._runs, self._held, self._sorted = [], [], None
 
     def _joined(self) -> Array:
@@ -98,83 +103,45 @@ class Sorter:
 
         return numpy.concatenate([numpy.empty((0, self._columns), dtype=numpy.uint64), *self._held])
 
+    def _merged(self) -> Runs:
+        return Runs(self._runs, self._columns, self._most)
+
     def _spill(self) -> None:
         """Moves the rows in memory to a new run."""
         rows = lexsorted(self._joined())
         self._held, self._held_rows = [], 0
         if len(self._runs) >= _MOST_RUNS:
-            merged = self._written(self._merged())
-            for path, _ in self._runs:
-                os.unlink(path)
-            self._runs = [merged]
-        self._runs.append(self._written([rows]))
+            before = self._merged()
+            self._runs = [write_run(self._next_path(), before.blocks())]
+            before.close()
+        self._runs.append(write_run(self._next_path(), [rows]))
 
-    def _written(self, blocks: Iterable[Array]) -> tuple[str, int]:
-        path = f"{self._path}-{self._made}"
+    def _next_path(self) -> str:
         self._made += 1
-        count = 0
-        try:
-            with open(path, "wb") as stream:
-                for rows in blocks:
-                    stream.write(rows.tobytes())
-                    count += len(rows)
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{path}: cannot be written: {error.strerror}") from None
-        return path, count
-
-    def _read(self, run: tuple[str, int], start: int, count: int) -> Array:
-        import numpy
-
-        path, size = run
-        count = min(count, size - start)
-        try:
-            rows = numpy.fromfile(path, numpy.uint64, count * self._columns, offset=8 * start * self._columns)
-        except OSError as error:
-            raise file_error(error.errno or 0, f"{path}: cannot be read: {error.strerror}") from None
-        if len(rows) < count * self._columns:
-            raise FormatError(f"{path}: became shorter; run the command again", 8 * start * self._columns)
-        return rows.reshape(-1, self._columns)
-
-    def _merged(self) -> Iterator[Array]:
-        import numpy
-
-        each = max(16, self._most // (len(self._runs) + 1))
-        places = [0] * len(self._runs)  # how much of each run has been read
-        blocks = [numpy.empty((0, self._columns), dtype=numpy.uint64)] * len(self._runs)
-        while True:
-            for i, run in enumerate(self._runs):
-                if not len(blocks[i]) and places[i] < run[1]:
-                    blocks[i] = self._read(run, places[i], each)
-                    places[i] += len(blocks[i])
-            waiting = [i for i, run in enumerate(self._runs) if places[i] < run[1]]  # have rows that were not read
-            bound = min((tuple(blocks[i][-1].tolist()) for i in waiting), default=None)
-            ready = [len(block) if bound is None else _up_to(block, bound) for block in blocks]
-            if rows := [block[:count] for block, count in zip(blocks, ready) if count]:
-                yield lexsorted(numpy.concatenate(rows))
-            blocks = [block[count:] for block, count in zip(blocks, ready)]
-            if bound is None:
-                return
+        return f"{self._path}-{self._made - 1}"
 
 
-def _up_to(rows: Array, bound: tuple[int, ...]) -> int:
-    """Returns how many of the sorted rows are not above the bound."""
+def _between(rows: Array, low: int, high: int | None) -> Array:
+    """Returns the rows of a sorted array whose first number is at least `low` and below `high`."""
     import numpy
 
-    first, last = 0, len(rows)
-    for column, value in enumerate(bound):
-        part = rows[first:last, column]
-        below, not_above = (int(numpy.searchsorted(part, numpy.uint64(value), side)) for side in _SIDES)
-        first, last = first + below, first + not_above
-    return last
+    first = int(numpy.searchsorted(rows[:, 0], numpy.uint64(low)))
+    end = len(rows) if high is None else int(numpy.searchsorted(rows[:, 0], numpy.uint64(high)))
+    return rows[first:end]
 
 
 class Cursor:
-    """Reads sorted rows by ranges of their first column, which ascend."""
+    """Reads sorted rows by ranges of their first column, which ascend.
 
-    def __init__(self, sorter: Sorter, columns: int) -> None:
+    Args:
+        blocks: the rows.
+        columns: numbers per row.
+    """
+
+    def __init__(self, blocks: Iterable[Array], columns: int) -> None:
         import numpy
 
-        self._blocks = sorter.blocks()
+        self._blocks = iter(blocks)
         self._rest = numpy.empty((0, columns), dtype=numpy.uint64)
 
     def take(self, end: int) -> Array:

@@ -12,15 +12,14 @@ The files are in a hidden folder next to the output, which gets its name at the 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from .. import _binding
-from ..errors import WorkerError, file_errors
+from ..errors import file_errors
 from ..formats import counts_file
 from ..reading.bad_records import Seen, SkippedRecords
 from ..reading.ranges import Range
@@ -29,40 +28,13 @@ from ..support.locking import only_holder
 from ..support.output_files import give_name, make_folder, output_file, remove_folder, unfinished_folder
 from ..support.progress import Progress
 from ..support.remote import Workers, map_by_executor
+from ..support.shared_folder import SharedFolder
 from .runs import OPEN_FILES, merged
 from .word_counter import CountSettings, WordCounter
 
 RANGE_BYTES = 1 << 30  # the number of bytes of text that one task counts
 _PENDING = 4096  # the number of tasks that wait or run at once; their results are small
 _ADVICE = "Run the same again: it starts over"
-_MARK = "run"  # a file with the random number of the run
-
-
-class SharedFolder(NamedTuple):
-    """The folder of a run, as workers find it.
-
-    Attributes:
-        path: its path, which must be the same on all machines.
-        number: a random number. A worker that does not find it in the folder sees another folder.
-    """
-
-    path: str
-    number: str
-
-    def new_file(self, name: str) -> str:
-        """Returns the path of a new file. If a cluster repeats a task, the names differ.
-
-        Raises:
-            WorkerError: this machine sees another folder of this name, or none.
-        """
-        mark, found = os.path.join(self.path, _MARK), ""
-        with file_errors(mark, "cannot be read"), suppress(FileNotFoundError), open(mark, "rb") as stream:
-            found = stream.read().decode("latin-1")
-        if found != self.number:
-            raise WorkerError(
-                f"{self.path}: all workers must see this folder of the run: put the output on a shared disk"
-            )
-        return os.path.join(self.path, f"{name}-{secrets.token_hex(4)}.counts")
 
 
 @contextmanager
@@ -72,10 +44,9 @@ def shared_folder(output: _binding.PathLike) -> Iterator[SharedFolder]:
     folder = unfinished_folder(path)
     with only_holder(f"{folder}.lock", path):
         shutil.rmtree(folder, ignore_errors=True)
-        shared = SharedFolder(make_folder(folder), secrets.token_hex(16))
+        make_folder(folder)
         try:
-            _binding.write_file(os.path.join(folder, _MARK), shared.number.encode())
-            yield shared
+            yield SharedFolder.begin(folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -125,7 +96,7 @@ def count_by_workers(
 
 def _count(settings: CountSettings, folder: SharedFolder, memory_limit: int | None, part: Range) -> Written:
     """Counts a range in a worker."""
-    path = folder.new_file("task")
+    path = folder.new_file("task", ".counts")
     counter = WordCounter(settings, 1, memory_limit)
     doubt, seen = counter.add_range(part)
     counter.write(path, {})
@@ -160,5 +131,5 @@ def _target(output: _binding.PathLike) -> str:
 
 def _merge(folder: SharedFolder, header: Mapping[str, object], paths: Sequence[str]) -> tuple[str, int]:
     """Adds some files in a worker. Returns the path of the sum and the number of its words."""
-    path = folder.new_file("sum")
+    path = folder.new_file("sum", ".counts")
     return path, counts_file.write(path, header, merged(paths, folder.path))

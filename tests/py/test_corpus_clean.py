@@ -20,9 +20,10 @@ from pages import blocks
 import pybpe
 from pybpe.cli import main
 from pybpe.corpus import Filters, clean, running
-from pybpe.corpus.duplicates import Repeats, digest, normalized
+from pybpe.corpus.duplicates import digest, digest_rows, normalized, repeated
 from pybpe.corpus.paragraphs import without_paragraphs
-from pybpe.corpus.sorting import DEFAULT_MEMORY, LEAST_MEMORY
+from pybpe.corpus.sorting import DEFAULT_MEMORY, LEAST_MEMORY, Sorter
+from pybpe.corpus.stages import LocalStages
 from pybpe.corpus.steps import Steps
 from pybpe.reading import planning
 from pybpe.reading.options import ReadOptions
@@ -174,11 +175,11 @@ def test_repeats_with_little_memory(tmp_path: Path) -> None:
     seen: set[bytes] = set()
     expected = [i for i, d in enumerate(digests) if d in seen or seen.add(d) is not None]
     for memory in (DEFAULT_MEMORY, LEAST_MEMORY):
-        repeats = Repeats(str(tmp_path / "d"), memory)
+        rows = Sorter(str(tmp_path / "d"), 3, memory // 2)
         for start in range(0, len(digests), 7000):
-            repeats.add(b"".join(digests[start : start + 7000]))
+            rows.add(digest_rows(b"".join(digests[start : start + 7000]), start))
         assert any(tmp_path.iterdir()) == (memory == LEAST_MEMORY)
-        found = repeats.find()
+        found = LocalStages(str(tmp_path / "f"), memory).then("repeated", repeated, rows, 1)
         assert [place for rows in found.blocks() for place in rows[:, 0].tolist()] == expected
         found.close()
         assert not any(tmp_path.iterdir())

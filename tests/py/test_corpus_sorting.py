@@ -12,8 +12,9 @@ import pytest
 
 from pybpe import corpus
 from pybpe.corpus import clusters, decisions
-from pybpe.corpus.connecting import connect
+from pybpe.corpus.connecting import _are_no_stars, _with_least, connect
 from pybpe.corpus.sorting import Cursor, Sorter, distinct
+from pybpe.corpus.stages import LocalStages
 from pybpe.reading import planning
 
 
@@ -38,9 +39,10 @@ def test_sorting(memory: int, columns: int, tmp_path: Path) -> None:
         assert all_rows(sorter.blocks()) == expected
     unique = sorted(set(map(tuple, expected)))
     assert [tuple(row) for row in all_rows(distinct(sorter.blocks()))] == unique
-    cursor = Cursor(sorter, columns)
+    cursor = Cursor(sorter.blocks(), columns)
     for first, end in ((0, 0), (0, 3), (3, 3), (3, 49), (49, 2**64 - 1)):
-        assert cursor.take(end).tolist() == [row for row in expected if first <= row[0] < end]
+        wanted = [row for row in expected if first <= row[0] < end]
+        assert cursor.take(end).tolist() == all_rows(sorter.blocks(first, end)) == wanted
     assert any(tmp_path.iterdir()) == (memory < 10**6)
     sorter.close()
     assert not any(tmp_path.iterdir())
@@ -65,11 +67,27 @@ def test_components(memory: int, tmp_path: Path) -> None:
         rng.shuffle(edges)
         sorter = Sorter(str(tmp_path / "e"), 2, memory)
         sorter.add(numpy.array(edges, dtype=numpy.uint64).reshape(-1, 2))
-        found = connect(str(tmp_path / "c"), sorter, memory)
+        found = connect(LocalStages(str(tmp_path / "c"), memory), sorter)
         rows = all_rows(found.blocks())
         assert rows == sorted(rows) and dict(map(tuple, rows)) == components(401, edges)
         found.close()
         assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 200])
+def test_nodes_that_continue_from_block_to_block(size: int) -> None:
+    """The least neighbor of a node is in its first row, perhaps some blocks before the others."""
+    rng = random.Random(size)
+    rows = sorted([rng.randrange(8) * 3, rng.randrange(40)] for _ in range(60))
+    least = {node: min(other for first, other in rows if first == node) for node, _ in rows}
+    blocks = [numpy.array(rows[i : i + size], dtype=numpy.uint64) for i in range(0, len(rows), size)]
+    found = [(block.tolist(), some.tolist()) for block, some in _with_least(blocks)]
+    assert [row for block, _ in found for row in block] == rows
+    assert [value for _, some in found for value in some] == [least[node] for node, _ in rows]
+    assert _are_no_stars(blocks) == any(least[node] < node and other != least[node] for node, other in rows)
+    star = [numpy.array([[node, low]], dtype=numpy.uint64) for node, low in ((1, 5), (1, 6), (5, 1), (6, 1), (7, 2))]
+    assert not _are_no_stars(star)
+    assert _are_no_stars([*star, numpy.array([[7, 3]], dtype=numpy.uint64)])
 
 
 def test_clusters_in_little_memory(tmp_path: Path) -> None:
@@ -80,10 +98,13 @@ def test_clusters_in_little_memory(tmp_path: Path) -> None:
     changed = rng.random(rows.shape) < 0.1
     rows = numpy.where(changed, rng.integers(0, 2**32, size=rows.shape, dtype=numpy.uint32), rows)
     expected = corpus.find_clusters(rows, 0.75)
-    search = clusters.Search(str(tmp_path / "n"), corpus.Banding.of(0.75), 0.75, 200_000)
+    stages = LocalStages(str(tmp_path / "n"), 200_000)
+    bands = Sorter(str(tmp_path / "b"), 2, 100_000)
     for start in range(0, 800, 77):
-        search.add(numpy.arange(start, min(800, start + 77)), rows[start : start + 77])
-    found = search.find(lambda numbers: rows[numbers])
+        part = numpy.arange(start, min(800, start + 77))
+        for keys in clusters.band_rows(corpus.Banding.of(0.75), part, rows[part]):
+            bands.add(keys)
+    found = clusters.connected(stages, bands, 0.75, lambda numbers: rows[numbers])
     roots = list(range(800))
     for text, root in all_rows(found.blocks()):
         roots[text] = root

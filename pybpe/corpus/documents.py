@@ -1,0 +1,101 @@
+"""The documents in the results of all tasks, numbered in the order of the corpus."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from .. import _binding
+from ..errors import FormatError, file_errors
+from ..reading.streams import open_input
+from .clusters import band_rows
+from .duplicates import digest_rows
+from .minhash import PERMUTATIONS, Banding
+from .sorting import Cursor, SortedRows
+from .spool import Result, Spool
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+
+class Documents:
+    """Where the signatures and digests of documents are. It is sent to other processes as the name of a file.
+
+    Args:
+        spool: the results of all tasks.
+        path: the file, which is made here.
+    """
+
+    def __init__(self, spool: Spool, path: str) -> None:
+        self._path = path
+        self._files: list[tuple[str, int]] = []  # of each task, with the place of the signatures
+        self.starts = [0]  # the first document of each task, and the number of all documents
+        for result in spool.results():
+            file, place = result.place("signatures")
+            self._files.append((os.path.abspath(file), place))
+            self.starts.append(self.starts[-1] + result.header["documents"])
+        _binding.write_file(path, pickle.dumps(self.__dict__))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load, (os.path.abspath(self._path),)
+
+    def sizes(self, rows: int) -> list[int]:
+        """Returns the number of rows of each task, if there are `rows` for each document."""
+        return [(end - start) * rows for start, end in zip(self.starts, self.starts[1:])]
+
+    def digests(self, first: int, last: int) -> Iterator[Array]:
+        """Yields the rows of `digest_rows` for the documents of the tasks from `first` to `last`."""
+        for task in range(first, last):
+            yield digest_rows(Result(self._files[task][0]).section("digests"), self.starts[task])
+
+    def bands(self, banding: Banding, dropped: SortedRows | None, first: int, last: int) -> Iterator[Array]:
+        """Yields the rows of `band_rows` for the documents of the tasks from `first` to `last`, without documents whose
+        numbers are among `dropped`."""
+        import numpy
+
+        rows = () if dropped is None else dropped.blocks(self.starts[first], self.starts[last])
+        cursor = Cursor(rows, 1)
+        for task in range(first, last):
+            start, end = self.starts[task : task + 2]
+            stays = numpy.ones(end - start, dtype=bool)
+            stays[cursor.take(end)[:, 0].astype(numpy.int64) - start] = False
+            data = Result(self._files[task][0]).section("signatures")
+            signatures = numpy.frombuffer(data, dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
+            yield from band_rows(banding, start + numpy.flatnonzero(stays), signatures[stays])
+
+    def signatures(self, numbers: Array) -> Array:
+        """Returns the signatures of documents, whose numbers ascend."""
+        import numpy
+
+        found = numpy.empty((len(numbers), PERMUTATIONS), dtype=numpy.uint32)
+        bounds = numpy.searchsorted(numbers, self.starts)
+        for task in numpy.flatnonzero(numpy.diff(bounds)).tolist():
+            first, last = bounds[task], bounds[task + 1]
+            start, end = self.starts[task : task + 2]
+            rows = _mapped(self._files[task], end - start)  # closed again soon: it would count as memory
+            found[first:last] = rows[numbers[first:last] - start]
+        return found
+
+
+def _mapped(where: tuple[str, int], count: int) -> Array:
+    import numpy
+
+    path, place = where
+    with file_errors(path, "cannot be read"):
+        try:
+            return numpy.memmap(path, numpy.uint32, "r", place, (count, PERMUTATIONS))
+        except ValueError:
+            raise FormatError(f"{path}: became shorter; run the command again", place) from None
+
+
+@lru_cache(maxsize=2)
+def _load(path: str) -> Documents:
+    documents = Documents.__new__(Documents)
+    with open_input(path) as stream:
+        documents.__dict__.update(pickle.loads(stream.read()))
+    return documents
