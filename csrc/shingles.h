@@ -13,6 +13,7 @@ Words are compared by hashes of 64 bits that ignore case: different words are mi
 #define PYBPE_SHINGLES_H
 
 #include "unicode.h"
+#include "wordkey.h"
 
 enum {
     SHINGLE_WORDS = 5, /* words in a shingle */

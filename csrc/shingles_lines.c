@@ -39,14 +39,14 @@ Repeated lines
 */
 
 static uint64_t line_hash(const line_scan *s, const uint8_t *p, size_t n) {
+    const uint64_t factor = s->seed.b | 1;
     uint64_t h = s->seed.a ^ n;
     for (; n >= 8; p += 8, n -= 8) {
-        h = shingle_hash_step(h, load_u64(p));
+        h = hash_mix(h ^ load_u64(p), factor);
     }
     for (; n > 0; p++, n--) {
-        h = shingle_hash_step(h, *p);
+        h = hash_mix(h ^ *p, factor);
     }
-    h = shingle_scramble(h);
     return h != 0 ? h : 1;
 }
 

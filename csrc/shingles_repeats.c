@@ -105,10 +105,10 @@ static inline void ngram_count(counting *c, shingle_entry *e, const shingle_wind
 static inline void window_count(counting *c, const shingle_window *v) {
     const hash_seed *seed = &c->r->seed;
     uint64_t hash = shingle_window_hash(v);
-    if (c->parts > 1 && ((hash ^ seed->b) * (seed->a | 1) >> 40 & (c->parts - 1)) != c->part) {
+    if (c->parts > 1 && (hash_mix(hash ^ seed->b, seed->a | 1) & (c->parts - 1)) != c->part) {
         return;
     }
-    size_t slot = (size_t)((hash ^ seed->a) * (seed->b | 1) >> 32) & (c->slots - 1);
+    size_t slot = (size_t)hash_mix(hash ^ seed->a, seed->b | 1) & (c->slots - 1);
     while (c->r->table[slot].count != 0 && c->r->table[slot].hash != hash) {
         slot = (slot + 1) & (c->slots - 1);
     }

@@ -4,7 +4,7 @@ The pairs that a trainer may merge: how often each occurs, where, and which one 
 #ifndef PYBPE_TRAIN_PAIRS_H
 #define PYBPE_TRAIN_PAIRS_H
 
-#include "base.h"
+#include "wordkey.h"
 
 #define PAIR_NONE UINT32_MAX
 
@@ -58,8 +58,7 @@ void pair_table_clear(pair_table *t);
 
 /* Prefetches the first memory that finding a pair needs. */
 static inline size_t pair_table_slot(const pair_table *t, uint32_t left, uint32_t right) {
-    uint64_t product = ((uint64_t)left << 32 | right) * (t->seed.a | 1);
-    return (size_t)(product >> 32 ^ product >> 15) & t->mask;
+    return (size_t)hash_mix((uint64_t)left << 32 | right, t->seed.a | 1) & t->mask;
 }
 static inline void pair_table_prefetch(const pair_table *t, uint32_t left, uint32_t right) {
     PYBPE_PREFETCH(&t->slots[pair_table_slot(t, left, right)]);

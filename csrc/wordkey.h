@@ -7,7 +7,7 @@ without following a pointer:
     byte   0 1 2 ... len-1 | len ... 14 |  15
            the word        | zeros      | len
 
-The counting table (count_table.c) and the encoder's cache (encode.c) both use these keys.
+The counting table (count_table.c) and the encoder's cache (encode.c) both use these keys. Other tables use hash_mix.
 */
 #ifndef PYBPE_WORDKEY_H
 #define PYBPE_WORDKEY_H
