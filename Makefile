@@ -3,6 +3,7 @@
 # make test       all quick checks: C tests, the same under sanitizers, Python tests, linters
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
 # make faults | soak           every case of a failing system call, kill or damaged file; long random runs of the same
+# make soak-hours    one process that does everything for hours=8: memory stays flat, and results stay the same
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
 # make exhaustive    the patterns on every code point in every context, and 100,000 random texts
 # make analyze | sanitize-all | prove    static analysis; the C tests under every sanitizer and valgrind (tests/proofs.mk)
@@ -53,7 +54,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tes
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity parity-all lint format clean force install
-.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak amalgamation install-llmc uninstall-llmc llmc-verdicts
+.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak soak-hours amalgamation install-llmc uninstall-llmc llmc-verdicts
 .PHONY: release-check reproducible
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology bench-shapes
 .PHONY: bench-models check-models
@@ -222,6 +223,9 @@ faults: all
 # The long loops: kills at random moments, thousands of damaged files. They take about an hour.
 soak: all
 	$(VENV)/python tests/faults/run.py soak
+
+soak-hours: all
+	$(VENV)/python tests/faults/run.py hours $(or $(hours),8)
 
 pytest: all .venv/texts/stamp
 	$(VENV)/python -m pytest

@@ -80,8 +80,8 @@ class _Threads:
         """Runs function(item) in one of the threads. Raises RuntimeError if the system has no more threads."""
         if len(self._threads) < self._count:
             thread = threading.Thread(target=self._work, name="pybpe", daemon=True)
-            thread.start()
             self._threads.append(thread)
+            thread.start()
         outcome: Future[Result] = Future()
         self._tasks.put((outcome, function, item))
         return outcome
@@ -93,13 +93,14 @@ class _Threads:
             del task  # the result is large, and only the caller should keep it
 
     def stop(self) -> None:
-        """Ends the threads, each after its current task."""
+        """Ends the threads, each after its current task. One that was starting when Ctrl-C arrived ends by itself."""
         self._unwanted.set()
         for _ in self._threads:
             self._tasks.put(None)
         deadline = time.monotonic() + self._PATIENCE
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _finish(outcome: Future[Result], function: Callable[..., Result], *args: object) -> None:

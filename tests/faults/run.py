@@ -1,4 +1,4 @@
-"""Runs `make faults` and `make soak`. Prints a line for each part, and its problems."""
+"""Runs `make faults`, `make soak` and `make soak-hours`. Prints a line for each part, and its problems."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ SOAK = [
 ]
 
 
+def parts(name: str, *arguments: str) -> list[list[str]]:
+    """Returns the scripts and arguments of one of the three commands."""
+    if name == "hours":
+        return [["hours.py", "--hours", *arguments]]
+    return FAULTS if name == "faults" else SOAK
+
+
 def main() -> int:
     """See above; the exit code is 1 if any part failed."""
     reason = shim.unavailable()
@@ -34,7 +41,7 @@ def main() -> int:
         print(f"not run: {reason}")
         return 1
     failed = 0
-    for script, *arguments in FAULTS if sys.argv[1] == "faults" else SOAK:
+    for script, *arguments in parts(*sys.argv[1:]):
         start = time.monotonic()
         print(f"== {script} {' '.join(arguments)}", flush=True)
         result = subprocess.run(shim.command(script, *arguments), env=shim.environment(), text=True)

@@ -1,4 +1,5 @@
-"""Failing allocations of the C library, as Python sees them: the quick part of tests/faults/memory.py."""
+"""Failing allocations of the C library, as Python sees them, and what many calls in one process leave: the quick
+parts of tests/faults/memory.py and hours.py."""
 
 import sys
 from pathlib import Path
@@ -25,3 +26,7 @@ def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable()
         "write_shard",
     )
     assert "0 problems" in shim.run("memory.py", *names)
+
+
+def test_rounds_of_everything_give_the_same_results_and_leave_nothing() -> None:
+    assert "hours: 0 problems" in shim.run("hours.py", "--rounds", "2")

@@ -151,3 +151,21 @@ def test_a_pattern_of_ones_own_stops_within_a_text(monkeypatch: pytest.MonkeyPat
     stop.set()
     with pytest.raises(CancelledError):
         tok.encode("some text")
+
+
+def test_a_ctrl_c_while_a_thread_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a thread once waited for tasks forever."""
+    start = threading.Thread.start
+
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    before = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            list(parallel.map_ordered(str, range(9), 2))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
