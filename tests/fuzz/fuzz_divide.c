@@ -105,6 +105,19 @@ static void require_documents(int kind, const pybpe_strings *documents, const ui
     }
 }
 
+/* A text, once or up to 64 times, so that documents need more room than there is at first. */
+static uint8_t *read_copies(fuzz_input *in, size_t *n) {
+    const unsigned x = fuzz_byte(in);
+    const size_t copies = x < 240 ? 1 : 4 * (x - 239), once = in->size;
+    uint8_t *text = malloc(once * copies + (once == 0));
+    REQUIRE(text != NULL);
+    for (size_t i = 0; i < copies && once > 0; i++) {
+        memcpy(text + i * once, in->data, once);
+    }
+    *n = once * copies;
+    return text;
+}
+
 /* The first byte chooses the kind of documents. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const uint64_t offsets[] = {0, sizeof mark - 1};
@@ -115,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_error err;
     size_t n;
     int kind = (int)fuzz_below(&in, 4);
-    uint8_t *text = fuzz_bytes(&in, size, &n);
+    uint8_t *text = read_copies(&in, &n);
     REQUIRE(pybpe_specials_new(&marks, &strings, &id, &fuzz_memory, &err) == PYBPE_OK);
     pybpe_divider *whole = divider_of(all, 1, marks), *divided = divider_of(thirds, SPLITS, marks);
     int code = pybpe_divider_divide(whole, kind, text, n, &err);

@@ -6,25 +6,11 @@ decode to the text; a text cut in two at any safe cut has the ids of the whole; 
 #include "encode_cache.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "fuzz_merges.h"
 #include "naive_encode.h"
 #include "vocab.h"
 
-enum { MOST_TEXT = 512 };
-
-static void make_vocab(small_vocab *v, fuzz_input *in) {
-    small_start(v);
-    unsigned merges = fuzz_below(in, 60);
-    for (unsigned m = 0; m < merges; m++) {
-        uint32_t pair[2];
-        for (int side = 0; side < 2; side++) {
-            unsigned x = fuzz_byte(in);
-            pair[side] = x < 128 || v->count == 256 ? x : 256 + (x - 128) % (uint32_t)(v->count - 256);
-        }
-        if (small_length(v, pair[0]) + small_length(v, pair[1]) <= 40) {
-            small_add_merge(v, pair[0], pair[1]);
-        }
-    }
-}
+enum { MOST_TEXT = 1280 }; /* more words, and more pieces of words, than are looked up at once */
 
 static size_t encode(const pybpe_encoder *e, pybpe_cache *c, const uint8_t *text, size_t n, uint32_t *ids) {
     size_t count = 0;
@@ -94,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pybpe_cache *c;
     pybpe_error err;
     unsigned choice = fuzz_byte(&in);
-    make_vocab(&v, &in);
+    read_vocab(&v, &in);
     pybpe_vocab_spec spec = small_spec(&v);
     spec.pattern = patterns[choice % 5] | (choice & 128 ? PYBPE_PATTERN_DIGITS1 : 0);
     REQUIRE(pybpe_vocab_new(&vocab, &spec, &fuzz_memory, &err) == PYBPE_OK);
@@ -102,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
 
     size_t n, length = 0;
-    uint8_t *text = fuzz_bytes(&in, MOST_TEXT, &n);
+    uint8_t *text = read_text(&in, MOST_TEXT, &n);
     size_t count = encode(e, c, text, n, ids);
     naive_prepare(&v);
     check_words(&v, e, text, n, ids, count);

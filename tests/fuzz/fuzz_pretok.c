@@ -1,5 +1,6 @@
 /*
-Splitting: every instruction set gives the same words, and so do calls of any size and both halves at a safe cut.
+Splitting: every instruction set gives the same words, and so do calls of any size and both halves at a safe cut. Two
+splitters in sequence give the words of the second one in each word of the first one.
 (tests/py/test_pretok.py and fuzz_python.py compare the words with Python's `regex`.)
 */
 #include "fuzz_split.h"
@@ -18,6 +19,21 @@ static void make_splitters(void) {
             REQUIRE(pybpe_pretok_new(&splitters[i][k], pattern, NULL, &err) == PYBPE_OK);
         }
     }
+}
+
+static void check_sequence(const pybpe_pretok *first, const pybpe_pretok *second, const uint8_t *text, size_t n,
+                           const size_t *pieces, size_t count) {
+    static size_t want[MOST_TEXT], got[MOST_TEXT];
+    const pybpe_pretok *steps[] = {first, second};
+    pybpe_pretok *both;
+    size_t wanted = 0;
+    REQUIRE(pybpe_pretok_new_sequence(&both, steps, 2, NULL, NULL) == PYBPE_OK);
+    for (size_t i = 0, start = 0; i < count; start = pieces[i++]) {
+        wanted += split(second, text + start, pieces[i] - start, MOST_TEXT + 64, want + wanted, start);
+    }
+    REQUIRE(split(both, text, n, MOST_TEXT + 64, got, 0) == wanted);
+    REQUIRE(memcmp(want, got, wanted * sizeof *want) == 0);
+    pybpe_pretok_free(both);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -41,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t second = split(kinds[0], text + cut, n - cut, cap, got + first, cut);
         REQUIRE(first + second == count && memcmp(want, got, count * sizeof *want) == 0);
     }
+    check_sequence(kinds[0], splitters[cap % PATTERNS][0], text, n, want, count);
     free(text);
     return 0;
 }

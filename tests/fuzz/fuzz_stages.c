@@ -1,13 +1,23 @@
 /*
 Encoding in two stages, for vocabularies with superwords: random vocabularies, divided at any merge, give the ids of the
-definition, cold and from the cache.
+definition, cold and from the cache, for words and for texts. The words are repeated up to 255 times, which takes several
+blocks of units; repeated words have repeated ids.
 */
 #include "encode_stages.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "naive_encode.h"
 
-enum { MOST_TEXT = 1024, MOST_WORDS = 8 }; /* words of up to 127 tokens: phrases in one group, and longer ones */
+/* Words of up to 127 tokens: phrases in one group, and longer ones. */
+enum { MOST_BASE = 1024, BASE_WORDS = 8, COPIES = 255, MOST_TEXT = COPIES * MOST_BASE, MOST_SPLIT = 1200 };
+
+/* Words end to end, and the ids of each by the definition. */
+typedef struct word_text {
+    uint8_t bytes[MOST_TEXT];
+    size_t ends[COPIES * BASE_WORDS], n, words;
+    uint32_t ids[MOST_TEXT];
+    size_t count;
+} word_text;
 
 /* Bytes of which texts and merges are made: letters, spaces, and the bytes of a character. */
 static uint8_t letter(fuzz_input *in) { return (uint8_t)"ab  c,\xE4\xB8\xAD\xC3\xA9"[fuzz_below(in, 11)]; }
@@ -26,35 +36,71 @@ static void make_vocab(small_vocab *v, fuzz_input *in) {
     }
 }
 
-/* Text, and the ends of the words that it is cut into. Returns its length. */
-static size_t read_words(fuzz_input *in, uint8_t *text, size_t *ends) {
-    size_t n = 0;
-    for (size_t i = 0; i < MOST_WORDS; i++) {
-        size_t length = fuzz_below(in, MOST_TEXT / MOST_WORDS), period = 1 + fuzz_byte(in);
-        for (size_t k = 0; k < length; k++, n++) {
-            text[n] = k < period ? letter(in) : text[n - period];
+static void read_words(fuzz_input *in, word_text *t) {
+    t->n = 0;
+    for (t->words = 0; t->words < BASE_WORDS; t->words++) {
+        size_t length = fuzz_below(in, MOST_BASE / BASE_WORDS), period = 1 + fuzz_byte(in);
+        for (size_t k = 0; k < length; k++, t->n++) {
+            t->bytes[t->n] = k < period ? letter(in) : t->bytes[t->n - period];
         }
-        ends[i] = n;
+        t->ends[t->words] = t->n;
     }
-    return n;
 }
 
-static size_t naive_ids(const small_vocab *v, const uint8_t *text, const size_t *ends, uint32_t *ids) {
-    size_t count = 0;
-    naive_prepare(v);
-    for (size_t i = 0, start = 0; i < MOST_WORDS; start = ends[i++]) {
-        count += merge_naive(v, text + start, ends[i] - start, ids + count);
+/* After naive_prepare. */
+static void find_ids(const small_vocab *v, word_text *t) {
+    t->count = 0;
+    for (size_t i = 0, start = 0; i < t->words; start = t->ends[i++]) {
+        t->count += merge_naive(v, t->bytes + start, t->ends[i] - start, t->ids + t->count);
     }
-    naive_forget(v);
-    return count;
+}
+
+static void repeat(word_text *t, size_t copies) {
+    const size_t n = t->n, words = t->words, count = t->count;
+    for (; copies > 1; copies--) {
+        memcpy(t->bytes + t->n, t->bytes, n);
+        memcpy(t->ids + t->count, t->ids, count * sizeof *t->ids);
+        for (size_t i = 0; i < words; i++) {
+            t->ends[t->words++] = t->n + t->ends[i];
+        }
+        t->n += n;
+        t->count += count;
+    }
+}
+
+static void check_words(const pybpe_encoder *e, pybpe_cache *c, const word_text *t) {
+    static uint32_t ids[MOST_TEXT];
+    pybpe_error err;
+    for (int round = 0; round < 2; round++) {
+        size_t got = 0;
+        REQUIRE(pybpe_encode_words(e, c, t->bytes, t->ends, t->words, ids, 4, t->n, &got, &err) == PYBPE_OK);
+        REQUIRE(got == t->count && memcmp(ids, t->ids, 4 * got) == 0);
+    }
+}
+
+/* The same bytes as a text, in the words of the splitter. After naive_prepare. */
+static void check_text(const small_vocab *v, const pybpe_encoder *e, pybpe_cache *c, word_text *t) {
+    static uint32_t ids[MOST_SPLIT];
+    static size_t ends[MOST_SPLIT];
+    size_t got = 0;
+    pybpe_error err;
+    t->n = t->n < MOST_SPLIT ? t->n : MOST_SPLIT;
+    t->words = 0;
+    for (size_t pos = 0; pos < t->n; pos = t->ends[t->words - 1]) {
+        size_t words = pybpe_pretok_split(pybpe_encoder_pretok(e), t->bytes, t->n, pos, ends, MOST_SPLIT);
+        memcpy(t->ends + t->words, ends, words * sizeof *ends);
+        t->words += words;
+    }
+    find_ids(v, t);
+    REQUIRE(pybpe_encode(e, c, NULL, t->bytes, t->n, ids, 4, t->n, &got, &err) == PYBPE_OK);
+    REQUIRE(got == t->count && memcmp(ids, t->ids, 4 * got) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static small_vocab v;
-    static uint32_t ids[MOST_TEXT], want[MOST_TEXT];
-    static uint8_t text[MOST_TEXT];
+    static word_text t;
     fuzz_input in = {data, size};
-    size_t ends[MOST_WORDS], first = fuzz_byte(&in);
+    size_t first = fuzz_byte(&in);
     pybpe_vocab *vocab;
     pybpe_encoder *e;
     pybpe_cache *c;
@@ -69,12 +115,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     stages_free(e->stages, &fuzz_memory);
     REQUIRE(stages_new(&e->stages, vocab, first % v.merges_count, &fuzz_memory, &err) == PYBPE_OK);
     REQUIRE(pybpe_cache_new(&c, e, &fuzz_memory, &err) == PYBPE_OK);
-    size_t n = read_words(&in, text, ends), count = naive_ids(&v, text, ends, want);
-    for (int round = 0; round < 2; round++) {
-        size_t got = 0;
-        REQUIRE(pybpe_encode_words(e, c, text, ends, MOST_WORDS, ids, 4, n, &got, &err) == PYBPE_OK);
-        REQUIRE(got == count && memcmp(ids, want, 4 * count) == 0);
-    }
+    read_words(&in, &t);
+    const size_t copies = fuzz_byte(&in);
+    naive_prepare(&v);
+    find_ids(&v, &t);
+    repeat(&t, copies < 192 ? 1 + copies % 4 : copies);
+    check_words(e, c, &t);
+    check_text(&v, e, c, &t);
+    naive_forget(&v);
     pybpe_cache_free(c);
     pybpe_encoder_free(e);
     pybpe_vocab_free(vocab);

@@ -1,4 +1,5 @@
-"""Writes what the fuzzers start from: small valid files of each kind, made by pybpe itself.
+"""Writes what the fuzzers start from: small valid files of each kind, made by pybpe itself, and the inputs that earlier
+runs found (tests/fuzz/corpus, see corpus.py).
 
     python tests/fuzz/seeds.py FOLDER      makes FOLDER/vocab, FOLDER/shard and so on
 
@@ -12,6 +13,7 @@ import random
 import struct
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
@@ -22,6 +24,7 @@ import pybpe  # noqa: E402
 from pybpe import _binding  # noqa: E402
 from pybpe.formats import tokenizer_json  # noqa: E402
 
+CORPUS = Path(__file__).resolve().parent / "corpus"
 TEXT = "the cat sat on the mat; 他说：今天天气很好。 don't 123 \n\n\t déjà vu <|endoftext|>" * 8
 
 
@@ -107,11 +110,12 @@ def python_seeds() -> dict[str, bytes]:
 
 
 def divide_seeds() -> dict[str, bytes]:
-    """The kind of documents, and a corpus of that kind."""
+    """The kind of documents, a byte that says how often the corpus is repeated, and a corpus of that kind."""
     records = [{"text": TEXT}, {"id": [1, {"a": None}], "text": '\u4e2d\n"', "cluster": "c"}, {"text": ""}]
     lines = "".join(json.dumps(record, ensure_ascii=i % 2 == 0) + "\n" for i, record in enumerate(records))
     texts = (TEXT, f"a\r\n\r\n{TEXT}\n\n\nb", f"{TEXT}<|x|>b<|x|><|x|>", lines)
-    return {f"kind_{kind}": bytes([kind]) + text.encode() for kind, text in enumerate(texts)}
+    seeds = {f"kind_{kind}": bytes([kind, 0]) + text.encode() for kind, text in enumerate(texts)}
+    return seeds | {f"many_{kind}": bytes([kind, 255]) + text.encode() for kind, text in enumerate(texts)}
 
 
 def main() -> None:
@@ -120,11 +124,15 @@ def main() -> None:
     texts = text_seeds()
     every = {"vocab": vocab_seeds(), "json": json_seeds(), "shard": shard_seeds(), "eval": eval_seeds()}
     every |= {"python": python_seeds(), "divide": divide_seeds()}
-    every |= dict.fromkeys(("automaton", "encode", "flags", "normalize", "pretok", "special", "stages", "train"), texts)
+    described = ("automaton", "counts", "dropout", "encode", "flags", "normalize", "pretok", "shingles", "special")
+    every |= dict.fromkeys((*described, "stages", "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():
             _binding.write_file(folder / target / name, data)
+        kept = CORPUS / f"{target}.zip"
+        if kept.exists():
+            zipfile.ZipFile(kept).extractall(folder / target / "kept")
 
 
 if __name__ == "__main__":
