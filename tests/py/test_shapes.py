@@ -6,6 +6,7 @@ document or all documents in memory.
 """
 
 import gzip
+import io
 import json
 import os
 import random
@@ -16,24 +17,39 @@ from pathlib import Path
 import pytest
 from corpora import EOT, small_tokenizer
 
+from pybpe.dataset.writers import FORMATS
+from pybpe.errors import FormatError
+
+numpy = pytest.importorskip("numpy")
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
 
 WORDS = [f"{word}{number}" for word in ("red", "green", "blue", "one", "two") for number in range(100)]
-LIMITS = {"binarize": 110, "prepare": 110, "counts": 90, "verify": 180}  # MB
+LIMITS = {"binarize": 110, "prepare": 110, "counts": 90, "verify": 130, "stats": 130}  # MB
 
 # Python itself starts with the memory of the process that starts it, if that has more: so a small one starts it.
 RUN = """
 import os, sys
-pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "pybpe", *sys.argv[1:]], os.environ)
+pid = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[1:]], os.environ)
 _, status, usage = os.wait4(pid, 0)
 print(usage.ru_maxrss // 1024)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
+READ = """
+import sys
+from pybpe.dataset.writers import FORMATS
+print(sum(int(block.sum()) for block in FORMATS[sys.argv[1]].read(sys.argv[2], "uint16")))
+"""
+
+
 def peak_megabytes(*args: object) -> int:
     """Runs a command of pybpe in another process. Returns its peak memory."""
+    return peak_of_python("-m", "pybpe", *args)
+
+
+def peak_of_python(*args: object) -> int:
     command = [sys.executable, "-S", "-c", RUN, *map(str, args)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -105,6 +121,7 @@ def test_peak_memory(folder: Path, shape: str) -> None:
     found = {
         "binarize": peak_megabytes("binarize", "-t", folder / "tok.json", corpus, "-o", out, *how, *quiet),
         "verify": peak_megabytes("verify", "-t", folder / "tok.json", out, "--quiet"),
+        "stats": peak_megabytes("stats", out, "--quiet"),
         "counts": peak_megabytes("counts", corpus, "-o", folder / "x.counts", *quiet),
     }
     assert not {command: peak for command, peak in found.items() if peak >= LIMITS[command]}
@@ -117,3 +134,22 @@ def test_peak_memory_of_prepare(folder: Path, shape: str) -> None:
     corpus, out = SHAPES[shape][0](again), folder / f"prepared {shape}"
     found = peak_megabytes("prepare", corpus, "-o", out, "--vocab-size", 400, "--workers", 2, "--quiet")
     assert found < LIMITS["prepare"]
+
+
+@pytest.mark.parametrize(("form", "shape"), [("raw", None), ("npy", (1 << 27,)), ("npy", (1 << 17, 1 << 10))])
+def test_peak_memory_of_reading_a_large_token_file(tmp_path: Path, form: str, shape: tuple[int, ...] | None) -> None:
+    path = tmp_path / "large"
+    header = b""
+    if shape is not None:
+        stream = io.BytesIO()
+        numpy.lib.format.write_array_header_1_0(stream, {"descr": "<u2", "fortran_order": False, "shape": shape})
+        header = stream.getvalue()
+    path.write_bytes(header)
+    os.truncate(path, len(header) + (1 << 28))  # zeros, which need no space on the disk
+    assert peak_of_python("-c", READ, form, path) < 130
+
+
+def test_an_array_stored_by_columns_is_refused(tmp_path: Path) -> None:
+    numpy.save(tmp_path / "columns.npy", numpy.asfortranarray(numpy.arange(6, dtype=numpy.uint16).reshape(2, 3)))
+    with pytest.raises(FormatError, match="columns.npy: stores its rows by columns"):
+        list(FORMATS["npy"].read(str(tmp_path / "columns.npy"), "uint16"))

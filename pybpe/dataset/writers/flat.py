@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _binding
 from ...formats.id_files import NPY_HEADER_BYTES, map_npy, npy_header
 from ...tokenizer import Tokenizer
-from .base import READ_TOKENS, Format, id_bytes, read_flat
+from .base import Format, id_bytes, read_blocks, read_flat
 
 if TYPE_CHECKING:
     import numpy
@@ -44,12 +44,7 @@ LLMC = Format(
 def _read_npy(path: str, dtype: str) -> Iterator[Array]:
     """Yields the ids of a file in blocks; those of packed rows are an array of two dimensions."""
     array = map_npy(path)
-    if array.ndim != 2:
-        yield from read_flat(path, dtype)
-        return
-    at_once = max(1, READ_TOKENS // max(1, array.shape[1]))
-    for at in range(0, len(array), at_once):
-        yield array[at : at + at_once].reshape(-1)
+    return read_blocks(path, array) if array.ndim == 2 else read_flat(path, dtype)
 
 
 NPY = Format(
