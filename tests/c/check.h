@@ -7,9 +7,9 @@ Each test program is one translation unit, so the counters may be static.
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #if defined(_WIN32) /* MinGW has most of POSIX, but not these */
-#include <stdlib.h>
 #define setenv(name, value, replace) _putenv_s(name, value)
 #define unsetenv(name) _putenv_s(name, "")
 #endif
@@ -26,6 +26,9 @@ static inline void check_that(int holds, const char *what, const char *file, int
         if (check_failures <= CHECK_SHOWN) {
             printf("%s:%d: failed: %s\n", file, line, what);
         }
+#if defined(CHECK_STOPS) /* tests/mutation needs no more than the first failure */
+        _Exit(1);
+#endif
     }
 }
 

@@ -23,11 +23,14 @@ static inline char *mkdtemp(char *path) {
 
 enum { SCRATCH_HEADER = 1024 };
 
-static char scratch_path[64];
+#ifndef SCRATCH_IN
+#define SCRATCH_IN "/tmp"
+#endif
+
+static char scratch_path[] = SCRATCH_IN "/pybpe-test-XXXXXX";
 
 /* Makes the folder and goes there. */
 static inline void scratch_enter(void) {
-    strcpy(scratch_path, "/tmp/pybpe-test-XXXXXX");
     if (mkdtemp(scratch_path) == NULL || chdir(scratch_path) != 0) {
         perror(scratch_path);
         exit(2);

@@ -143,6 +143,37 @@ static void test_order(void) {
     }
 }
 
+/* A character's last merge has a lower rank than the merge that makes its left or its right part. Between these two, a
+   byte outside takes one of the character, so the character must not be complete from the start. */
+static void test_order_of_parts(void) {
+    enum { OTHERS = 3 };
+    static const uint8_t c[] = {0xE4, 0xBD, 0xA0};
+    for (size_t others = 0; others < OTHERS * OTHERS; others++) {
+        for (int right = 0; right < 2; right++) {
+            small_vocab v;
+            small_start(&v);
+            for (size_t i = 0; i < others % OTHERS; i++) {
+                small_add_merge(&v, 'x', (uint8_t)('x' + i));
+            }
+            small_add_token(&v, c, 3);
+            small_add_token(&v, right ? "\xA0z" : "z\xE4", 2);
+            const uint32_t part = small_add_token(&v, c + right, 2);
+            small_add_merge(&v, right ? c[0] : part, right ? part : c[2]);
+            small_add_merge(&v, right ? c[2] : 'z', right ? 'z' : c[0]);
+            small_add_merge(&v, c[right], c[right + 1]);
+            for (size_t i = 0; i < others / OTHERS; i++) {
+                small_add_merge(&v, 'y', (uint8_t)('x' + i));
+            }
+            naive_prepare(&v);
+            subject s = subject_new(&v);
+            CHECK(s.e->table.consecutive);
+            CHECK_CHARS(&s, &v, "z\xE4\xBD\xA0z", 0);
+            naive_forget(&v);
+            subject_free(&s);
+        }
+    }
+}
+
 static void random_merge(small_vocab *v, const uint32_t *usable, size_t *count, uint32_t *made) {
     const uint32_t left = usable[random_below((uint32_t)*count)];
     const uint32_t right = usable[random_below((uint32_t)*count)];
@@ -245,6 +276,7 @@ int main(void) {
     test_guards();
     test_guards_of_three();
     test_order();
+    test_order_of_parts();
     test_random();
     return check_report("chars");
 }

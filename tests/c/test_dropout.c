@@ -91,6 +91,30 @@ static void test_bytes_without_tokens(void) {
     pybpe_vocab_free(v);
 }
 
+/* With a custom pattern, the text is one word. */
+static void test_custom_pattern(const small_vocab *v) {
+    const char *texts[] = {"", "ab", "ab ab a"};
+    pybpe_vocab_spec spec = small_spec(v);
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = ".";
+    const pybpe_dropout how = {0, 1, 0};
+    pybpe_vocab *vocab;
+    pybpe_encoder *e;
+    CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    naive_prepare(v);
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t ids[8], want[8];
+        size_t n = strlen(texts[i]), count = 9;
+        CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)texts[i], n, ids, &count, NULL), PYBPE_OK);
+        CHECK_EQ(count, n > 0 ? merge_naive(v, (const uint8_t *)texts[i], n, want) : 0);
+        CHECK(memcmp(ids, want, 4 * count) == 0);
+    }
+    naive_forget(v);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+}
+
 /* Every allocation fails in turn. */
 static void test_failing_memory(const pybpe_vocab *v) {
     const pybpe_dropout how = {0.5, 1, 0};
@@ -125,6 +149,7 @@ int main(void) {
     test_words_of_all_lengths(&v, e);
     test_refusals(e);
     test_bytes_without_tokens();
+    test_custom_pattern(&v);
     test_failing_memory(vocab);
     pybpe_encoder_free(e);
     pybpe_vocab_free(vocab);

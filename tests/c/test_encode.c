@@ -222,6 +222,35 @@ static void test_batch(void) {
     subject_free(&s);
 }
 
+/* More texts in a call than are kept until their words are looked up, most of them empty. */
+static void test_many_small_texts(void) {
+    enum { TEXTS = 3000 };
+    static const uint8_t *starts[TEXTS];
+    static size_t lengths[TEXTS];
+    static uint32_t ids[2 * TEXTS];
+    static uint64_t ends[TEXTS];
+    small_vocab v;
+    small_start(&v);
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    for (size_t period = 1; period <= 1000; period *= 10) { /* 1: no empty texts */
+        size_t n = 0;
+        for (size_t i = 0; i < TEXTS; i++) {
+            starts[i] = (const uint8_t *)"a";
+            lengths[i] = i % period == 0;
+        }
+        CHECK_EQ(
+            pybpe_encode_batch(s.e, s.c, NULL, &(pybpe_texts){starts, lengths, TEXTS}, ids, 4, 2 * TEXTS, ends, NULL),
+            PYBPE_OK);
+        for (size_t i = 0; i < TEXTS; i++) {
+            n += lengths[i];
+            CHECK_EQ(ends[i], n);
+        }
+        CHECK(ids[0] == 'a' && ids[n - 1] == 'a');
+    }
+    subject_free(&s);
+}
+
 /* The last words of a text are read without the bytes after it: each text is in memory of its exact size. */
 static void test_ends_of_texts(void) {
     enum { TEXTS = 60 };
@@ -806,6 +835,7 @@ int main(void) {
     test_whole_words();
     test_arguments();
     test_batch();
+    test_many_small_texts();
     test_ends_of_texts();
     test_late_keys();
     test_large_vocabulary();

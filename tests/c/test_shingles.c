@@ -171,6 +171,88 @@ static void check_random_texts(void) {
 Signatures
 */
 
+static uint64_t scrambled(uint64_t z) {
+    z = (z ^ z >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+    z = (z ^ z >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return z ^ z >> 33;
+}
+
+static uint64_t hash_step(uint64_t h, uint64_t x) {
+    h ^= x;
+    return (h << 29 | h >> 35) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint64_t naive_word_hash(const naive_word *w) {
+    uint64_t h = 0;
+    if (w->n == 3 && w->bytes[0] >= 0x80) {
+        return scrambled(hash_step(0, 0x4E2D));
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        h = hash_step(h, lower[w->bytes[i]]);
+    }
+    return scrambled(h);
+}
+
+/* The hashes of all shingles; `words` has room for the words of the text. Returns their number. */
+static size_t naive_shingles(const uint8_t *text, size_t n, naive_word *words, uint64_t *hashes) {
+    size_t count = naive_words(text, n, words), unspaced = 0;
+    for (size_t i = 0; i < count; i++) {
+        unspaced += words[i].bytes[0] >= 0x80;
+    }
+    const size_t size = 2 * unspaced > count ? 10 : 5;
+    uint64_t only = count > 0;
+    for (size_t i = 0; i < count && count < size; i++) {
+        only = hash_step(only, naive_word_hash(&words[i]));
+    }
+    for (size_t i = 0; i < n && count == 0; i++) {
+        only = hash_step(only, text[i] + 1U);
+    }
+    hashes[0] = scrambled(only);
+    for (size_t at = 0; at + size <= count; at++) {
+        uint64_t sum = 0;
+        for (size_t i = at; i < at + size; i++) {
+            sum = sum * UINT64_C(0x9E3779B97F4A7C15) + naive_word_hash(&words[i]);
+        }
+        hashes[at] = scrambled(sum);
+    }
+    return count < size ? 1 : count - size + 1;
+}
+
+static void expect_shingles(const uint8_t *text, size_t n) {
+    naive_word *words = malloc((n + 1) * sizeof *words);
+    uint64_t *found = malloc((n + 1) * sizeof *found);
+    uint64_t *want = malloc((n + 1) * sizeof *want);
+    size_t count = 0;
+    CHECK_EQ(pybpe_text_shingles(found, &count, text, n, &tables, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(count, naive_shingles(text, n, words, want));
+    CHECK(memcmp(found, want, count * sizeof *want) == 0);
+    free(words);
+    free(found);
+    free(want);
+}
+
+/* Texts without words, with about as many as a shingle has, and with about as many as are hashed or held at a time. */
+static void check_shingles(void) {
+    enum { MOST = 3 * (1 << 14) };
+    static const char *const units[] = {"Ab ", "\xE4\xB8\xAD"};
+    const size_t edges[] = {6, 12, 1 << 10, 1 << 11, 1 << 14, 1 << 15};
+    uint8_t *text = malloc(3 * MOST);
+    expect_shingles((const uint8_t *)"", 0);
+    expect_shingles((const uint8_t *)".", 1);
+    expect_shingles((const uint8_t *)"\x80 ...", 5);
+    for (size_t unit = 0; unit < 2; unit++) {
+        for (size_t i = 0; i < MOST; i++) {
+            memcpy(text + 3 * i, units[i % 7 == 0 ? 1 - unit : unit], 3);
+        }
+        for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+            for (size_t words = edges[i] < 16 ? 0 : edges[i] - 2; words <= edges[i] + 12; words++) {
+                expect_shingles(text, 3 * words);
+            }
+        }
+    }
+    free(text);
+}
+
 static void check_signatures(void) {
     enum { TEXTS = 3, BYTES = 200000 };
     uint8_t *text = malloc(TEXTS * BYTES);
@@ -187,10 +269,7 @@ static void check_signatures(void) {
         CHECK_EQ(pybpe_text_shingles(NULL, &counted, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
         CHECK(count >= 1 && count <= n + 1 && counted == count);
         for (uint64_t k = 0; k < PYBPE_MINHASH_SIZE; k++) {
-            uint64_t z = (k + 1) * UINT64_C(0x9E3779B97F4A7C15);
-            z = (z ^ z >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
-            z = (z ^ z >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
-            z ^= z >> 33;
+            uint64_t z = scrambled((k + 1) * UINT64_C(0x9E3779B97F4A7C15));
             uint32_t least = UINT32_MAX;
             for (size_t s = 0; s < count; s++) {
                 uint32_t y = ((uint32_t)(z >> 32) | 1) * (uint32_t)(hashes[s] >> 32) + (uint32_t)z;
@@ -266,6 +345,7 @@ static void check_failing_memory(void) {
 int main(void) {
     tables_fill();
     check_random_texts();
+    check_shingles();
     check_signatures();
     check_refusals();
     check_failing_memory();

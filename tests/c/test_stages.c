@@ -275,6 +275,62 @@ static void test_words_after_a_long_phrase(void) {
     subject_free(&s);
 }
 
+/* More merges of stage 2 than the smallest tables have room for. */
+static void test_many_superwords(void) {
+    static const char letters[] = "abcdefghijklmnopq";
+    enum { LETTERS = sizeof letters - 1 };
+    static small_vocab v;
+    static all_words all;
+    uint32_t tokens[LETTERS];
+    small_start(&v);
+    for (size_t i = 0; i < LETTERS; i++) {
+        tokens[i] = small_add_merge(&v, ' ', (uint8_t)letters[i]);
+    }
+    for (size_t i = 0; i < LETTERS * LETTERS; i++) {
+        small_add_merge(&v, tokens[i * 5 % LETTERS], tokens[i / LETTERS]);
+    }
+    for (size_t i = 0; i < sizeof all.bytes; i++) {
+        all.bytes[i] = i % 2 == 0 ? ' ' : (uint8_t)letters[random_below(LETTERS)];
+    }
+    for (all.count = 0; all.count < 500; all.count++) {
+        all.ends[all.count] = (all.count > 0 ? all.ends[all.count - 1] : 0) + 2 + 2 * random_below(40);
+    }
+    subject s = subject_new(&v, LETTERS);
+    CHECK(s.e->stages != NULL);
+    CHECK(words_are_right(&s, &v, &all));
+    subject_free(&s);
+}
+
+/* A block has as many words as units. */
+static void test_words_of_one_unit(void) {
+    static small_vocab v;
+    static all_words all;
+    subject s = subject_new(&v, superword_vocab(&v));
+    for (all.count = 0; all.count < WORDS_MAX; all.count++) {
+        memcpy(all.bytes + 3 * all.count, " in", 3);
+        all.ends[all.count] = 3 * (all.count + 1);
+    }
+    CHECK(words_are_right(&s, &v, &all));
+    subject_free(&s);
+}
+
+/* The room for the ids of a long unit is kept up to a million of them. */
+static void test_long_units_are_freed(void) {
+    enum { KEPT = 1 << 20 };
+    static small_vocab v;
+    subject s = subject_new(&v, superword_vocab(&v));
+    uint8_t *text = malloc(KEPT + 1);
+    size_t count;
+    memset(text, 'x', KEPT + 1);
+    for (size_t end = KEPT; end <= KEPT + 1; end++) {
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, &end, 1, NULL, 0, 0, &count, NULL), PYBPE_OK);
+        CHECK_EQ(count, end);
+        CHECK_EQ(s.c->stage_ids_cap, end == KEPT ? KEPT : 0);
+    }
+    free(text);
+    subject_free(&s);
+}
+
 /* Which vocabularies are divided, and where. */
 static void test_where_merges_are_divided(void) {
     static small_vocab v;
@@ -353,6 +409,9 @@ int main(void) {
     test_random_vocabularies();
     test_texts_of_words();
     test_words_after_a_long_phrase();
+    test_many_superwords();
+    test_words_of_one_unit();
+    test_long_units_are_freed();
     test_where_merges_are_divided();
     test_failing_memory();
     return check_report("stages");

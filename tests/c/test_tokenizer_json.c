@@ -78,6 +78,30 @@ static void test_escapes(void) {
     pybpe_vocab_free(v);
 }
 
+/* The escapes that have names, and a custom pattern. */
+static void test_named_escapes(void) {
+    const uint64_t offsets[] = {0, 8};
+    const pybpe_strings texts = {(const uint8_t *)"\"\\/\b\f\n\r\t", offsets, 1};
+    pybpe_vocab_spec spec = SPEC;
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = "[a-z]+|.";
+    char text[8192];
+    size_t n = write_vocab(text, sizeof text, ",\"\\\"\\\\\\/\\b\\f\\n\\r\\t\":300");
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &spec, NULL, NULL),
+             PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_find(v, texts.bytes, 8, 1), 300);
+    CHECK(strcmp(pybpe_vocab_get_spec(v).custom, spec.custom) == 0);
+    pybpe_vocab_free(v);
+    static const char *const wrong[] = {",\"\\a\":256", ",\"\\", ",\"\\B\":256"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        n = write_vocab(text, sizeof text, wrong[i]);
+        CHECK_EQ(
+            pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &spec, NULL, NULL),
+            PYBPE_ERR_FORMAT);
+    }
+}
+
 static void expect_refused(const char *more, const char *merges, int line) {
     char text[8192];
     size_t n = write_vocab(text, sizeof text, more);
@@ -316,6 +340,7 @@ static void test_extremes(void) {
 int main(void) {
     test_both_forms();
     test_escapes();
+    test_named_escapes();
     test_extremes();
     test_refused();
     test_specials_out_of_order();

@@ -95,7 +95,15 @@ static void test_random(void) {
     }
 }
 
+static void test_classes(void) {
+    CHECK(pybpe_unicode_class('a') != 0 && pybpe_unicode_class('a') != pybpe_unicode_class('1'));
+    CHECK_EQ(pybpe_unicode_class(0x10FFFF), pybpe_unicode_class(0x10FFFE)); /* not assigned */
+    CHECK_EQ(pybpe_unicode_class(0x110000), 0);
+    CHECK_EQ(pybpe_unicode_class(UINT32_MAX), 0);
+}
+
 int main(void) {
+    test_classes();
     test_all_pairs();
     test_random();
     return check_report("test_utf8");
