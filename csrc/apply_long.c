@@ -79,21 +79,11 @@ size_t apply_scratch_memory(const apply_scratch *s) {
            s->heap_cap * sizeof *s->heap + (s->open_runs_cap + s->ids_cap) * sizeof *s->ids;
 }
 
-/* Makes room in an array for `need` elements. Returns the array, which may have moved; or NULL, in which case it is
-   unchanged. Growing by half keeps appending linear. */
-static void *array_grow(apply_work *work, void *data, size_t *cap, size_t need, size_t size) {
-    if (PYBPE_LIKELY(need <= *cap)) {
-        return data;
+static inline void *array_grow(apply_work *work, void *data, size_t *cap, size_t need, size_t size) {
+    void *more = mem_reserve(work->mem, data, cap, need, size);
+    if (PYBPE_UNLIKELY(more == NULL)) {
+        work->missing = need * size;
     }
-    size_t want = *cap + *cap / 2;
-    want = want > need ? want : need;
-    want = want > 64 ? want : 64;
-    void *more = mem_resize_array(work->mem, data, want, size);
-    if (more == NULL) {
-        work->missing = want * size;
-        return NULL;
-    }
-    *cap = want;
     return more;
 }
 

@@ -158,6 +158,17 @@ void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size
     return size_mul(count, size, &n) && n > 0 ? mem_resize(mem, ptr, n) : NULL;
 }
 
+void *mem_grow(const pybpe_allocator *mem, void *items, size_t *room, size_t need, size_t size) {
+    size_t more = *room + *room / 2;
+    more = more > need ? more : need;
+    more = more > 64 ? more : 64;
+    void *grown = mem_resize_array(mem, items, more, size);
+    if (grown != NULL) {
+        *room = more;
+    }
+    return grown;
+}
+
 void mem_free(const pybpe_allocator *mem, void *ptr) {
     if (ptr != NULL) {
         mem_resize(mem, ptr, 0);

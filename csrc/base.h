@@ -79,6 +79,14 @@ void *mem_alloc_array(const pybpe_allocator *mem, size_t count, size_t size); /*
 void *mem_resize_array(const pybpe_allocator *mem, void *ptr, size_t count, size_t size); /* ptr stays valid on NULL */
 void mem_free(const pybpe_allocator *mem, void *ptr);
 
+/* Makes room for `need` items in an array that has room for *room items of `size` bytes; it may be NULL at first.
+   Returns the array, which may have moved, and updates *room. Returns NULL if there is no memory: then the array and
+   *room stay as they are. An array grows by half or more, so that appending takes linear time. */
+void *mem_grow(const pybpe_allocator *mem, void *items, size_t *room, size_t need, size_t size);
+static inline void *mem_reserve(const pybpe_allocator *mem, void *items, size_t *room, size_t need, size_t size) {
+    return PYBPE_LIKELY(need <= *room && items != NULL) ? items : mem_grow(mem, items, room, need, size);
+}
+
 /* A copy of the allocator for a handle to keep; NULL becomes malloc's. */
 pybpe_allocator mem_of(const pybpe_allocator *mem);
 

@@ -10,7 +10,7 @@ Performance Software-Based CRC Generators", 2005).
 #include "record.h"
 #include "special.h"
 
-enum { CRC_TABLES = 16, FIRST_ROOM = 1 << 16 };
+enum { CRC_TABLES = 16 };
 
 #define CRC_POLYNOMIAL UINT32_C(0xEDB88320) /* of zlib and PNG, reflected */
 #define GOLDEN UINT64_C(0x9E3779B97F4A7C15) /* 2^64 divided by the golden ratio, made odd */
@@ -83,34 +83,18 @@ static size_t split_of(const pybpe_divider *d, const uint8_t *name, size_t n) {
     return 0;
 }
 
-/* Returns `items` with room for n of them in all, where n is not 0; NULL if there is no memory, and then `items` stays
-   as it is. Rooms are doubled, so that growing takes linear time. */
-static void *room_for(const pybpe_divider *d, void *items, size_t *room, size_t n, size_t size) {
-    if (n <= *room) {
-        return items;
-    }
-    size_t more = *room > SIZE_MAX / 2 ? SIZE_MAX : 2 * *room;
-    more = more < n ? n : more;
-    more = more < FIRST_ROOM ? FIRST_ROOM : more;
-    void *grown = mem_resize_array(&d->mem, items, more, size);
-    if (grown != NULL) {
-        *room = more;
-    }
-    return grown;
-}
-
 /* Makes room in a split for one more document of n bytes. */
 static bool part_grow(const pybpe_divider *d, split_part *part, size_t n) {
     size_t need;
     if (!size_add(part->n, n, &need) || !size_add(need, d->separator_n, &need)) {
         return false;
     }
-    uint8_t *bytes = room_for(d, part->bytes, &part->room, need, 1);
+    uint8_t *bytes = mem_reserve(&d->mem, part->bytes, &part->room, need, 1);
     if (bytes == NULL) {
         return false;
     }
     part->bytes = bytes;
-    uint64_t *offsets = room_for(d, part->offsets, &part->offsets_room, part->count + 2, sizeof *offsets);
+    uint64_t *offsets = mem_reserve(&d->mem, part->offsets, &part->offsets_room, part->count + 2, sizeof *offsets);
     if (offsets == NULL) {
         return false;
     }
@@ -214,7 +198,7 @@ static const uint8_t *plain_string(const record_string *string, uint8_t *to, siz
 
 static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
     size_t need = found->text.n + found->cluster.n + 1; /* both are in one line; never 0 */
-    uint8_t *scratch = room_for(d, d->scratch, &d->scratch_room, need, 1);
+    uint8_t *scratch = mem_reserve(&d->mem, d->scratch, &d->scratch_room, need, 1);
     if (scratch == NULL) {
         return error_set_memory(err, "a record", need);
     }

@@ -150,15 +150,12 @@ static size_t find_units(stages_scan *scan) {
 /* Makes room for `need` ids between the stages and as many after them. Those that are held stay. */
 static int ids_make_room(stages_scan *scan, size_t need) {
     pybpe_cache *c = scan->c;
-    if (need > c->stage_ids_cap) {
-        size_t want = need > 2 * c->stage_ids_cap ? need : 2 * c->stage_ids_cap;
-        uint32_t *more = want <= SIZE_MAX / 2 ? mem_resize_array(&c->mem, c->stage_ids, 2 * want, sizeof *more) : NULL;
-        if (more == NULL) {
-            return error_set_memory(scan->err, "encoding in two stages", 2 * want * sizeof *more);
-        }
-        c->stage_ids = more;
-        c->stage_ids_cap = want;
+    const size_t size = 2 * sizeof *c->stage_ids;
+    uint32_t *ids = mem_reserve(&c->mem, c->stage_ids, &c->stage_ids_cap, need, size);
+    if (ids == NULL) {
+        return error_set_memory(scan->err, "encoding in two stages", need * size);
     }
+    c->stage_ids = ids;
     return PYBPE_OK;
 }
 

@@ -118,20 +118,10 @@ typedef struct normal_work {
 } normal_work;
 
 static bool out_room(normal_work *w, size_t more) {
-    if (w->room - w->length >= more) {
-        return true;
-    }
-    size_t room = w->room;
-    if (!size_add(w->length, more, &room) || !size_add(room, room / 2, &room)) {
-        return false;
-    }
-    uint8_t *out = mem_resize_array(w->mem, w->out, room, 1);
-    if (out == NULL) {
-        return false;
-    }
-    w->out = out;
-    w->room = room;
-    return true;
+    size_t need;
+    uint8_t *out = size_add(w->length, more, &need) ? mem_reserve(w->mem, w->out, &w->room, need, 1) : NULL;
+    w->out = out != NULL ? out : w->out;
+    return out != NULL;
 }
 
 static bool out_bytes(normal_work *w, const uint8_t *bytes, size_t n) {
@@ -231,16 +221,12 @@ static bool gathered_write(normal_work *w) {
 }
 
 static bool mark_add(normal_work *w, uint32_t mark) {
-    if (w->marks_count == w->marks_room) {
-        size_t room = w->marks_room > 0 ? 2 * w->marks_room : 64;
-        uint32_t *marks = mem_resize_array(w->mem, w->marks, room, 2 * sizeof *marks);
-        if (marks == NULL) {
-            return false;
-        }
-        w->marks = marks;
-        w->marks_room = room;
+    uint32_t *marks = mem_reserve(w->mem, w->marks, &w->marks_room, w->marks_count + 1, 2 * sizeof *marks);
+    if (marks == NULL) {
+        return false;
     }
-    w->marks[w->marks_count++] = mark;
+    w->marks = marks;
+    marks[w->marks_count++] = mark;
     return true;
 }
 

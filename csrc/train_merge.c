@@ -173,15 +173,12 @@ static void merge_note_places(pybpe_trainer *t, const uint32_t *places, uint32_t
 }
 
 int train_merges_append(pybpe_trainer *t, uint32_t left, uint32_t right, uint32_t merged, pybpe_error *err) {
-    if (t->merges_count == t->merges_cap) {
-        size_t cap = t->merges_cap == 0 ? 1024 : 2 * t->merges_cap;
-        uint32_t *merges = mem_resize_array(&t->mem, t->merges, cap, 3 * sizeof *merges);
-        if (merges == NULL) {
-            return error_set_memory(err, "the merges", cap * 3 * sizeof *merges);
-        }
-        t->merges = merges;
-        t->merges_cap = cap;
+    const size_t need = t->merges_count + 1, size = 3 * sizeof *t->merges;
+    uint32_t *merges = mem_reserve(&t->mem, t->merges, &t->merges_cap, need, size);
+    if (merges == NULL) {
+        return error_set_memory(err, "the merges", need * size);
     }
+    t->merges = merges;
     uint32_t *to = t->merges + 3 * t->merges_count++;
     to[0] = left;
     to[1] = right;

@@ -75,40 +75,29 @@ static int slots_grow(pair_table *t, pybpe_error *err) {
     return PYBPE_OK;
 }
 
-/* Makes room for one more item in an array, which doubles when it is full. */
-static void *array_room(pair_table *t, void *items, size_t count, size_t *cap, size_t size, pybpe_error *err) {
-    if (count < *cap) {
-        return items;
-    }
-    size_t grown = *cap == 0 ? 1024 : 2 * *cap;
-    void *moved = mem_resize_array(&t->mem, items, grown, size);
-    if (moved == NULL) {
-        error_set_memory(err, "the pairs of a training", grown * size);
-        return NULL;
-    }
-    *cap = grown;
-    return moved;
-}
+static int pairs_missing(size_t n, pybpe_error *err) { return error_set_memory(err, "the pairs of a training", n); }
 
 int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index, pybpe_error *err) {
     *index = pair_table_find(t, left, right);
     if (*index != PAIR_NONE) {
         return PYBPE_OK;
     }
-    pair *pairs = array_room(t, t->pairs, t->count, &t->cap, sizeof *pairs, err);
+    const size_t need = t->count + 1;
+    pair *pairs = mem_reserve(&t->mem, t->pairs, &t->cap, need, sizeof *pairs);
     if (pairs == NULL) {
-        return PYBPE_ERR_MEMORY;
+        return pairs_missing(need * sizeof *pairs, err);
     }
     t->pairs = pairs;
     if (t->columns > 0) {
-        uint64_t *counts = array_room(t, t->counts, t->count, &t->counts_cap, t->columns * sizeof *counts, err);
+        const size_t size = t->columns * sizeof *t->counts;
+        uint64_t *counts = mem_reserve(&t->mem, t->counts, &t->counts_cap, need, size);
         if (counts == NULL) {
-            return PYBPE_ERR_MEMORY;
+            return pairs_missing(need * size, err);
         }
         t->counts = counts;
-        memset(&counts[t->count * t->columns], 0, t->columns * sizeof *counts);
+        memset(&counts[t->count * t->columns], 0, size);
     }
-    if (2 * (t->count + 1) > t->mask) {
+    if (2 * need > t->mask) {
         int code = slots_grow(t, err);
         if (code != PYBPE_OK) {
             return code;
@@ -168,9 +157,9 @@ static void pair_heap_sift_down(const pair_table *t, pair_heap *heap, size_t at)
 
 int pair_heap_push(pair_table *t, size_t column, uint32_t index, pybpe_error *err) {
     pair_heap *heap = &t->heaps[column];
-    pair_entry *entries = array_room(t, heap->entries, heap->count, &heap->cap, sizeof *entries, err);
+    pair_entry *entries = mem_reserve(&t->mem, heap->entries, &heap->cap, heap->count + 1, sizeof *entries);
     if (entries == NULL) {
-        return PYBPE_ERR_MEMORY;
+        return pairs_missing((heap->count + 1) * sizeof *entries, err);
     }
     heap->entries = entries;
     pair_entry moving = {pair_count_in(t, column, index), index};

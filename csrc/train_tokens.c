@@ -105,16 +105,12 @@ static int tokens_room(pybpe_trainer *t, pybpe_error *err) {
 }
 
 static int token_bytes_room(pybpe_trainer *t, size_t n, pybpe_error *err) {
-    if (n <= t->token_bytes_cap - t->token_bytes_count) {
-        return PYBPE_OK;
-    }
-    size_t cap = 2 * (t->token_bytes_count + n) + 4096;
-    uint8_t *bytes = mem_resize_array(&t->mem, t->token_bytes, cap, 1);
+    size_t need = t->token_bytes_count + n;
+    uint8_t *bytes = mem_reserve(&t->mem, t->token_bytes, &t->token_bytes_cap, need, 1);
     if (bytes == NULL) {
-        return error_set_memory(err, "the bytes of tokens", cap);
+        return error_set_memory(err, "the bytes of tokens", need);
     }
     t->token_bytes = bytes;
-    t->token_bytes_cap = cap;
     return PYBPE_OK;
 }
 

@@ -105,6 +105,36 @@ static void test_allocator(void) {
     }
 }
 
+/* An array keeps its items as it grows, in few steps, and survives when there is no memory for more. */
+static void test_growing_arrays(void) {
+    uint32_t *items = NULL;
+    size_t room = 0, moves = 0;
+    for (uint32_t i = 0; i < 100000; i++) {
+        size_t before = room;
+        items = mem_reserve(NULL, items, &room, (size_t)i + 1, sizeof *items);
+        CHECK(items != NULL && room > i);
+        moves += room != before;
+        items[i] = i;
+    }
+    CHECK(moves < 25); /* 64 * 1.5^20 > 100000 */
+    for (uint32_t i = 0; i < 100000; i++) {
+        CHECK_EQ(items[i], i);
+    }
+    const size_t full = room;
+    CHECK(mem_reserve(NULL, items, &room, 0, sizeof *items) == items && room == full);
+    CHECK(mem_reserve(NULL, items, &room, full, sizeof *items) == items && room == full);
+    CHECK(mem_reserve(NULL, items, &room, SIZE_MAX / 4 + 1, sizeof *items) == NULL); /* its bytes wrap to 0 */
+    CHECK_EQ(room, full);
+    items = mem_reserve(NULL, items, &room, 3 * full, sizeof *items);
+    CHECK(items != NULL && items[99999] == 99999 && room == 3 * full);
+    mem_free(NULL, items);
+    uint8_t *none = NULL;
+    room = 0;
+    none = mem_reserve(NULL, none, &room, 0, 1);
+    CHECK(none != NULL); /* NULL means that there is no memory */
+    mem_free(NULL, none);
+}
+
 static void test_seeds_differ(void) {
     hash_seed a = hash_seed_draw();
     hash_seed b = hash_seed_draw();
@@ -373,6 +403,7 @@ int main(void) {
     test_long_messages();
     test_sizes();
     test_allocator();
+    test_growing_arrays();
     test_seeds_differ();
     scratch_enter();
     const int next_file = scratch_next_file();
