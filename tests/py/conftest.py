@@ -8,7 +8,12 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
+from corpora import small_tokenizer, write_corpus
 from hypothesis import settings
+
+import pybpe
+from pybpe.dataset import run
+from pybpe.reading import planning
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,3 +49,17 @@ def c_program() -> Callable[[str], Path]:
         return program
 
     return build
+
+
+@pytest.fixture(scope="session")
+def tok() -> pybpe.Tokenizer:
+    """A tokenizer for tests that need any. A module that needs a certain one has a `tok` of its own."""
+    return small_tokenizer()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Makes files of several kinds, which binarize divides into many tasks, with a checkpoint after each."""
+    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    return write_corpus(tmp_path / "corpus")

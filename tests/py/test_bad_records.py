@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import content, documents, jsonl, small_tokenizer
+from corpora import content, documents, jsonl
 from killed import run_and_die
 
 import pybpe
@@ -34,11 +34,6 @@ BAD = [
     b'{"text": "x"} y',
 ]
 GIVEN: dict[str, Any] = {"progress": False, "name": "x", "splits": (3, 1), "min_shard_tokens": 0}
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, documents, small_tokenizer, split_of_tokens, tokens_of
+from corpora import EOT, documents, split_of_tokens, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
 from texts import chinese, english
@@ -25,11 +25,6 @@ from pybpe.reading.documents import Kinds
 from pybpe.reading.input_file import InputFile
 from pybpe.reading.pieces import stream_pieces
 from pybpe.reading.splits import hash_split
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture

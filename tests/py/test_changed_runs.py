@@ -9,29 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import content, small_tokenizer, write_corpus
+from corpora import content
 from killed import run_and_die
 from texts import english
 
 import pybpe
-from pybpe.dataset import equal_shards, run, shares
-from pybpe.reading import planning
+from pybpe.dataset import equal_shards, shares
 from pybpe.support.locking import FOLDER
 
 pytestmark = pytest.mark.filterwarnings("ignore::pybpe.errors.PybpeWarning")
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
-
-
-@pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Makes files of several kinds, which are divided into many tasks with a checkpoint after each."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
-    return write_corpus(tmp_path / "corpus")
 
 
 @pytest.mark.parametrize("format", ["llmc", "npy"])

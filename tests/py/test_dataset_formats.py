@@ -7,16 +7,11 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of
+from corpora import EOT, SPLITS, documents, tokens_of
 
 import pybpe
 from pybpe.dataset.writers import FORMATS
 from pybpe.reading import planning
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, split_of_tokens, tokens_of
+from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
 from reference.dataset import documents_of, streams
 from texts import chinese, english
 
@@ -23,11 +23,6 @@ from pybpe.dataset.encoding import Segment, TaskEncoder
 from pybpe.errors import PybpeWarning
 from pybpe.reading import pieces, planned_pieces, planning
 from pybpe.reading.splits import hash_split
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 def hashed(data: bytes) -> int:

@@ -12,29 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import content, small_tokenizer, write_corpus
+from corpora import content
 from killed import run_and_die
 
 import pybpe
-from pybpe.dataset import run, spool
+from pybpe.dataset import spool
 from pybpe.dataset.verification import verify
 from pybpe.errors import PybpeWarning
-from pybpe.reading import planning
 from pybpe.support.locking import FOLDER
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
-
-
-@pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Makes files of several kinds, which are divided into many tasks with a checkpoint after each."""
-    monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
-    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
-    return write_corpus(tmp_path / "corpus")
-
 
 # ------------------------------------------------------------------------------------------------------
 # Killed

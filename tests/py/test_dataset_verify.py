@@ -8,18 +8,13 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, jsonl, small_tokenizer, split_of_tokens, tokens_of
+from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
 from texts import english
 
 import pybpe
 from pybpe.dataset.hashing import file_sha256
 from pybpe.dataset.statistics import dataset_statistics
 from pybpe.dataset.verification import verify
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, small_tokenizer, tokens_of
+from corpora import EOT, content, documents, tokens_of
 from killed import run_and_die
 
 import pybpe
@@ -19,11 +19,6 @@ from pybpe.dataset import equal_shards
 from pybpe.dataset.equal_shards import shard_sizes
 from pybpe.dataset.journal import FOLDER
 from pybpe.dataset.verification import verify
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, SPLITS, content, documents, jsonl, small_tokenizer, tokens_of
+from corpora import EOT, SPLITS, content, documents, jsonl, tokens_of
 from reference import mixing as reference
 
 import pybpe
@@ -21,11 +21,6 @@ from pybpe.mixture import mixing
 from pybpe.support.locking import FOLDER
 
 T = 64
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, content, documents, jsonl, small_tokenizer
+from corpora import EOT, content, documents, jsonl
 from killed import die_at
 
 import pybpe
@@ -17,11 +17,6 @@ from pybpe.dataset import run
 from pybpe.mixture import buckets, mixing, shuffled
 
 T = 64
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, documents, small_tokenizer
+from corpora import EOT, documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import mixture as slow
@@ -205,11 +205,6 @@ def test_weights_that_cannot_be(weights: Any, message: str) -> None:
 
 # ----------------------------------------------------------------------------------------------------
 # Sources
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

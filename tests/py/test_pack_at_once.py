@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import EOT, content, documents, small_tokenizer
+from corpora import EOT, content, documents
 from killed import die_at
 
 import pybpe
@@ -18,11 +18,6 @@ from pybpe.cli import main
 from pybpe.dataset.verification import verify
 
 T = 64
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, small_tokenizer, tokens_of
+from corpora import EOT, content, documents, tokens_of
 from killed import die_at
 from reference.loader import DataLoader
 from reference.packing import best_fit_spaces, fewest_rows, pieces, pieces_of_rows
@@ -197,11 +197,6 @@ def rows_are_right(texts: list[list[int]], size: int, method: str) -> None:
 
 # ----------------------------------------------------------------------------------------------------
 # Folders
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

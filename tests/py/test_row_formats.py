@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 import pytest
-from corpora import EOT, content, documents, small_tokenizer
+from corpora import EOT, content, documents
 from killed import die_at
 from reference.packing import columns, pieces_of_rows
 
@@ -31,11 +31,6 @@ from pybpe.dataset.verification import verify
 
 MARK, PAD = 0, 1
 T = 64
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,13 @@ from pathlib import Path
 
 import numpy
 import pytest
-from corpora import EOT, SPLITS, documents, small_tokenizer, tokens_of
+from corpora import EOT, SPLITS, documents, tokens_of
 from reference.dataset import streams
 
 import pybpe
 from pybpe.dataset.verification import verify
 from pybpe.reading import planning, row_file
 from pybpe.reading.splits import hash_split
-
-
-@pytest.fixture(scope="module")
-def tok() -> pybpe.Tokenizer:
-    return small_tokenizer()
 
 
 @pytest.fixture
