@@ -33,6 +33,7 @@ struct pybpe_divider {
     size_t splits;
     uint8_t *scratch; /* for the text and the cluster of a record without escapes */
     size_t scratch_room;
+    size_t records, line_ends; /* of JSON lines */
     uint32_t crc[CRC_TABLES][256];
 };
 
@@ -223,8 +224,10 @@ static int records_divide(pybpe_divider *d, const uint8_t *text, size_t n, pybpe
         ok = record_read(at, end, d->key, d->key_n, &found);
         if (ok && !found.blank) {
             code = record_add(d, &found, &ok, err);
+            d->records += 1;
         }
         at = ok ? found.end : at;
+        d->line_ends += ok && at[-1] == '\n'; /* only the last line may lack one */
     }
     if (code == PYBPE_OK && !ok) {
         return error_set(err, PYBPE_ERR_FORMAT, (uint64_t)(at - text), "this line needs a complete parser of JSON");
@@ -236,6 +239,12 @@ void pybpe_divider_clear(pybpe_divider *d) {
     for (size_t split = 0; split < d->splits; split++) {
         d->parts[split].n = d->parts[split].count = 0;
     }
+    d->records = d->line_ends = 0;
+}
+
+void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends) {
+    *records = d->records;
+    *line_ends = d->line_ends;
 }
 
 int pybpe_divider_divide(pybpe_divider *d, int kind, const uint8_t *text, size_t n, pybpe_error *err) {

@@ -84,3 +84,10 @@ size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark,
     *documents = to.documents;
     return to.n;
 }
+
+void pybpe_starts_pair(const uint64_t *starts, const uint64_t *sources, size_t n, uint64_t first, uint64_t *pairs) {
+    for (size_t i = 0; i < n; i++) {
+        pairs[2 * i] = first + starts[i];
+        pairs[2 * i + 1] = sources[i];
+    }
+}

@@ -713,6 +713,10 @@ int pybpe_divider_add(pybpe_divider *d, const uint8_t *bytes, const uint64_t *of
 /* The documents of a split, in order, each with the separator after it. Valid until something is added. */
 pybpe_strings pybpe_divider_documents(const pybpe_divider *d, size_t split);
 
+/* The number of records among the JSON lines that were divided, also of those whose text is empty; and that of the line
+   ends. */
+void pybpe_divider_records(const pybpe_divider *d, size_t *records, size_t *line_ends);
+
 /* Removes all documents, and keeps the memory. */
 void pybpe_divider_clear(pybpe_divider *d);
 
@@ -734,6 +738,10 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
    Returns the number of ids written. */
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents);
+
+/* Sets pairs[2 * i] to first + starts[i], and pairs[2 * i + 1] to sources[i], for each i < n: where documents begin, and
+   where their text comes from. */
+void pybpe_starts_pair(const uint64_t *starts, const uint64_t *sources, size_t n, uint64_t first, uint64_t *pairs);
 
 /* ---------------------------------------------------------------------------------------------------
 Token shards: llm.c's .bin files of tokens

@@ -25,6 +25,7 @@ from .shards import (
     Shard,
     ShardWriter,
     count_id,
+    pair_starts,
     place_marks,
 )
 from .text import (
@@ -102,6 +103,7 @@ __all__ = [
     "path_text",
     "pattern_find",
     "pattern_regex",
+    "pair_starts",
     "place_marks",
     "shingle_hashes",
     "str_utf8",

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from .core import Data, ffi, lib, make_handle, raise_error
+from .core import Data, ffi, lib, make_handle, new_uncleared, raise_error
 from .text import Specials
 
 DOCUMENTS: dict[str, int] = {
@@ -61,6 +61,12 @@ class Divider:
         if lib.pybpe_divider_add(self.c, ffi.from_buffer(data), numbers, len(numbers) - 1, self._err):
             raise_error(self._err)
 
+    def records(self) -> tuple[int, int]:
+        """Returns the number of records and of line ends in the JSON lines that were divided."""
+        found = new_uncleared("size_t[2]")
+        lib.pybpe_divider_records(self.c, found, found + 1)
+        return found[0], found[1]
+
     def documents(self, split: int) -> Any:
         """Returns the documents of a split as a pybpe_strings, valid until the next call."""
         return lib.pybpe_divider_documents(self.c, split)
@@ -68,8 +74,12 @@ class Divider:
     def joined(self, split: int) -> tuple[memoryview, int]:
         """Returns the documents of a split with the separator between them, valid until the next call, and the number
         of documents."""
-        strings = self.documents(split)
-        if not strings.count:
+        count, size = self.size(split)
+        if not count:
             return memoryview(b""), 0
-        size = strings.offsets[strings.count] - len(self._separator)
-        return memoryview(ffi.buffer(strings.bytes, size)), strings.count
+        return memoryview(ffi.buffer(self.documents(split).bytes, size - len(self._separator))), count
+
+    def size(self, split: int) -> tuple[int, int]:
+        """Returns the number of the documents of a split, and their bytes with a separator after each."""
+        strings = self.documents(split)
+        return strings.count, strings.offsets[strings.count] if strings.count else 0

@@ -6,7 +6,7 @@ import threading
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from .core import call, ffi, lib, make_handle, new_uncleared
+from .core import call, ffi, lib, make_handle, new_block
 from .files import PathLike, output_bytes, path_bytes
 from .vocabulary import IdBuffer
 
@@ -32,25 +32,35 @@ def count_id(ids: array[int] | memoryview, number: int) -> int:
 
 def place_marks(
     ids: array[int], mark: int, count: int, mode: str, is_open: bool
-) -> tuple[memoryview, array[int], bool]:
+) -> tuple[memoryview, memoryview, bool]:
     """Places one mark, or none, around each document in a piece of a stream: see pybpe_marks_place. The piece has
     `count` marks.
 
     Returns:
-        The ids; the indexes at which documents begin in them, as an array of type Q; and whether a document is open at
-        the end.
+        The ids; the indexes at which documents begin in them, of type Q; and whether a document is open at the end.
     """
     buffer = IdBuffer(ids)
-    out = new_uncleared("uint8_t[]", (buffer.count + 1) * buffer.id_bytes)
-    starts = array("Q", bytes(8 * (count + 1)))
+    out = new_block((buffer.count + 1) * buffer.id_bytes)
+    starts = new_block(8 * (count + 1)).cast("Q")
     c_open, documents = ffi.new("int *", is_open), ffi.new("size_t *")
     length = lib.pybpe_marks_place(
-        buffer.c, buffer.id_bytes, buffer.count, mark, MARKS[mode], c_open, out, ffi.from_buffer("uint64_t[]", starts),
-        documents,
+        buffer.c, buffer.id_bytes, buffer.count, mark, MARKS[mode], c_open, ffi.from_buffer(out),
+        ffi.from_buffer("uint64_t[]", starts), documents,
     )  # fmt: skip
-    del starts[documents[0] :]
-    placed: Any = memoryview(ffi.buffer(out, length * buffer.id_bytes)).cast("B")
-    return placed.cast(ids.typecode), starts, bool(c_open[0])
+    placed: Any = out[: length * buffer.id_bytes]
+    return placed.cast(ids.typecode), starts[: documents[0]], bool(c_open[0])
+
+
+def pair_starts(starts: array[int] | memoryview, sources: array[int], first: int) -> memoryview:
+    """Returns first + start and the source of each document, one after the other, as 64-bit numbers. `starts` and
+    `sources` have type Q and the same length."""
+    count = len(starts)
+    pairs = new_block(16 * count).cast("Q")
+    lib.pybpe_starts_pair(
+        ffi.from_buffer("uint64_t[]", starts), ffi.from_buffer("uint64_t[]", sources), count, first,
+        ffi.from_buffer("uint64_t[]", pairs),
+    )  # fmt: skip
+    return pairs
 
 
 SHARD_FORMATS: dict[tuple[str, int], int] = {

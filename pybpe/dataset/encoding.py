@@ -13,11 +13,10 @@ from ..arguments import Text
 from ..encoding import AllowedSpecial
 from ..matching import PLAIN
 from ..model import END_OF_TEXT
-from ..reading.division import add_documents, dividers
+from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
 from ..reading.planning import Task
-from ..reading.splits import hash_split
 from ..tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -100,8 +99,7 @@ class TaskEncoder:
             return None
         if _may_be_missed(mark, [mark] if records else self.tok.special_tokens):
             return None
-        shares = tuple(self.splits) if piece.split is None else (1.0,)
-        free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares)
+        free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
         divider = free.take()
         try:
             if not add_documents(divider, piece, self.kinds):
@@ -173,24 +171,6 @@ def _may_be_missed(mark: str, specials: Iterable[str | None]) -> bool:
 def _reaches_into(special: str, mark: str) -> bool:
     overlap = any(special.endswith(mark[:size]) for size in range(1, min(len(mark), len(special))))
     return overlap or (special != mark and mark in special)
-
-
-def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
-    """Returns the documents of a divided piece by split, each split's in piece order."""
-    data = piece.data
-    if piece.split is not None:
-        documents = list(kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data)
-        if documents:
-            yield piece.split, documents
-        return
-    by_split: list[list[bytes]] = [[] for _ in splits]
-    if isinstance(data, memoryview):
-        pairs = kinds.divide_with_clusters(data, piece.seen)
-    else:
-        pairs = ((document, document) for document in data)
-    for document, cluster in pairs:
-        by_split[hash_split(cluster, splits)].append(document)
-    yield from ((split, group) for split, group in enumerate(by_split) if group)
 
 
 def token_lengths(tok: Tokenizer) -> numpy.ndarray[Any, Any]:

@@ -30,7 +30,7 @@ class EotPlacer:
         self._eot = _binding.NO_ID if eot is None else eot
         self.is_open = is_open  # whether the last token belongs to a document that has not ended
 
-    def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int]]:
+    def place(self, ids: array[int], marks: int) -> tuple[array[int] | memoryview, array[int] | memoryview]:
         """Returns the next tokens of the stream, with the marks where they belong.
 
         Args:
@@ -38,7 +38,7 @@ class EotPlacer:
             marks: the number of marks among them.
 
         Returns:
-            The tokens, and where in them documents begin (at the mark, if it comes first), as an array of type Q.
+            The tokens, and where in them documents begin (at the mark, if it comes first), of type Q.
         """
         if (
             self._mode == KEEP or not marks and (self.is_open or not ids)

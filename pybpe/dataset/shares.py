@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from ..errors import LimitError, warn
 from ..reading.bad_records import SkippedRecords
+from ..reading.division import document_sizes
 from ..reading.documents import Kinds
 from ..reading.planned_pieces import planned_pieces
 from ..reading.planning import Plan
 from ..reading.splits import SPLIT_NAMES
-from .encoding import divide
 
 _MOST = 200  # documents; with more, the shares are close enough, unless a few are far longer than the rest
 _FACTOR = 2.0  # warn of a share that is this many times larger or smaller than requested
@@ -57,9 +57,9 @@ def _text_bytes(plan: Plan, kinds: Kinds, splits: Sequence[float]) -> list[int] 
                 documents += planned.ends_document
                 continue
             for piece in planned_pieces([planned], kinds, lambda data, start: len(data)):
-                for split, some in divide(piece, kinds, splits):
-                    found[split] += sum(map(len, some))
-                    documents += len(some)
+                for split, count, size in document_sizes(piece, kinds, splits):
+                    found[split] += size
+                    documents += count
                 records.add(piece.seen)
                 records.check()
                 if documents > _MOST:

@@ -253,7 +253,11 @@ class SplitWriter:
             self._write(mark, array("Q"), 0, source)
 
     def _write(
-        self, given: array[int] | memoryview, starts: array[int], text_bytes: int, source: tuple[str, int, int]
+        self,
+        given: array[int] | memoryview,
+        starts: array[int] | memoryview,
+        text_bytes: int,
+        source: tuple[str, int, int],
     ) -> None:
         state, layout = self._state, self._layout
         size = max(layout.output.shard_tokens, layout.output.least_tokens)

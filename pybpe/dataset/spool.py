@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from .. import _binding
 from ..errors import FormatError, file_errors
 from ..reading.streams import open_input
 
@@ -34,7 +35,6 @@ _SEGMENT_FIELDS = 5
 _SEGMENT_BYTES = 8 * _SEGMENT_FIELDS
 _BUFFER = 1 << 16  # bytes; segments of small files are shorter
 _SEGMENTS = 4096  # read at once
-_MANY = 1 << 20  # documents of a split, from which it is worth importing numpy: this takes a tenth of a second
 _TYPECODES = {"uint16": "H", "uint32": "I"}
 
 
@@ -110,15 +110,17 @@ class Spool:
         self._tokens_file = _open(files.tokens_path, files.header_bytes + tokens * files.id_bytes)
         self._starts_file = _open(files.starts_path, documents * _START_BYTES)
 
-    def append(self, ids: array[int] | memoryview, starts: array[int], source: int) -> None:
+    def append(self, ids: array[int] | memoryview, starts: array[int] | memoryview, source: int) -> None:
         """Adds ids from one source, and where documents begin in them."""
         self.append_documents(ids, starts, array("Q", [source]) * len(starts))
 
-    def append_documents(self, ids: array[int] | memoryview, starts: array[int], sources: array[int]) -> None:
+    def append_documents(
+        self, ids: array[int] | memoryview, starts: array[int] | memoryview, sources: array[int]
+    ) -> None:
         """Adds ids, and where documents begin in them, with a source per document."""
         _write(self._tokens_file, ids)
-        if starts:
-            _write(self._starts_file, _pairs(self.tokens, starts, sources, self.documents > _MANY))
+        if len(starts):
+            _write(self._starts_file, _pairs(self.tokens, starts, sources))
         self.tokens += len(ids)
         self.documents += len(starts)
 
@@ -229,22 +231,11 @@ class SegmentLog:
         self._file.close()
 
 
-def _pairs(first: int, starts: array[int], sources: array[int], many: bool) -> array[int]:
-    """Returns first + start and the source of each document, one after the other. `many` says whether the split has
-    many documents."""
-    if len(starts) == 1:  # as of each small file
+def _pairs(first: int, starts: array[int] | memoryview, sources: array[int]) -> array[int] | memoryview:
+    """Returns first + start and the source of each document, one after the other."""
+    if len(starts) == 1:  # as of each small file: a call to C would take longer
         return array("Q", (first + starts[0], sources[0]))
-    pairs = array("Q", [0]) * (2 * len(starts))
-    if many:
-        import numpy
-
-        view = numpy.frombuffer(pairs, "Q")
-        view[0::2] = numpy.frombuffer(starts, "Q") + numpy.uint64(first)
-        view[1::2] = numpy.frombuffer(sources, "Q")
-    else:
-        pairs[0::2] = array("Q", [first + start for start in starts])
-        pairs[1::2] = sources
-    return pairs
+    return _binding.pair_starts(starts, sources, first)
 
 
 def read_items(path: str, typecode: str, offset: int, count: int) -> array[int]:

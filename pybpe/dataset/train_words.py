@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from ..reading.division import add_documents, dividers
+from ..reading.division import add_documents, divide, dividers, shares_of
 from ..reading.documents import RECORDS, Kinds
 from ..reading.input_file import InputFile, known_total
 from ..reading.planned_pieces import PlannedPiece, planned_pieces
@@ -18,7 +18,6 @@ from ..support.run_options import RunOptions
 from ..training.counting import Counted, count_by_executor
 from ..training.counts import Counts, CountTable
 from ..training.word_counter import CountSettings, WordCounter
-from .encoding import divide
 from .workers import PENDING
 
 
@@ -91,8 +90,7 @@ class TrainWords:
 
     def _joined(self, piece: PlannedPiece) -> bytes | None:
         """Returns the documents of the train split with the mark between them; None if Python must divide the piece."""
-        shares = tuple(self.splits) if piece.split is None else (1.0,)
-        free = dividers(self.kinds.mark_bytes, self.kinds.mark, self.kinds.text_key, shares)
+        free = dividers(self.kinds.mark_bytes, self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
         divider = free.take()
         try:
             return bytes(divider.joined(0)[0]) if add_documents(divider, piece, self.kinds) else None

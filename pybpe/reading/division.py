@@ -7,14 +7,14 @@ and raises the errors for lines that are not records.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from .. import _binding
 from .bad_records import Seen
 from .documents import Kinds, mark_matcher
 from .planned_pieces import PlannedPiece
-from .splits import last_hashes
+from .splits import hash_split, last_hashes
 
 
 class Dividers:
@@ -67,19 +67,48 @@ def add_documents(divider: _binding.Divider, piece: PlannedPiece, kinds: Kinds) 
     if not divider.divide(kind, piece.data):
         return False
     if kind == "jsonl":
-        note_records(piece.seen, piece.data, sum(divider.documents(split).count for split in range(divider.splits)))
+        note_records(piece.seen, piece.data, divider)
     return True
 
 
-def note_records(seen: Seen, lines: memoryview, documents: int) -> None:
-    """Notes the records of a piece of JSON lines that C has divided, all of which are valid.
+def note_records(seen: Seen, lines: memoryview, divider: _binding.Divider) -> None:
+    """Notes the records of a piece of JSON lines, which is all that a divider has divided."""
+    seen.end = seen.start + len(lines)
+    seen.records, seen.lines = divider.records()
 
-    Args:
-        seen: notes them.
-        lines: the piece.
-        documents: the number of its documents, which are the records whose text is not empty.
-    """
-    data = bytes(lines)
-    seen.end, seen.lines, seen.records = seen.start + len(data), data.count(b"\n"), documents
-    if documents < seen.lines + (not data.endswith(b"\n")):  # there are blank lines, or records with an empty text
-        seen.records = sum(not line.isspace() for line in data.split(b"\n") if line)
+
+def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterator[tuple[int, list[bytes]]]:
+    """Yields the documents of a divided piece by split, each split's in piece order. This is slow; it reads what
+    `add_documents` does not."""
+    data = piece.data
+    if piece.split is not None:
+        documents = list(kinds.divide(data, piece.seen) if isinstance(data, memoryview) else data)
+        if documents:
+            yield piece.split, documents
+        return
+    by_split: list[list[bytes]] = [[] for _ in splits]
+    if isinstance(data, memoryview):
+        pairs = kinds.divide_with_clusters(data, piece.seen)
+    else:
+        pairs = ((document, document) for document in data)
+    for document, cluster in pairs:
+        by_split[hash_split(cluster, splits)].append(document)
+    yield from ((split, group) for split, group in enumerate(by_split) if group)
+
+
+def document_sizes(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> list[tuple[int, int, int]]:
+    """Returns the split, the number and the bytes of the documents of a piece, by split."""
+    free = dividers(b"", kinds.mark, kinds.text_key, shares_of(piece, splits))
+    divider = free.take()
+    try:
+        if add_documents(divider, piece, kinds):
+            found = [(place, *divider.size(place)) for place in range(divider.splits)]
+            return found if piece.split is None else [(piece.split, *found[0][1:])]
+    finally:
+        free.put_back(divider)
+    return [(split, len(some), sum(map(len, some))) for split, some in divide(piece, kinds, splits)]
+
+
+def shares_of(piece: PlannedPiece, splits: Sequence[float]) -> Sequence[float]:
+    """Returns the shares among which a divider divides a piece: one if the split of the piece is known."""
+    return tuple(splits) if piece.split is None else (1.0,)

@@ -245,10 +245,9 @@ class WordCounter:
         try:
             if not divider.divide("jsonl", piece.data):
                 return False
-            documents = divider.documents(0)
-            counter.add_documents(documents)
+            counter.add_documents(divider.documents(0))
             if seen is not None:
-                note_records(seen, piece.data, documents.count)
+                note_records(seen, piece.data, divider)
             return True
         finally:
             free.put_back(divider)

@@ -114,6 +114,32 @@ static void test_records(void) {
     pybpe_divider_free(d);
 }
 
+/* Records with an empty text count, blank lines do not, and neither does the line end that the last line lacks. */
+static void test_counts_of_records(void) {
+    pybpe_divider *d = divider_of(thirds, SPLITS, "", NULL);
+    const struct {
+        const char *text;
+        size_t records, line_ends;
+    } cases[] = {{"", 0, 0},
+                 {"\n", 0, 1},
+                 {" ", 0, 0},
+                 {"{\"text\":\"a\"}", 1, 0},
+                 {"{\"text\":\"a\"}\n", 1, 1},
+                 {"\n\r\n{\"text\":\"\"}\n \n{\"text\":\"\\n\"} \r\n\t", 2, 5}};
+    size_t records, line_ends;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, cases[i].text, strlen(cases[i].text)), PYBPE_OK);
+        pybpe_divider_records(d, &records, &line_ends);
+        CHECK_EQ(records, cases[i].records);
+        CHECK_EQ(line_ends, cases[i].line_ends);
+    }
+    CHECK_EQ(pybpe_divider_divide(d, PYBPE_DOCUMENTS_RECORD, (const uint8_t *)"\n", 1, NULL), PYBPE_OK);
+    pybpe_divider_records(d, &records, &line_ends);
+    CHECK_EQ(records, 2);
+    CHECK_EQ(line_ends, 6);
+    pybpe_divider_free(d);
+}
+
 static void test_depth(void) {
     pybpe_divider *d = divider_of(all, 1, "", NULL);
     for (size_t depth = 60; depth < 70; depth++) {
@@ -222,6 +248,7 @@ static void test_memory(void) {
 int main(void) {
     test_kinds();
     test_records();
+    test_counts_of_records();
     test_depth();
     test_hash();
     test_cluster();

@@ -10,7 +10,7 @@ import pybpe
 from pybpe import _binding
 from pybpe.dataset import small_pieces
 from pybpe.dataset.encoding import TaskEncoder
-from pybpe.reading import documents, splits
+from pybpe.reading import division, documents, splits
 from pybpe.reading.bad_records import Seen
 from pybpe.reading.planned_pieces import PlannedPiece
 
@@ -82,6 +82,36 @@ def test_records_are_not_left_to_python() -> None:
     for _ in range(300):
         data, shares = b"\n".join([*(line_of(rng) for _ in range(8)), b"", b" \r"]), rng.choice(SHARES)
         assert divided("jsonl", data, shares) == expected("jsonl", data, shares), data
+
+
+def test_records_are_counted_as_python_counts_them() -> None:
+    rng = random.Random(7)
+    kinds = documents.Kinds("auto", "text", MARK)
+    parts = [b'{"text": "a"}', b'{"text": ""}', b"", b" ", b"\t\r", b'{"text": "b\\n"} \r']
+    for size in range(200):
+        data = b"\n".join(rng.choices(parts, k=size % 12))
+        piece = PlannedPiece("x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False))
+        divider = division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take()
+        assert division.add_documents(divider, piece, kinds)
+        seen = Seen("x.jsonl", 5, False)
+        list(kinds.divide(piece.data, seen))
+        assert piece.seen == seen, data
+
+
+@pytest.mark.parametrize("kind", ["special", "file", "line", "blank", "jsonl"])
+@pytest.mark.parametrize("split", [None, 1])
+def test_sizes_of_documents(kind: str, split: int | None) -> None:
+    rng = random.Random(kind)
+    kinds = documents.Kinds(kind, "text", MARK)
+    for size in range(60):
+        parts = (
+            [line_of(rng), b'{"text": "half \\ud800"}'] if kind == "jsonl" else [b"a b", MARK.encode(), b"", b"\xff"]
+        )
+        data = b"\n".join(rng.choices(parts, k=size % 9))
+        piece = PlannedPiece("x", 0, len(data), split, memoryview(data), True, True, Seen("x", 0, False))
+        expected = {place: (len(some), sum(map(len, some))) for place, some in division.divide(piece, kinds, SHARES[1])}
+        found = division.document_sizes(piece, kinds, SHARES[1])
+        assert {place: (count, size) for place, count, size in found if count} == expected, data
 
 
 def test_damaged_records_are_never_accepted_otherwise() -> None:

@@ -73,7 +73,7 @@ class BundleWriter:
         self,
         split: int,
         ids: array[int] | memoryview,
-        starts: array[int],
+        starts: array[int] | memoryview,
         text_bytes: int,
         source: tuple[str, int, int],
     ) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ..eot import EotPlacer
 
-Placed = tuple["array[int] | memoryview", "array[int]"]
+Placed = tuple["array[int] | memoryview", "array[int] | memoryview"]
 
 
 class Start(NamedTuple):
