@@ -1,5 +1,5 @@
 /*
-The bytes of Python's strings, for cffi's module only. The C library itself does not depend on Python.
+The bytes of Python's objects, for cffi's module only. The C library itself does not depend on Python.
 
 cffi cannot give C access to a str. These functions take the address of an object instead, which is what id() returns.
 The caller keeps the object alive. cffi has released the GIL when it calls them, so they take it again.
@@ -8,6 +8,7 @@ The caller keeps the object alive. cffi has released the GIL when it calls them,
 #define PYBPE_PYTHON_TEXTS_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* Part of the stable ABI since CPython 3.10; cffi asks for the declarations of an older one. */
 PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
@@ -22,6 +23,9 @@ static const uint8_t *str_utf8(uintptr_t str, size_t *n);
 /* Finds the bytes of all items of a list; each item must be bytes or a str (see str_utf8). Stores where the bytes of each
    begin, and their number. Returns the total number, or -1 if an item is neither. */
 static int64_t texts_find(uintptr_t list, const uint8_t **starts, size_t *lengths);
+
+/* Copies n bytes. Python's own ways to copy into a buffer keep the GIL, also while the system clears its pages. */
+static void bytes_copy_unlocked(uint8_t *to, const uint8_t *from, size_t n);
 
 /* pybpe: end cdef */
 
@@ -62,5 +66,7 @@ static int64_t texts_find(uintptr_t texts, const uint8_t **starts, size_t *lengt
     PyGILState_Release(state);
     return total;
 }
+
+static void bytes_copy_unlocked(uint8_t *to, const uint8_t *from, size_t n) { memcpy(to, from, n); }
 
 #endif

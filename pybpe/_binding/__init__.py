@@ -1,6 +1,6 @@
 """The C library as Python objects. Only this package calls it: see core.py."""
 
-from .core import NO_ID, Data, new_block, version
+from .core import NO_ID, Data, fill, new_block, version
 from .division import Divider
 from .documents import (
     CHARACTERS,
@@ -94,6 +94,7 @@ __all__ = [
     "measure_texts",
     "merged_blocks",
     "minhash_texts",
+    "fill",
     "new_block",
     "new_bytes",
     "normalize",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, Union
 
@@ -39,6 +39,24 @@ def new_block(size: int) -> memoryview:
     """Returns memory for `size` bytes, which are undefined. Unlike a bytearray, it is not cleared: the system clears
     each page when it is first written, which is often while the GIL is released."""
     return memoryview(ffi.buffer(new_uncleared("uint8_t[]", size)))
+
+
+def fill(buffer: Data, following: Callable[[int], bytes]) -> int:
+    """Fills a buffer from its start, and lets other threads run while it copies. Returns the number of bytes that were
+    copied.
+
+    Args:
+        buffer: writable.
+        following: following(left) returns the next bytes, at most `left` of them, or b"" if there are no more.
+    """
+    start = ffi.from_buffer("uint8_t[]", buffer, require_writable=True)
+    filled, room = 0, len(start)
+    while filled < room and (data := following(room - filled)):
+        if len(data) > room - filled:
+            raise ValueError(f"{len(data)} bytes do not fit into {room - filled}")
+        lib.bytes_copy_unlocked(start + filled, data, len(data))
+        filled += len(data)
+    return filled
 
 
 def version() -> str:

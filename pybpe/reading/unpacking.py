@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO
 
+from .. import _binding
 from ..errors import FormatError, MissingExtraError
 
 ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
@@ -30,7 +31,9 @@ def packing_of_name(path: str) -> str | None:
     return next((packing for ending, packing in ENDINGS.items() if path.endswith(ending)), None)
 
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 17  # the number of bytes that are read at once
+_GZIP_BLOCK = 1 << 14  # less for gzip: zlib's module copies what a step has not used
+_STEP = 1 << 15  # the number of bytes that are decompressed at once: Python's modules join longer results from parts
 
 PACKING_MARKS = (
     (b"\x1f\x8b\x08", "gzip"),
@@ -65,26 +68,25 @@ def unpacked(path: str, packing: str | None, stream: BinaryIO) -> BinaryIO:
 
 
 def _open_gzip(path: str, stream: BinaryIO) -> Any:
-    import gzip
-
-    return gzip.GzipFile(fileobj=stream)
+    return _Frames(stream, _Inflater, _Inflater, _GZIP_BLOCK, may_be_empty=True)
 
 
 def _open_bzip2(path: str, stream: BinaryIO) -> Any:
     import bz2
 
-    return io.BufferedReader(_Frames(stream, bz2.BZ2Decompressor, bz2.BZ2Decompressor), _BLOCK)
+    return _Frames(stream, bz2.BZ2Decompressor, bz2.BZ2Decompressor)
 
 
 def _open_xz(path: str, stream: BinaryIO) -> Any:
     import lzma
 
     following = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
-    return io.BufferedReader(_Frames(stream, lzma.LZMADecompressor, following), _BLOCK)
+    return _Frames(stream, lzma.LZMADecompressor, following)
 
 
 def _open_zstd(path: str, stream: BinaryIO) -> Any:
-    return zstd_module(path).ZstdFile(stream)
+    decompressor = zstd_module(path).ZstdDecompressor
+    return _Frames(stream, decompressor, decompressor)
 
 
 _OPENERS: dict[str, Callable[[str, BinaryIO], Any]] = {
@@ -111,15 +113,26 @@ class _Frames(io.RawIOBase):
     """The content of the compressed streams of a file, one after another. Zeros may separate and follow them, because
     tapes and xz pad files; anything else is an error.
 
-    bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged.
+    bz2.BZ2File and lzma.LZMAFile end silently if a stream after the first is damaged. GzipFile and ZstdFile hold the
+    GIL for longer.
 
     Args:
         packed: the file.
         first, following: make a decompressor for the first stream, and for those after it.
+        block: the number of bytes to read at once.
+        may_be_empty: whether an empty file has no content; otherwise it is damaged.
     """
 
-    def __init__(self, packed: BinaryIO, first: Callable[[], Any], following: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        packed: BinaryIO,
+        first: Callable[[], Any],
+        following: Callable[[], Any],
+        block: int = _BLOCK,
+        may_be_empty: bool = False,
+    ) -> None:
         self._packed, self._first, self._following = packed, first, following
+        self._block, self._may_be_empty = block, may_be_empty
         self._begin()
 
     def _begin(self) -> None:
@@ -141,24 +154,25 @@ class _Frames(io.RawIOBase):
         if offset < self._given:
             self._packed.seek(0)
             self._begin()
-        while self._given < offset and self._next(min(_BLOCK, offset - self._given)):
+        while self._given < offset and self._next(offset - self._given):
             pass
         return self._given
 
     def readinto(self, buffer: Any) -> int:
-        data = self._next(len(buffer)) if len(buffer) else b""
-        buffer[: len(data)] = data
-        return len(data)
+        """Fills the buffer. Fills only its start if the content ends."""
+        return _binding.fill(buffer, self._next)
 
     def _next(self, size: int) -> bytes:
         """Returns the next bytes, at most `size` (which must not be 0); b"" at the end."""
         while not self._decompressor.eof or self._follows():
             block = b""
             if self._decompressor.needs_input:
-                block, self._waiting = self._waiting or self._packed.read(_BLOCK), b""
+                block, self._waiting = self._waiting or self._packed.read(self._block), b""
                 if not block:
+                    if self._may_be_empty and not self._packed.tell():
+                        return b""
                     raise EOFError("the file ends before the compressed stream does")
-            data: bytes = self._decompressor.decompress(block, size)
+            data: bytes = self._decompressor.decompress(block, min(size, _STEP))
             if data:
                 self._given += len(data)
                 return data
@@ -166,13 +180,39 @@ class _Frames(io.RawIOBase):
 
     def _follows(self) -> bool:
         """Returns whether another stream follows the one that has ended. If so, starts to decompress it."""
-        rest = self._decompressor.unused_data or self._waiting or self._packed.read(_BLOCK)
+        rest = self._decompressor.unused_data or self._waiting or self._packed.read(self._block)
         while rest and not (found := rest.lstrip(b"\0")):
-            rest = self._packed.read(_BLOCK)
+            rest = self._packed.read(self._block)
         if not rest:
             return False
         self._decompressor, self._waiting = self._following(), found
         return True
+
+
+class _Inflater:
+    """Decompresses one stream of gzip, as bz2.BZ2Decompressor does one of bzip2."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # 16: with the header and checksum of gzip
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream has ended."""
+        return self._stream.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """What follows the stream, after its end."""
+        return self._stream.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether `decompress` needs more data to go on."""
+        return not self._stream.unconsumed_tail
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        """Returns at most `size` bytes. `data` must be empty unless the stream needs input."""
+        return self._stream.decompress(data or self._stream.unconsumed_tail, size)
 
 
 class Prefixed:

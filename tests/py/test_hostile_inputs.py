@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe import encodings
+from pybpe import _binding, encodings
 from pybpe.cli import main
 from pybpe.dataset import PackedSequences
 from pybpe.errors import PybpeWarning
@@ -32,9 +33,20 @@ def alone(data: bytes) -> bytes:
     return lzma.compress(data, lzma.FORMAT_ALONE)
 
 
-@pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_damage_after_the_first_compressed_stream(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
-    """The standard library's bz2 and lzma stop there without an error."""
+def checked_zstd(data: bytes) -> bytes:
+    zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    packed: bytes = zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+    return packed
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack", "header"),
+    [(".gz", gzip.compress, 10), (".bz2", bz2.compress, 0), (".xz", lzma.compress, 0), (".zst", checked_zstd, 0)],
+)
+def test_damage_after_the_first_compressed_stream(
+    tmp_path: Path, ending: str, pack: Callable[[bytes], bytes], header: int
+) -> None:
+    """The standard library's bz2 and lzma stop there without an error. The header of gzip has no checksum."""
     path = tmp_path / f"x.txt{ending}"
     first, second = pack(TEXT), pack(TEXT[:3000])
     for between in (b"", bytes(512)):
@@ -48,7 +60,7 @@ def test_damage_after_the_first_compressed_stream(tmp_path: Path, ending: str, p
     chance = random.Random(1)
     for _ in range(30):
         damaged = bytearray(second)
-        damaged[chance.randrange(len(damaged) - (ending == ".bz2"))] ^= 1 << chance.randrange(8)
+        damaged[chance.randrange(header, len(damaged) - (ending == ".bz2"))] ^= 1 << chance.randrange(8)
         path.write_bytes(first + damaged)
         with pytest.raises(pybpe.FormatError, match="damaged before byte"):
             pybpe.count_words(path)
@@ -56,6 +68,49 @@ def test_damage_after_the_first_compressed_stream(tmp_path: Path, ending: str, p
         path.write_bytes(first + rest)
         with pytest.raises(pybpe.FormatError, match="damaged before byte"):
             pybpe.count_words(path)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_an_empty_compressed_file(tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]) -> None:
+    """Programs accept an empty file as gzip, and no other."""
+    path = tmp_path / f"x.txt{ending}"
+    path.write_bytes(pack(b""))
+    with open_text(str(path)) as stream:
+        assert stream.read() == b""
+    path.write_bytes(b"")
+    if ending == ".gz":
+        with open_text(str(path)) as stream:
+            assert stream.read() == b""
+    else:
+        with pytest.raises(pybpe.FormatError, match="damaged before byte"):
+            open_text(str(path))
+
+
+@pytest.mark.parametrize("size", [1, 1 << 15, (1 << 15) + 1, 1 << 20])
+def test_gzip_that_unpacks_to_far_more(tmp_path: Path, size: int) -> None:
+    """Steps of decompression end inside long runs, and at the end of the stream."""
+    path = tmp_path / "x.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * size))
+    for part in (1 << 14, 1 << 15, 70_001):
+        with open_text(str(path)) as stream:
+            found = [stream.read(part) for _ in range(size // part + 2)]
+        assert b"".join(found) == b"a" * size
+        assert all(len(some) == part for some in found[: size // part])
+
+
+def test_a_buffer_is_filled_up_to_its_end() -> None:
+    buffer, asked, parts = bytearray(5), list[int](), iter([b"abc", b"de", b"f"])
+
+    def following(left: int) -> bytes:
+        asked.append(left)
+        return next(parts, b"")
+
+    assert _binding.fill(buffer, following) == 5 and buffer == b"abcde"
+    assert _binding.fill(memoryview(buffer)[1:4], following) == 1 and buffer == b"afcde"
+    assert asked == [5, 2, 3, 2]
+    assert _binding.fill(memoryview(buffer)[:0], following) == 0
+    with pytest.raises(ValueError, match="3 bytes do not fit into 2"):
+        _binding.fill(memoryview(buffer)[:2], lambda left: b"xyz")
 
 
 def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:
