@@ -81,6 +81,16 @@ class OutputOptions:
         return self.form.min_tokens if self.min_shard_tokens is None else self.min_shard_tokens
 
     @property
+    def full_tokens(self) -> int:
+        """The number of tokens of a full shard, unless the format makes shards of equal size."""
+        return max(self.shard_tokens, self.least_tokens)
+
+    @property
+    def reserve_tokens(self) -> int:
+        """The number of tokens beyond a full shard that close it. They begin the next shard, which thus has enough."""
+        return max(1, self.least_tokens)
+
+    @property
     def id_bytes(self) -> int:
         """The bytes per id. The dtype must be chosen already."""
         return id_bytes(self.dtype)

@@ -206,7 +206,7 @@ class SplitWriter:
     def __init__(self, layout: Layout, split: str, state: SplitState) -> None:
         self._layout, self._split, self._state = layout, split, state
         self._placer = EotPlacer(layout.output.mode, layout.tok.eot_token, state.in_document)
-        self._reserve = max(1, layout.output.least_tokens)  # this many tokens beyond a shard's size close it
+        self._full, self._reserve = layout.output.full_tokens, layout.output.reserve_tokens
         self._hasher = Hasher()
         self._hashes: dict[int, Future[str]] = {}  # of closed shards, by number
         self.publish()
@@ -260,14 +260,13 @@ class SplitWriter:
         source: tuple[str, int, int],
     ) -> None:
         state, layout = self._state, self._layout
-        size = max(layout.output.shard_tokens, layout.output.least_tokens)
         ids = memoryview(given)
         while len(ids):
             room = len(ids)
             facts = state.open
             if layout.form.has_shards and self._segments is None:
-                if state.open.tokens < size:
-                    room = size - state.open.tokens
+                if state.open.tokens < self._full:
+                    room = self._full - state.open.tokens
                 else:
                     room, facts = self._reserve - state.beyond.tokens, state.beyond
             part, ids = ids[:room], ids[room:]

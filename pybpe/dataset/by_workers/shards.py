@@ -43,8 +43,8 @@ def sizes_of(layout: Layout, split: str, tokens: int) -> list[int]:
     if not output.form.has_shards:
         check_least(path, tokens, output.least_tokens)
         return [tokens]
-    size = max(output.shard_tokens, output.least_tokens)
-    full = max(0, (tokens - max(1, output.least_tokens)) // size)
+    size = output.full_tokens
+    full = max(0, (tokens - output.reserve_tokens) // size)
     check_least(layout.path(split, full), tokens - full * size, output.least_tokens)
     return [size] * full + [tokens - full * size]
 
@@ -126,12 +126,11 @@ def _parts(layout: Layout, order: ShardOrder) -> list[list[tuple[int, int]]]:
     """Returns the ranges of a shard's tokens in which SplitWriter finds facts, because what it calls the sources
     depends on them: the reserve that closed the shard before, the rest, and, separately, what the last shard has beyond
     the size of the others."""
-    form, first, last = layout.form, order.first, order.first + order.tokens
-    if form.equal_shards or not form.has_shards:
+    output, first, last = layout.output, order.first, order.first + order.tokens
+    if output.form.equal_shards or not output.form.has_shards:
         return [[(first, last)]]
-    size = max(layout.output.shard_tokens, layout.output.least_tokens)
-    reserve = first + max(1, layout.output.least_tokens) if order.shard else first
-    end = min(first + size, last)
+    reserve = first + output.reserve_tokens if order.shard else first
+    end = min(first + output.full_tokens, last)
     return [[(first, reserve), (reserve, end)], [(end, last)]]
 
 
