@@ -110,11 +110,6 @@ class Pretok:
         """Whether `text_cut` can find safe cuts for this pattern."""
         return bool(lib.pybpe_pretok_has_cuts(self.c))
 
-    @property
-    def simd(self) -> str:
-        """The vector instructions in use."""
-        return str(ffi.string(lib.pybpe_pretok_simd(self.c)).decode())
-
     def split(self, data: Data) -> list[int]:
         """Returns the end offsets of all words of `data`, ascending."""
         view = ffi.from_buffer(data)

@@ -90,5 +90,5 @@ class RemoteFile:
     @property
     def _source(self) -> web.WebSource | buckets.BucketSource:
         if self.address.is_web:
-            return web.WebSource(self.address, self.facts, self.is_divisible)
+            return web.WebSource(self.address, self.facts)
         return buckets.BucketSource(self.address, self.facts)

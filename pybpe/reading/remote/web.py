@@ -58,11 +58,10 @@ class WebSource:
     Args:
         address: its URL.
         facts: what the server said when the run first looked at it.
-        is_divisible: whether the server sends ranges of it.
     """
 
-    def __init__(self, address: Address, facts: Facts, is_divisible: bool) -> None:
-        self.name, self._address, self._facts, self._is_divisible = address.name, address, facts, is_divisible
+    def __init__(self, address: Address, facts: Facts) -> None:
+        self.name, self._address, self._facts = address.name, address, facts
 
     def receive(self, start: int, view: memoryview) -> int:
         """See Source."""
