@@ -61,9 +61,9 @@ int apply_chars_fill(merge_table *t, const pybpe_vocab_spec *v, const pybpe_allo
     memset(ranks, 0xFF, entries * sizeof *ranks);
     t->char_guards = ranks + APPLY_CHARS;
     for (size_t m = 0; m < v->merges_count; m++) {
-        const size_t id = t->first_merged + m;
+        const uint32_t id = t->first_merged + (uint32_t)m;
         const uint8_t *token = v->tokens.bytes + v->tokens.offsets[id];
-        const size_t n = (size_t)(v->tokens.offsets[id + 1] - v->tokens.offsets[id]);
+        const size_t n = token_length(v, id);
         if (has_part_of_char(token, n)) {
             guard_enter(t, token, n, token_length(v, v->merges[2 * m]), (uint32_t)m);
         }

@@ -125,8 +125,8 @@ static inline ssize_t windows_pwrite(int fd, const void *data, size_t n, uint64_
     return -1;
 }
 
-/* Windows refuses to replace a file while any program has it open. Programs that examine new files have them open for an
-   instant, so this tries again for half a second. */
+/* Windows refuses to replace a file while any program has it open. Programs that examine new files have them open for
+   an instant, so this tries again for half a second. */
 static inline int windows_rename(const char *from, const char *to) {
     wchar_t wide_from[WINDOWS_PATH], wide_to[WINDOWS_PATH];
     if (!windows_path(from, wide_from) || !windows_path(to, wide_to)) {

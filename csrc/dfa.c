@@ -229,10 +229,10 @@ static bool newline_is_plain(const dfa *a, uint32_t newline) {
 }
 
 /* Finds between which classes a text can be cut. No state after the first character reads the second one as part of a
-   match, and each does at the end of a text what it does there. So the words before the cut are the same, whether the text
-   ends there or not. And a word begins there in any case: either the second character always begins a match, or the first
-   one is always in a match, which then ends. The text after the cut is read from its first character on, as in the whole
-   text. */
+   match, and each does at the end of a text what it does there. So the words before the cut are the same, whether the
+   text ends there or not. And a word begins there in any case: either the second character always begins a match, or
+   the first one is always in a match, which then ends. The text after the cut is read from its first character on, as
+   in the whole text. */
 static void fill_divides(uint8_t *divides, const dfa *a) {
     const uint32_t newline = a->classes['\n'];
     for (uint32_t before = 0; before < a->class_count; before++) {

@@ -198,7 +198,7 @@ static const uint8_t *plain_string(const record_string *string, uint8_t *to, siz
 }
 
 static int record_add(pybpe_divider *d, const json_record *found, bool *ok, pybpe_error *err) {
-    size_t need = found->text.n + found->cluster.n + 1; /* both are in one line; never 0 */
+    size_t need = found->text.n + found->cluster.n; /* both are in one line */
     uint8_t *scratch = mem_reserve(&d->mem, d->scratch, &d->scratch_room, need, 1);
     if (scratch == NULL) {
         return error_set_memory(err, "a record", need);

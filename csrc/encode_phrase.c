@@ -1,8 +1,8 @@
 /*
 Stage 2 of encode_stages.c: divides tokens into phrases and merges these.
 
-Up to 64 tokens are a group, which begins and ends with a phrase. Its masks have a bit for each place between two tokens,
-that of the second one:
+Up to 64 tokens are a group, which begins and ends with a phrase. Its masks have a bit for each place between two
+tokens, that of the second one:
 
     tokens    of   the   people   ,    by   the   way
     joints     .    1      .      .     1    1     1      where phrases continue
@@ -15,10 +15,10 @@ ranks are equal. So in each round all pairs that go before both of their neighbo
 cannot be. This takes a few operations on masks for all phrases of the group, without a branch for each.
 
 A merge makes a token that may be used again if, on one of its sides, the phrase continues with a token of stage 1 that
-can meet it in a merge (stages_joint_has). The phrase is then *chained*, and it is merged by itself, pair after pair. Half of
-the chained phrases have three tokens and a quarter have four; for these there is code without branches. For others of
-less than 16 tokens, the array `keys` has the rank of the pair that begins at each token and, in the low bits, the token's
-place, so that the least one is the pair to merge; `alive` has a bit for each token that remains:
+can meet it in a merge (stages_joint_has). The phrase is then *chained*, and it is merged by itself, pair after pair.
+Half of the chained phrases have three tokens and a quarter have four; for these there is code without branches. For
+others of fewer than 16 tokens, the array `keys` has the rank of the pair that begins at each token and, in the low
+bits, the token's place, so that the least one is the pair to merge; `alive` has a bit for each token that remains:
 
     ids      of  the  same  time          of the   .   same  time
     keys     12  905   77     -     ->       -     -    77     -
@@ -50,9 +50,9 @@ static inline uint32_t least_key(const uint32_t keys[MANY], size_t room) {
     return least;
 }
 
-/* A chained phrase of less than MANY tokens. Its pairs begin at one of its tokens. */
+/* A chained phrase of fewer than MANY tokens. The key of a pair is at the place of its first token. */
 typedef struct chain {
-    uint32_t keys[MANY + 1]; /* of the pairs; the last one is not used */
+    uint32_t keys[MANY + 1]; /* of the pairs; chain_step writes the last one if no token is before a pair */
     uint32_t *ids;
     unsigned count, alive;
 } chain;
@@ -140,7 +140,8 @@ static inline void group_find_pairs(const encode_stages *s, token_group *group) 
     group->rights = g.rights;
 }
 
-/* Returns the pairs whose token may be used again. For these, the parts in `orders` become those that it may be here. */
+/* Returns the pairs whose token may be used again, and limits the parts in their `orders` to those that the token may
+   be here. */
 static inline uint64_t group_chained(const stages_scan *scan, token_group *g) {
     const encode_stages *s = scan->e->stages;
     const uint64_t lefts = g->lefts & g->joints >> 1;
@@ -167,8 +168,8 @@ static inline void group_remove(token_group *g, unsigned start, unsigned count, 
     g->alive = (g->alive & ~phrase) | alive << start;
 }
 
-/* Merges three tokens, given the orders of their pairs, of which at least one can be merged. Returns how many remain. Has
-   no branch. */
+/* Merges three tokens without a branch, given the orders of their pairs, of which at least one can be merged. Returns
+   how many tokens remain. */
 static inline unsigned merge_three(const encode_stages *s, const merge_table *t, uint32_t *ids,
                                    const uint32_t orders[2]) {
     const bool right = order_rank(orders[1]) < order_rank(orders[0]); /* the right two are merged first */
@@ -276,9 +277,9 @@ static int group_put(stages_scan *scan, stages_block *b, unsigned count, uint64_
 Blocks
 */
 
-/* Finds where the phrases of ids[at..at + count), count <= GROUP_TOKENS, continue: bit k is for the place before ids[at + k].
-   Bit 0 is never set. Ends of words before ids[at] are not needed again; those after it may be, if fewer tokens than
-   `count` are merged now. */
+/* Finds where the phrases of ids[at..at + count), count <= GROUP_TOKENS, continue. Bit k is for the place before
+   ids[at + k]; bit 0 is never set. Ends of words before ids[at] are not needed again; those after it may be, if fewer
+   tokens than `count` are merged now. */
 static inline uint64_t find_joints(const encode_stages *s, stages_block *b, size_t at, unsigned count) {
     const uint32_t *ids = b->ids + at;
     uint64_t joints = 0;
@@ -294,7 +295,8 @@ static inline uint64_t find_joints(const encode_stages *s, stages_block *b, size
     return joints;
 }
 
-/* Merges the phrase that begins at b->from and has at least GROUP_TOKENS tokens, if it ends in the block. Sets *held otherwise. */
+/* Merges the phrase that begins at b->from and has at least GROUP_TOKENS tokens, if it ends in the block. Sets *held
+   otherwise. */
 static int long_phrase_put(stages_scan *scan, stages_block *b, bool *held) {
     size_t end = b->known > b->from + GROUP_TOKENS ? b->known : b->from + GROUP_TOKENS;
     uint64_t ends = 0;

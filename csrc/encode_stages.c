@@ -31,8 +31,8 @@ For 3, all tokens with the same id must begin with the same token of stage 1, an
 computes these from the merges, and makes no stages if two merges differ in them. Then, or if 1 does not hold, the
 encoder has one stage and is slower.
 
-The joints are in a Bloom filter. A false positive only makes a phrase longer. encode_stages_make.c makes the tables, and
-encode_phrase.c does stage 2.
+The joints are in a Bloom filter. A false positive only makes a phrase longer. encode_stages_make.c makes the tables,
+and encode_phrase.c does stage 2.
 */
 #include "encode_stages.h"
 

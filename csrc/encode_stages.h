@@ -10,8 +10,8 @@ Encoding in two stages, for vocabularies with superwords. Internal. See encode_s
 
 enum { PART_LEFT = 1, PART_RIGHT = 2 };
 
-/* A pair that stage 2 merges, in 64 bits: left id, right id, and its *order*: the rank, from the first one of stage 2 on,
-   then the PART_s of the token that the merge makes. Ids have up to 21 bits: see merge_table_new. */
+/* A pair that stage 2 merges, in 64 bits: left id, right id, and its *order*: the rank, from the first one of stage 2
+   on, then the PART_s of the token that the merge makes. Ids have up to 21 bits: see merge_table_new. */
 enum { STAGES_ID_BITS = 21, STAGES_ORDER_BITS = 22, STAGES_PARTS_BITS = 2 };
 
 #define ORDER_NONE UINT32_MAX /* of a pair that stage 2 does not merge */
@@ -120,8 +120,8 @@ void stages_start(stages_scan *scan, const pybpe_encoder *e, pybpe_cache *c, con
 int stages_next(stages_scan *scan, const uint32_t **ids, size_t *count, bool *more);
 void stages_end(stages_scan *scan);
 
-/* encode.c: stage 1 of the units of a block. Writes their ids after those that are held, and sets the units' word_ids and
-   *total, the number of all these ids. There is room. */
+/* encode.c: stage 1 of the units of a block. Writes their ids after those that are held, and sets the units' word_ids
+   and *total, the number of all these ids. There is room. */
 int stages_encode_units(stages_scan *scan, size_t held, size_t *total);
 
 /* The ids of a block in stage 2 (encode_phrase.c). */
@@ -136,7 +136,7 @@ typedef struct stages_block {
     size_t count; /* of ids in `out` */
 } stages_block;
 
-/* Divides the ids into phrases and merges each. If the block is not closed, it leaves the last phrase, from `from` on. */
+/* Divides the ids into phrases and merges each. If the block is not closed, leaves the last phrase, from `from` on. */
 int stages_merge(stages_scan *scan, stages_block *b);
 
 /* Frees the buffer if only an exceptionally long word needed it. */

@@ -186,11 +186,11 @@ typedef struct pybpe_measuring {
     int lines;          /* not 0: the measures of lines and paragraphs */
 } pybpe_measuring;
 
-/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for each
-   n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of equally
-   frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before, each
-   counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes of
-   memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
+/* Measures each of `texts`: writes PYBPE_MEASURES + 2 * what->count numbers per text to `out`. The last ones are, for
+   each n in what->ngrams: the characters of words in all occurrences of the most frequent n consecutive words (of
+   equally frequent ones, the longest; 0 if none occurs twice), then those in n consecutive words that occurred before,
+   each counted once. Words, n-grams and lines are compared by hashes of 64 bits. Takes linear time, and about 14 bytes
+   of memory per word of the longest text. Returns PYBPE_ERR_LIMIT (offset = index) for a text of 4 GiB or more. */
 int pybpe_texts_measure(uint64_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
                         const pybpe_measuring *what, const pybpe_allocator *mem, pybpe_error *err);
 
@@ -202,8 +202,8 @@ enum { PYBPE_MINHASH_SIZE = 128 };
 int pybpe_texts_minhash(uint32_t *out, const pybpe_strings *texts, const pybpe_characters *tables,
                         const pybpe_allocator *mem, pybpe_error *err);
 
-/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out` may
-   be NULL. */
+/* Writes the hash of each of these shingles to `out` and their number to *count: at least 1, and at most n + 1. `out`
+   may be NULL. */
 int pybpe_text_shingles(uint64_t *out, size_t *count, const uint8_t *text, size_t n, const pybpe_characters *tables,
                         const pybpe_allocator *mem, pybpe_error *err);
 
@@ -357,9 +357,9 @@ int pybpe_counter_add(pybpe_counter *c, const uint8_t *text, size_t n, pybpe_err
    may only be freed. */
 int pybpe_counter_add_words(pybpe_counter *c, const pybpe_strings *words, const uint64_t *counts, pybpe_error *err);
 
-/* Counts the words in texts: text i of `texts` as if it occurred counts[i] times, or once if counts is NULL. Specials are
-   as in pybpe_counter_add.
-   Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the table may only be freed. */
+/* Counts the words in texts: text i of `texts` as if it occurred counts[i] times, or once if counts is NULL. Specials
+   are as in pybpe_counter_add. Returns PYBPE_ERR_LIMIT if the count of a word would exceed 2^64 - 1. After an error the
+   table may only be freed. */
 int pybpe_counter_add_texts(pybpe_counter *c, const pybpe_strings *texts, const uint64_t *counts, pybpe_error *err);
 
 /* Adds all counts of src to dst. After an error dst may only be freed. */
@@ -387,8 +387,8 @@ pybpe_counter_stats pybpe_counter_get_stats(const pybpe_counter *c);
 void pybpe_counter_export(const pybpe_counter *c, uint8_t *bytes, uint64_t *offsets, uint64_t *counts);
 
 /* Sorts words by their bytes: sets order[0..words->count) to their indices, in this order. The words of a counter are
-   distinct; equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as much
-   during the call. Returns PYBPE_ERR_LIMIT for more than 2^32 - 2 words. */
+   distinct; equal ones stay in the order of their indices. Takes 4 bytes per word for `order`, and usually about as
+   much during the call. Returns PYBPE_ERR_LIMIT for more than 2^32 - 2 words. */
 int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem, pybpe_error *err);
 
 /* A list of words with their counts that the functions below extend. The caller allocates the arrays. */
@@ -646,11 +646,11 @@ typedef struct pybpe_dropout {
     uint64_t offset; /* where `text` begins in the whole text, in bytes */
 } pybpe_dropout;
 
-/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room for
-   n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text may be
-   divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole words
-   (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1, or for a
-   byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
+/* Encodes ordinary text with dropout, as Hugging Face's tokenizers do: see csrc/encode_dropout.c. `ids` must have room
+   for n tokens. The random numbers of a word depend on the seed and on the word's place in the whole text, so a text
+   may be divided at safe cuts. If the pattern is CUSTOM and the encoder has no splitter, the text is one word. Whole
+   words (pybpe_vocab_spec.whole_words) are not looked up. Returns PYBPE_ERR_VALUE for a rate that is not from 0 to 1,
+   or for a byte without a token (offset = its position); PYBPE_ERR_LIMIT for a word of more than 1.4 GB. */
 int pybpe_encode_dropout(const pybpe_encoder *e, const pybpe_dropout *how, const uint8_t *text, size_t n, uint32_t *ids,
                          size_t *count, pybpe_error *err);
 
@@ -681,8 +681,8 @@ enum pybpe_documents {
 };
 
 /* How a corpus is divided into documents, and the documents among splits. The hash of a document is its CRC-32 times
-   0x9E3779B97F4A7C15, modulo 2^64; it belongs to the first split whose `last` is not below its hash, or if there is none,
-   to split 0. A record with a string "cluster" is hashed by that instead. */
+   0x9E3779B97F4A7C15, modulo 2^64; it belongs to the first split whose `last` is not below its hash, or if there is
+   none, to split 0. A record with a string "cluster" is hashed by that instead. */
 typedef struct pybpe_division {
     const pybpe_specials *marks; /* borrowed; NULL if there are none */
     const uint8_t *key;          /* UTF-8; only for records */
@@ -739,8 +739,8 @@ size_t pybpe_ids_count(const void *ids, int id_bytes, size_t n, uint32_t id);
 size_t pybpe_marks_place(const void *ids, int id_bytes, size_t n, uint32_t mark, int mode, int *is_open, void *out,
                          uint64_t *starts, size_t *documents);
 
-/* Sets pairs[2 * i] to first + starts[i], and pairs[2 * i + 1] to sources[i], for each i < n: where documents begin, and
-   where their text comes from. */
+/* Sets pairs[2 * i] to first + starts[i], and pairs[2 * i + 1] to sources[i], for each i < n: where documents begin,
+   and where their text comes from. */
 void pybpe_starts_pair(const uint64_t *starts, const uint64_t *sources, size_t n, uint64_t first, uint64_t *pairs);
 
 /* ---------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ typedef struct json_record {
 } json_record;
 
 /* Reads the line at `at`. Returns false if the line is not a JSON object with a string at `key`, or has anything that
-   parsers of JSON treat differently, or that is rare: then the caller must use a complete parser. The line must be valid
-   UTF-8. If a name is repeated, the last one counts. */
+   parsers of JSON treat differently, or that is rare: then the caller must use a complete parser. The line must be
+   valid UTF-8. If a name is repeated, the last one counts. */
 bool record_read(const uint8_t *at, const uint8_t *end, const uint8_t *key, size_t key_n, json_record *found);
 
 /* Writes the UTF-8 of a string, whose n bytes `out` must have room for. Returns false for a surrogate without its other

@@ -15,8 +15,8 @@ between two matches of the first one, as at a separate text. Within a pass, for 
 After RSTRIP, a special that begins with white space would overlap the match before it. Hugging Face's library then
 encodes some characters twice. pybpe refuses such specials.
 
-Source: AddedVocabulary in tokenizers/src/tokenizer/added_vocabulary.rs. There, a word character is what the crate `regex`
-matches with \w, and white space what it matches with \s.
+Source: AddedVocabulary in tokenizers/src/tokenizer/added_vocabulary.rs. There, a word character is what the crate
+`regex` matches with \w, and white space what it matches with \s.
 */
 #include "special_rules.h"
 

@@ -13,10 +13,10 @@ after it:
                                              |------ read ---------->|  "x" at 0
                                                |---- read again ---->|  "x" at 2, and so on
 
-With strings of several kilobytes that takes quadratic time. So once more than a few bytes were read without result, a scan
-reads the following text backward, with an automaton of the reversed strings. Its state at a place gives the longest
-string that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest string, so
-that each byte is read at most twice.
+With strings of several kilobytes that takes quadratic time. So once more than a few bytes were read without result, a
+scan reads the following text backward, with an automaton of the reversed strings. Its state at a place gives the
+longest string that *begins* there, in O(1). The states of one window are kept; a window is as long as the longest
+string, so that each byte is read at most twice.
 */
 #include "special_strings.h"
 

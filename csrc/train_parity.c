@@ -120,8 +120,8 @@ uint32_t train_parity_next(pybpe_trainer *t) {
     return PAIR_NONE;
 }
 
-/* Lowers the threshold of the language whose heap train_parity_next found empty, and of all others whose heaps will soon
-   be, for the next scan. Returns false if that is impossible: training is done. */
+/* Lowers the threshold of the language whose heap train_parity_next found empty, and of all others whose heaps will
+   soon be, for the next scan. Returns false if that is impossible: training is done. */
 bool train_parity_lower(pybpe_trainer *t) {
     bool lowered = false;
     for (size_t i = 0; i < t->languages_count; i++) {
