@@ -100,13 +100,10 @@ class TaskEncoder:
         if _may_be_missed(mark, [mark] if records else self.tok.special_tokens):
             return None
         free = dividers(mark.encode(), self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
-        divider = free.take()
-        try:
+        with free.take() as divider:
             if not add_documents(divider, piece, self.kinds):
                 return None
             return self._segments_of(divider, piece, {mark} if records else "all")
-        finally:
-            free.put_back(divider)
 
     def _segments_of(
         self, divider: _binding.Divider, piece: PlannedPiece, allowed: AllowedSpecial

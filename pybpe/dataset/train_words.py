@@ -91,11 +91,8 @@ class TrainWords:
     def _joined(self, piece: PlannedPiece) -> bytes | None:
         """Returns the documents of the train split with the mark between them; None if Python must divide the piece."""
         free = dividers(self.kinds.mark_bytes, self.kinds.mark, self.kinds.text_key, shares_of(piece, self.splits))
-        divider = free.take()
-        try:
+        with free.take() as divider:
             return bytes(divider.joined(0)[0]) if add_documents(divider, piece, self.kinds) else None
-        finally:
-            free.put_back(divider)
 
 
 def count_train_split(plan: Plan, words: TrainWords, run: RunOptions) -> Counts:

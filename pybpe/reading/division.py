@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 from .. import _binding
@@ -18,7 +19,7 @@ from .splits import hash_split, last_hashes
 
 
 class Dividers:
-    """The dividers of threads that divide pieces in the same way. A thread takes one and puts it back: `pop` and
+    """The dividers of threads that divide pieces in the same way. A thread takes one and gives it back: `pop` and
     `append` are atomic.
 
     Args:
@@ -33,19 +34,19 @@ class Dividers:
         self._last = last_hashes(splits)
         self._free: list[_binding.Divider] = []
 
-    def take(self) -> _binding.Divider:
-        """Returns an empty divider that no other thread uses."""
+    @contextmanager
+    def take(self) -> Iterator[_binding.Divider]:
+        """Yields an empty divider that no other thread uses. After the block its documents are no longer valid."""
         try:
             divider = self._free.pop()
         except IndexError:
             marks = mark_matcher(self._mark) if self._mark is not None else None
-            return _binding.Divider(self._separator, marks, self._key, self._last)
+            divider = _binding.Divider(self._separator, marks, self._key, self._last)
         divider.clear()
-        return divider
-
-    def put_back(self, divider: _binding.Divider) -> None:
-        """Takes a divider back. Its documents are no longer valid."""
-        self._free.append(divider)
+        try:
+            yield divider
+        finally:
+            self._free.append(divider)
 
 
 @lru_cache(maxsize=8)
@@ -99,13 +100,10 @@ def divide(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> Iterat
 def document_sizes(piece: PlannedPiece, kinds: Kinds, splits: Sequence[float]) -> list[tuple[int, int, int]]:
     """Returns the split, the number and the bytes of the documents of a piece, by split."""
     free = dividers(b"", kinds.mark, kinds.text_key, shares_of(piece, splits))
-    divider = free.take()
-    try:
+    with free.take() as divider:
         if add_documents(divider, piece, kinds):
             found = [(place, *divider.size(place)) for place in range(divider.splits)]
             return found if piece.split is None else [(piece.split, *found[0][1:])]
-    finally:
-        free.put_back(divider)
     return [(split, len(some), sum(map(len, some))) for split, some in divide(piece, kinds, splits)]
 
 

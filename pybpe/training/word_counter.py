@@ -240,17 +240,13 @@ class WordCounter:
         if piece.texts:
             counter.add_text_list(piece.texts)
             return True
-        free = dividers(b"", None, self._settings.read.text_key, (1.0,))
-        divider = free.take()
-        try:
+        with dividers(b"", None, self._settings.read.text_key, (1.0,)).take() as divider:
             if not divider.divide("jsonl", piece.data):
                 return False
             counter.add_documents(divider.documents(0))
             if seen is not None:
                 note_records(seen, piece.data, divider)
             return True
-        finally:
-            free.put_back(divider)
 
     def _add_one_by_one(
         self, piece: Piece, counter: _binding.Counter, specials: _binding.Specials | None, seen: Seen | None

@@ -91,8 +91,8 @@ def test_records_are_counted_as_python_counts_them() -> None:
     for size in range(200):
         data = b"\n".join(rng.choices(parts, k=size % 12))
         piece = PlannedPiece("x.jsonl", 5, 5 + len(data), None, memoryview(data), True, True, Seen("x.jsonl", 5, False))
-        divider = division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take()
-        assert division.add_documents(divider, piece, kinds)
+        with division.dividers(b"", MARK, "text", (8.0, 1.0, 1.0)).take() as divider:
+            assert division.add_documents(divider, piece, kinds)
         seen = Seen("x.jsonl", 5, False)
         list(kinds.divide(piece.data, seen))
         assert piece.seen == seen, data
