@@ -103,7 +103,7 @@ class Filters:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise ArgumentError(f"{name} must be a number of at least 0, not {value!r}")
         for what in ("chars", "words", "mean_word_length"):
-            least, most = getattr(self, "min_" + what), getattr(self, "max_" + what)
+            least, most = vars(self)["min_" + what], vars(self)["max_" + what]
             if least is not None and most is not None and least > most:
                 raise ArgumentError(f"min_{what} ({least}) must not exceed max_{what} ({most})")
 

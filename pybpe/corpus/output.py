@@ -47,6 +47,9 @@ class LineWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None and self._compressor is not None:
-            self._output.write(self._compressor.flush())
-        self._output.__exit__(kind, *rest)
+        if kind is not None:
+            self._output.discard()
+            return
+        with self._output:
+            if self._compressor is not None:
+                self._output.write(self._compressor.flush())

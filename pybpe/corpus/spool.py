@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _binding
-from ..errors import FormatError, file_error
+from ..errors import FileMissingError, FormatError, file_error
 from ..reading.streams import open_input
-from ..support.output_files import make_folder
+from ..support.output_files import make_folder, remove_folder
 
 
 def pack(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
@@ -53,9 +53,12 @@ class Result:
     def section(self, name: str) -> bytes:
         """Returns the bytes of a section."""
         at, length = self._places[name]
-        with open(self._path, "rb") as stream:
+        with open_input(self._path) as stream:
             stream.seek(at)
-            return stream.read(length)
+            data = stream.read(length)
+        if len(data) < length:
+            raise FormatError(f"{self._path}: became shorter; delete its folder and run the command again", at)
+        return data
 
 
 class Spool:
@@ -85,9 +88,9 @@ class Spool:
 
     def _is(self, identity: str) -> bool:
         try:
-            with open(self._identity_file, "rb") as stream:
+            with open_input(self._identity_file) as stream:
                 return stream.read() == identity.encode()
-        except OSError:
+        except FileMissingError:
             return False
 
     def _clean(self, keep: Collection[str]) -> None:
@@ -117,8 +120,8 @@ class Spool:
     def leave(self) -> None:
         """Ends a failed run. A later run resumes if there is anything to resume from."""
         if not any(map(self.has, range(len(self)))):
-            self.remove()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def remove(self) -> None:
         """Ends a finished run."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)

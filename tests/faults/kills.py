@@ -1,4 +1,4 @@
-"""Kills training, binarize, mix and saving with SIGKILL at random moments, and runs them again.
+"""Kills training, binarize, mix, clean and saving with SIGKILL at random moments, and runs them again.
 
     kills.py [--kills N] [OPERATION...]
 
@@ -23,7 +23,7 @@ import shim
 from inject import Trial
 from operations import OPERATIONS
 
-NAMES = ("train", "binarize llmc", "binarize megatron", "mix", "save", "save_bin")
+NAMES = ("train", "binarize llmc", "binarize megatron", "mix", "clean corpus", "save", "save_bin")
 
 
 def duration(trial: Trial) -> float:

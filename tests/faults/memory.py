@@ -20,7 +20,7 @@ from operations import OPERATIONS, content, documents, make_inputs, plain
 
 import pybpe
 from llmc_compat.shards import DataLoader, read_shard, write_shard
-from pybpe import _binding
+from pybpe import _binding, corpus
 
 TEXT = "".join(documents(6)) + "word" * 3000 + "<|endoftext|>\u4f60\u597d " * 40
 
@@ -44,6 +44,10 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
     def fresh() -> pybpe.Tokenizer:
         return pybpe.Tokenizer.from_file(folder / "tok.bin")
 
+    def clean() -> bytes:
+        corpus.clean(inputs / "web.jsonl", out / "x.jsonl", dedup="exact", on_error="skip", workers=1, progress=False)
+        return (out / "x.jsonl").read_bytes()
+
     found: dict[str, Callable[[], Any]] = {
         "tokenizer": lambda: pybpe.Tokenizer(tok.vocab, tok.merges, ["<|endoftext|>"]).model,
         "from json": lambda: pybpe.Tokenizer.from_file(folder / "tok.json").model,
@@ -66,6 +70,9 @@ def operations(folder: Path) -> dict[str, Callable[[], Any]]:
         "specials": lambda: _binding.Specials({"<a>": 1, "<ab>": 2}) and 1,
         "pattern": lambda: _binding.Pretok(1).split(TEXT.encode()),
         "vocabulary": lambda: vocab.tokens(),
+        "signatures": lambda: corpus.signatures([TEXT, "a b c"]).tolist(),
+        "filters": lambda: corpus.Filters.gopher().reasons([TEXT, "a b c"]),
+        "clean": clean,  # without the steps in which numpy's cumsum keeps some bytes of each call
     }
     for operation in OPERATIONS:
         if operation.name in ("save", "save_bin", "write_shard", "counts", "binarize llmc", "chat"):

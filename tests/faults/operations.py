@@ -19,7 +19,8 @@ import pybpe  # noqa: E402
 from llmc_compat import chat, evals, huggingface, initialization, resize, workspace  # noqa: E402
 from llmc_compat.gpt2_config import GPT2Config  # noqa: E402
 from llmc_compat.shards import write_shard  # noqa: E402
-from pybpe import viz  # noqa: E402
+from pybpe import corpus, viz  # noqa: E402
+from pybpe.corpus import decisions, sorting, stages  # noqa: E402
 from pybpe.dataset import run as dataset_run  # noqa: E402
 from pybpe.dataset.by_workers import area, bundles  # noqa: E402
 from pybpe.dataset.by_workers import run as workers_run  # noqa: E402
@@ -36,6 +37,9 @@ dataset_run.CHECKPOINT_SECONDS = workers_run.SYNC_SECONDS = area._PATIENCE_SECON
 workers_run._PUBLISHING = bundles._PLANNING = 1
 planning.TASK_BYTES = 6000
 mixing.LEAST_MEMORY = 1
+decisions.DEFAULT_MEMORY = 1  # runs of as few rows as possible
+sorting._MOST_RUNS = 3
+stages._LEAST_ROWS = 600
 shuffled._TASK_TOKENS = 2000
 
 SPECIALS = [
@@ -67,6 +71,7 @@ def make_inputs(folder: Path) -> None:
     folder.mkdir()
     (folder / "text.txt").write_text("<|endoftext|>".join(documents(24)), encoding="utf-8")
     (folder / "docs.jsonl").write_bytes(jsonl(documents(12)))
+    (folder / "web.jsonl").write_bytes(_web())
     pybpe.binarize(small_tokenizer(), folder / "docs.jsonl", folder / "tokens", splits=(1,), progress=False)
     questions = [
         {"context": "One and one", "completions": ["is one", "is two", "is three", "is four"], "label": 1},
@@ -154,23 +159,30 @@ def _binarize_skip(inputs: Path, out: Path) -> None:
     )
 
 
-class _Here(Executor):
-    """Runs each task at once, in this process, where faults happen."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
 def _workers_write(inputs: Path, out: Path) -> None:
     pybpe.binarize(
         small_tokenizer(), [inputs / "text.txt", inputs / "docs.jsonl"], out, shard_tokens=2500, split_by="document",
         min_shard_tokens=100, executor=_Here(), workers_write=True, progress=False,
     )  # fmt: skip
+
+
+def _clean(executor: Executor | None, name: str) -> Callable[[Path, Path], Any]:
+    def run(inputs: Path, out: Path) -> None:
+        corpus.clean(
+            inputs / "web.jsonl", out / name, dedup="exact", near_dedup=0.7, dedup_paragraphs=True, on_error="skip",
+            executor=executor, workers=1, progress=False,
+        )  # fmt: skip
+
+    return run
+
+
+def _web() -> bytes:
+    """Returns records with exact and near duplicates and repeated paragraphs; one record is not valid."""
+    texts = [
+        f"Text {number}, which has a number of its own:\n\n" + text[:150] for number, text in enumerate(documents(40))
+    ]
+    texts += [text + " And more" for text in texts[::4]] + texts[::10]
+    return jsonl(texts) + b"\n{\n"
 
 
 def _join(inputs: Path, out: Path) -> None:
@@ -223,6 +235,8 @@ OPERATIONS = [
     Operation("binarize workers_write", _workers_write, resumes=True, several=True),
     Operation("join", _join, resumes=True, several=True),
     Operation("mix", _mix, resumes=True, several=True),
+    Operation("clean corpus", _clean(None, "clean.jsonl.gz"), resumes=True, several=True),
+    Operation("clean corpus by workers", _clean(_Here(), "clean.jsonl"), resumes=True, several=True),
     Operation("write_shard", lambda inputs, out: write_shard(out / "x.bin", _ids())),
     Operation("checkpoint", lambda inputs, out: initialization.write_random_checkpoint(out / "m.bin", CONFIG)),
     Operation("checkpoint resize", _resize),

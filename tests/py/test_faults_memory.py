@@ -24,6 +24,9 @@ def test_every_failing_allocation_is_a_typed_error_without_leak_and_repeatable()
         "loader",
         "save_bin",
         "write_shard",
+        "signatures",
+        "filters",
+        "clean",
     )
     assert "0 problems" in shim.run("memory.py", *names)
 

@@ -21,6 +21,7 @@ def test_every_failing_call_is_a_typed_error_and_leaves_the_old_file() -> None:
     out = shim.run("inject.py", "errors", "--every", "11", "binarize skip")
     assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "errors", "--every", "97", "mix")
+    assert "0 problems" in shim.run("inject.py", "errors", "--every", "61", "clean corpus", "clean corpus by workers")
 
 
 def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> None:
@@ -28,6 +29,7 @@ def test_a_kill_at_any_call_leaves_no_torn_file_and_the_rerun_is_identical() -> 
     assert "0 problems" in out
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "29", "binarize llmc", "binarize megatron")
     assert "0 problems" in shim.run("inject.py", "deaths", "--every", "59", "mix")
+    assert "0 problems" in shim.run("inject.py", "deaths", "--every", "19", "clean corpus", "clean corpus by workers")
 
 
 def test_write_then_flush_then_rename_then_flush_the_folder() -> None:
