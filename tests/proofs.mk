@@ -6,7 +6,8 @@
 # make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
 # make prove      the arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c, checked on every small
 #                 case (three minutes); prove-quick, part of `make test`, takes smaller cases
-# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
+# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation); known=1: only in
+#                 files whose survivors are all known; mutants-python: in modules of the Python package
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
 #                                            the files of runs=20 runs; shares objects among threads for seconds=60
@@ -83,9 +84,13 @@ build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/
 	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 # Draws the same faults again on the same commit.
-.PHONY: mutants
+.PHONY: mutants mutants-python
+DRAWN = --count $(or $(count),50) --seed $(or $(seed),$(shell git rev-parse HEAD))
 mutants:
-	$(PYTHON) tests/mutation/run.py --count $(or $(count),50) --seed $(or $(seed),$(shell git rev-parse HEAD)) $(files)
+	$(PYTHON) tests/mutation/run.py $(DRAWN) $(if $(known),--known) $(files)
+
+mutants-python: all
+	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(modules)
 
 # ---------------------------------------------------------------------------------------------------
 # Coverage: builds a copy of the tree with clang and counters, and runs there the C tests, the inputs kept from fuzzing,

@@ -209,6 +209,26 @@ static int file_is(const char *path, const char *content) {
     return equal;
 }
 
+/* In a program without standard input, files and folders get descriptor 0. */
+static void test_descriptor_0(void) {
+    pybpe_output *o;
+    pybpe_error err;
+    int kept = dup(0);
+    close(0);
+    CHECK_EQ(pybpe_output_open(&o, "zero", NULL, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "body", 4, &err), PYBPE_OK);
+    CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
+    CHECK(file_is("zero", "body"));
+    CHECK_EQ(pybpe_output_open(&o, "zero", NULL, &err), PYBPE_OK);
+    pybpe_output_discard(o);
+    CHECK_EQ(scratch_next_file(), 0); /* all are closed */
+    CHECK_EQ(remove("zero"), 0);
+    if (kept >= 0) {
+        CHECK_EQ(dup2(kept, 0), 0);
+        close(kept);
+    }
+}
+
 static void test_writing(void) {
     pybpe_output *o;
     pybpe_error err;
@@ -410,6 +430,7 @@ int main(void) {
     test_reading();
     test_reading_what_changes();
     test_writing();
+    test_descriptor_0();
     test_writers_at_once();
     test_writing_through_links();
     test_writing_long_names();

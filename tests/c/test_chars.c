@@ -174,6 +174,46 @@ static void test_order_of_parts(void) {
     }
 }
 
+/* Merges with complete characters do not keep others from starting as tokens, and neither do tokens that no merge makes. */
+static void test_no_needless_guards(void) {
+    small_vocab v;
+    small_start(&v);
+    const uint32_t end = small_add_merge(&v, 0xA9, 'a');
+    const uint32_t e = small_add_merge(&v, 0xC3, 0xA9);
+    small_add_merge(&v, end, e);
+    small_add_merge(&v, 'z', e);
+    small_add_merge(&v, 0xC3, 0xA8);
+    const uint32_t other = (uint32_t)v.count + 1; /* directly after the tokens of merges */
+    small_add_token(&v, "qqr", 3);
+    small_add_token(&v, "qq", 2);
+    small_add_merge(&v, other, 'r');
+    naive_prepare(&v);
+    subject s = subject_new(&v);
+    CHECK(s.e->table.consecutive && s.e->table.char_ranks != NULL);
+    CHECK_CHARS(&s, &v, "a\xC3\xA8", 1);
+    CHECK_CHARS(&s, &v, "z\xC3\xA8", 1);
+    naive_forget(&v);
+    subject_free(&s);
+}
+
+/* The tables are made from merges in memory of the exact size, so that sanitizers see reads beyond it. */
+static void test_no_read_after_the_merges(void) {
+    small_vocab v;
+    small_start(&v);
+    small_add_merge(&v, 0xC3, 0xA9);
+    subject s = subject_new(&v);
+    pybpe_vocab_spec spec = pybpe_vocab_get_spec(s.v);
+    uint32_t *merges = malloc(2 * sizeof *merges);
+    merge_table t = s.e->table;
+    memcpy(merges, spec.merges, 2 * sizeof *merges);
+    spec.merges = merges;
+    CHECK_EQ(apply_chars_fill(&t, &spec, &s.e->mem, NULL), PYBPE_OK);
+    CHECK(memcmp(t.char_ranks, s.e->table.char_ranks, APPLY_CHARS * sizeof *t.char_ranks) == 0);
+    mem_free(&s.e->mem, (void *)(uintptr_t)t.char_ranks);
+    free(merges);
+    subject_free(&s);
+}
+
 static void random_merge(small_vocab *v, const uint32_t *usable, size_t *count, uint32_t *made) {
     const uint32_t left = usable[random_below((uint32_t)*count)];
     const uint32_t right = usable[random_below((uint32_t)*count)];
@@ -277,6 +317,8 @@ int main(void) {
     test_guards_of_three();
     test_order();
     test_order_of_parts();
+    test_no_needless_guards();
+    test_no_read_after_the_merges();
     test_random();
     return check_report("chars");
 }

@@ -72,6 +72,8 @@ static void test_kinds(void) {
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"text\":\"b\"}\n{\"text\":\"\"}", "b|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"tent\":\"b\",\"texts\":\"c\",\"tex\":\"d\"}", "a|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud83d\\ude00\\/\"}", "\xF0\x9F\x98\x80/|", 1},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud800\\udc00\\udbff\\udfff\"}", "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF|", 1},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud7ff\\ue000\\uffff\"}", "\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF|", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_EQ(divide(d, cases[i].kind, cases[i].text, strlen(cases[i].text)), PYBPE_OK);
@@ -102,6 +104,12 @@ static void test_records(void) {
                            "[]",
                            "{\"text\":1}",
                            "{\"text\":\"\\ud800\"}",
+                           "{\"text\":\"\\udbff\"}",
+                           "{\"text\":\"\\udc00\"}",
+                           "{\"text\":\"\\udfff\"}",
+                           "{\"text\":\"\\ud800\\ud800\"}",
+                           "{\"text\":\"\\udbff\\ue000\"}",
+                           "{\"text\":\"\\udbff\\udbff\"}",
                            "{\"te\\u0078t\":\"a\"}",
                            "{\"text\":\"\xFF\"}",
                            "{\"text\":\"a\"} x",

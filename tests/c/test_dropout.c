@@ -59,6 +59,23 @@ static void test_words_of_all_lengths(const small_vocab *v, const pybpe_encoder 
     naive_forget(v);
 }
 
+/* A word that one merge completes stays in two parts as often as the rate says: within five standard deviations. */
+static void test_rates(const pybpe_encoder *e) {
+    enum { WORDS = 10000 };
+    static uint8_t text[3 * WORDS];
+    static uint32_t ids[3 * WORDS];
+    for (size_t i = 0; i < WORDS; i++) {
+        memcpy(text + 3 * i, " ab", 3); /* no merge takes the space */
+    }
+    for (int tenths = 1; tenths < 10; tenths++) {
+        const double rate = tenths / 10.0;
+        const pybpe_dropout how = {rate, 7, 0};
+        size_t count = 0;
+        CHECK_EQ(pybpe_encode_dropout(e, &how, text, sizeof text, ids, &count, NULL), PYBPE_OK);
+        CHECK(fabs((double)count - WORDS * (2 + rate)) < 5 * sqrt(WORDS * rate * (1 - rate)));
+    }
+}
+
 static void test_refusals(const pybpe_encoder *e) {
     const double wrong[] = {-0.1, 1.1, (double)NAN, (double)INFINITY};
     uint32_t ids[4] = {7, 7, 7, 7};
@@ -147,6 +164,7 @@ int main(void) {
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     test_words_of_all_lengths(&v, e);
+    test_rates(e);
     test_refusals(e);
     test_bytes_without_tokens();
     test_custom_pattern(&v);

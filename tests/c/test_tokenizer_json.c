@@ -138,13 +138,20 @@ static void test_refused(void) {
         ",\"\\x61\":256",
         ",\"\\u00\":256",
         ",\"a\nb\":256",
+    };
+    char more[256];
+    for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++) {
+        snprintf(more, sizeof more, ",\"<|e|>\":300%s", vocabs[i]);
+        expect_refused(more, "[]", (int)i);
+    }
+    static const char *const specials[] = {
         ",\"<|e|>\":256", /* another id than the special's */
         ",\"th\":300",    /* the special's id */
         ",\"<|f|>\":300", /* and length */
         ",\"<|e|>>\":300",
     };
-    for (size_t i = 0; i < sizeof vocabs / sizeof *vocabs; i++) {
-        expect_refused(vocabs[i], "[]", (int)i);
+    for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
+        expect_refused(specials[i], "[]", (int)i);
     }
     static const char *const merges[] = {
         "",

@@ -1,127 +1,35 @@
 """Mutation testing: puts small faults into the C library, one at a time, and counts how many the C tests notice.
 
-    make mutants [count=50] [seed=COMMIT] [files="csrc/json.c ..."]
+    make mutants [count=50] [seed=COMMIT] [known=1] [files="csrc/json.c ..."]
 
-A fault (operators.py) is noticed if a test program fails, crashes, or takes ten times as long as it should. Faults that
-do not compile or do not change the object code are drawn again. The run fails if a fault survives that survivors.txt
-does not list. Each of its lines gives the reason: most such faults change only speed or the size of a table.
-
-The tests run in the order of their duration, so most faults are found within a second.
+A fault (operators.py) is noticed if a test program (programs.py) fails, crashes, or takes five times as long as it
+should. Faults that do not compile or do not change the object code are drawn again. The run fails if a fault survives
+that survivors.txt does not list. Each of its lines gives the reason: most such faults change only speed or the size of
+a table. complete.txt lists the files of which all faults have been judged, so that all that survive are known; CI draws
+from these.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
+import math
 import random
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from operators import Mutant, mutants
+from programs import BUILD, ROOT, Library
 
-ROOT = Path(__file__).resolve().parents[2]
-SURVIVORS = Path(__file__).with_name("survivors.txt")
-BUILD = ROOT / "build" / "mutants"
+HERE = Path(__file__).parent
 # Code for other machines, and code that is generated.
-LEFT_OUT = {"pretok_neon.c", "pretok_avx2.c", "pretok_swar.c"}
-FLAGS = [
-    "-std=c11",
-    "-O1",
-    "-w",
-    "-D_GNU_SOURCE",
-    '-DPYBPE_VERSION="mutant"',
-    "-Icsrc",
-    "-Itests/c",
-    "-Illmc_compat/include",
-]
-
-
-def run(*command: object, limit: float | None = None) -> bool:
-    """Returns whether a command succeeds, within `limit` seconds."""
-    try:
-        return (
-            subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, timeout=limit).returncode
-            == 0
-        )
-    except subprocess.TimeoutExpired:
-        return False
-
-
-@dataclass(frozen=True)
-class Test:
-    """A test program.
-
-    Attributes:
-        name: that of the program.
-        object: its object file.
-        seconds: how long it takes without a fault.
-    """
-
-    name: str
-    object: Path
-    seconds: float
-
-    def passes(self, library: list[Path], program: Path) -> bool:
-        """Links the test with the objects of a library, and runs it."""
-        if not run("cc", "-o", program, self.object, *library, "-lm", "-pthread"):
-            return False
-        return run(program, limit=10 * self.seconds + 5)
-
-
-@dataclass(frozen=True)
-class Library:
-    """The library without faults.
-
-    Attributes:
-        objects: the object file of each source.
-        tests: the fastest first.
-    """
-
-    objects: dict[Path, Path]
-    tests: list[Test]
-
-    @classmethod
-    def build(cls) -> Library:
-        """Compiles everything, and measures the tests."""
-        BUILD.mkdir(parents=True, exist_ok=True)
-        objects = {path: BUILD / f"{path.stem}.o" for path in sorted((ROOT / "csrc").glob("*.c"))}
-        tests = {path: BUILD / f"{path.stem}.o" for path in sorted((ROOT / "tests" / "c").glob("test_*.c"))}
-        with ThreadPoolExecutor(2) as pool:
-            done = pool.map(
-                lambda item: run("cc", *FLAGS, "-c", "-o", item[1], item[0]), [*objects.items(), *tests.items()]
-            )
-        if not all(done):
-            raise SystemExit("the library or a test does not compile")
-        timed = [cls._timed(path.stem, made, list(objects.values())) for path, made in tests.items()]
-        return cls(objects, sorted(timed, key=lambda test: test.seconds))
-
-    @staticmethod
-    def _timed(name: str, made: Path, library: list[Path]) -> Test:
-        test, start = Test(name, made, 60.0), time.monotonic()
-        if not test.passes(library, BUILD / name):
-            raise SystemExit(f"{name}: fails without a fault")
-        return Test(name, made, time.monotonic() - start)
-
-    def judge(self, path: Path, source: str, number: int) -> str:
-        """Returns "invalid", "noticed by TEST", or "survived" for a source with a fault."""
-        folder = BUILD / str(number)
-        folder.mkdir(exist_ok=True)
-        changed, made = folder / path.name, folder / "changed.o"
-        changed.write_text(source, encoding="utf-8")
-        if not run("cc", *FLAGS, "-c", "-o", made, changed):
-            return "invalid"
-        if made.read_bytes() == self.objects[path].read_bytes():
-            return "invalid"
-        library = [made if source == path else other for source, other in self.objects.items()]
-        for test in self.tests:
-            if not test.passes(library, folder / test.name):
-                return f"noticed by {test.name}"
-        return "survived"
+LEFT_OUT = {"pretok_neon.c", "pretok_avx2.c", "pretok_avx512.c", "pretok_swar.c"}
 
 
 @dataclass(frozen=True)
@@ -139,35 +47,69 @@ class Drawn:
         change = self.mutant.describe(self.source).partition(": ")[2]
         return f"{self.path.name}: {line}: {change}"
 
+    def judge(self, library: Library, slowest: float) -> str:
+        """Returns "invalid", "noticed by TEST", or "survived"."""
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            return library.judge(self.path, self.mutant.apply(self.source), self.mutant.line, Path(folder), slowest)
+
+
+def shuffled(drawn: list[Drawn], seed: str) -> list[Drawn]:
+    """Returns all faults in an order that depends on `seed`."""
+    return random.Random(hashlib.sha256(seed.encode()).digest()).sample(drawn, len(drawn))
+
 
 def draw(files: list[Path], seed: str) -> list[Drawn]:
-    """Returns all faults in an order that depends on `seed`."""
-    drawn = []
-    for path in files:
-        source = path.read_text(encoding="utf-8")
-        drawn += [Drawn(path, source, mutant) for mutant in mutants(source)]
-    random.Random(hashlib.sha256(seed.encode()).digest()).shuffle(drawn)
-    return drawn
+    """Returns all faults of C sources in an order that depends on `seed`."""
+    sources = {path: path.read_text(encoding="utf-8") for path in files}
+    return shuffled([Drawn(path, sources[path], fault) for path in files for fault in mutants(sources[path])], seed)
 
 
-def known_survivors() -> set[str]:
-    """Returns the faults of survivors.txt, without their reasons."""
-    lines = SURVIVORS.read_text(encoding="utf-8").splitlines()
+def listed(name: str) -> set[str]:
+    """Returns the lines of a list next to this file, without their reasons."""
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
     return {line.partition(" # ")[0] for line in lines if line and not line.startswith("#")}
 
 
-def judged(library: Library, drawn: list[Drawn], count: int, workers: int) -> Iterator[tuple[Drawn, str]]:
+def judged(
+    library: Library, drawn: list[Drawn], count: int, workers: int, slowest: float
+) -> Iterator[tuple[Drawn, str]]:
     """Yields `count` faults that change the object code, with what became of each."""
+    waiting: deque[tuple[Drawn, Future[str]]] = deque()
+    rest = iter(drawn)
     with ThreadPoolExecutor(workers) as pool:
-        for first in range(0, len(drawn), workers):
-            some = drawn[first : first + workers]
-            jobs = [pool.submit(library.judge, one.path, one.mutant.apply(one.source), k) for k, one in enumerate(some)]
-            for one, job in zip(some, jobs):
-                if job.result() != "invalid":
-                    yield one, job.result()
-                    count -= 1
-            if count <= 0:
+        while count > 0:
+            for one in itertools.islice(rest, 4 * workers - len(waiting)):
+                waiting.append((one, pool.submit(one.judge, library, slowest)))
+            if not waiting:
                 return
+            one, job = waiting.popleft()
+            if job.result() != "invalid":
+                yield one, job.result()
+                count -= 1
+        pool.shutdown(cancel_futures=True)
+
+
+def interval(part: int, total: int) -> tuple[float, float]:
+    """Returns Wilson's 95% interval of a proportion, in percent."""
+    z, share = 1.96, part / total
+    middle = share + z * z / (2 * total)
+    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    return tuple(100 * (middle + side * half) / (1 + z * z / total) for side in (-1, 1))
+
+
+def report(found: Iterable[tuple[Drawn, str]], known: set[str], places: int) -> int:
+    """Prints what became of each fault, and the score. Returns the exit code: 1 if one survived that is not known."""
+    results: Counter[str] = Counter()
+    for one, result in found:
+        kind = "noticed" if result != "survived" else "listed" if one.name in known else "SURVIVED"
+        results[kind] += 1
+        shown = result if kind == "noticed" else kind
+        print(f"{shown}: {one.path.name}:{one.mutant.line}: {one.name.partition(': ')[2]}", flush=True)
+    real = results["noticed"] + results["SURVIVED"]
+    share, (low, high) = 100 * results["noticed"] / real, interval(results["noticed"], real)
+    print(f"{results.total()} faults, drawn from {places}: {dict(results)}")
+    print(f"{share:.1f}% of those not listed were noticed (95% interval {low:.1f} to {high:.1f})")
+    return 1 if results["SURVIVED"] else 0
 
 
 def main() -> int:
@@ -176,20 +118,16 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="default: all of csrc")
     parser.add_argument("--count", type=int, default=50, help="of faults (default 50)")
     parser.add_argument("--seed", default="1", help="which faults are drawn, such as the hash of a commit")
+    parser.add_argument("--known", action="store_true", help="only the files of complete.txt")
+    parser.add_argument("--slowest", type=float, default=math.inf, help="seconds of the slowest test program to run")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     files = [path.resolve() for path in args.files] or sorted((ROOT / "csrc").glob("*.c"))
-    drawn = draw([path for path in files if path.name not in LEFT_OUT], args.seed)
-    library, known = Library.build(), known_survivors()
-    total, listed, new = 0, 0, []
-    for one, result in judged(library, drawn, args.count, args.workers):
-        total += 1
-        if result == "survived":
-            listed += one.name in known
-            new += [] if one.name in known else [one.name]
-            print(f"{'listed' if one.name in known else 'SURVIVED'}: {one.name}", flush=True)
-    print(f"{total} faults of {len(drawn)}: {total - listed - len(new)} noticed, {listed} listed, {len(new)} survived")
-    return 1 if new else 0
+    complete, known = listed("complete.txt"), listed("survivors.txt")
+    files = [path for path in files if path.name not in LEFT_OUT and (path.name in complete or not args.known)]
+    drawn = draw(files, args.seed)
+    found = judged(Library.build(), drawn, args.count, args.workers, args.slowest)
+    return report(found, known, len(drawn))
 
 
 if __name__ == "__main__":
