@@ -277,7 +277,8 @@ class SplitWriter:
             if self._segments is not None:
                 last = LoggedSegment(facts.tokens, facts.text_bytes, len(facts.sources) - 1, source[1], source[2])
                 self._segments.add(last)
-            starts, text_bytes = array("Q", [at - len(part) for at in starts[first:]]), text_bytes - part_bytes
+            if len(ids):
+                starts, text_bytes = array("Q", [at - len(part) for at in starts[first:]]), text_bytes - part_bytes
             if state.beyond.tokens == self._reserve:
                 self._close()
 

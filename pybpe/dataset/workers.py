@@ -14,7 +14,7 @@ from ..reading.documents import RECORDS
 from ..reading.pieces import PIECE_BYTES
 from ..reading.planned_pieces import PlannedPiece
 from ..reading.planning import Plan, Task, anchored, hashed_tasks
-from ..reading.text_encoding import Doubts
+from ..reading.text_encoding import Doubts, are_utf8
 from ..support.parallel import map_ordered
 from ..support.remote import Workers, map_by_executor
 from ..support.run_options import RunOptions
@@ -137,11 +137,14 @@ def _groups(pieces: Iterable[PlannedPiece]) -> Iterator[list[PlannedPiece]]:
 
 def _doubt(encoder: TaskEncoder, some: Iterable[PlannedPiece], doubts: Doubts) -> str | None:
     """A warning about the first piece that is text, and not UTF-8."""
-    for piece in some:
-        if isinstance(piece.data, memoryview) and encoder.kinds.kind(piece.path) not in RECORDS:
-            if (doubt := doubts.look(piece.data, piece.path, piece.start)) is not None:
-                return doubt
-    return None
+    texts = [
+        (piece.data, piece.path, piece.start)
+        for piece in some
+        if isinstance(piece.data, memoryview) and encoder.kinds.kind(piece.path) not in RECORDS
+    ]
+    if len(texts) > 1 and are_utf8([data for data, _, _ in texts]):
+        return None
+    return next((doubt for text in texts if (doubt := doubts.look(*text)) is not None), None)
 
 
 def _seen(some: Iterable[PlannedPiece]) -> list[Seen]:

@@ -59,14 +59,31 @@ def corpus_of_folder(folder: str, outputs: Collection[str] = ()) -> tuple[list[s
         own = own_files(folders, names, partial(_content, place))
         folders[:] = [name for name in folders if not is_hidden(name) and not _is_output(inside, name, outputs)]
         links += [path for name in folders if os.path.islink(path := os.path.join(place, name))]
+        plain = _plain_files(place)
         for name in names:
-            if not is_hidden(name):
-                is_own = name in own or _is_output(inside, name, outputs)
-                (left_out if is_own else kept).append(os.path.join(place, name))
-    # A broken link is kept, so that opening it raises an error.
-    kept = [path for path in kept if os.path.isfile(path) or not os.path.exists(path)]
+            path = os.path.join(place, name)
+            if is_hidden(name):
+                continue
+            if name in own or _is_output(inside, name, outputs):
+                left_out.append(path)
+            elif name in plain or _is_kept(path):
+                kept.append(path)
     _tell_of_links(sorted(links), real)
-    return sorted(kept, key=lambda path: order.get(path, (path, 0))), sorted(left_out)
+    kept.sort(key=(lambda path: order.get(path, (path, 0))) if order else None)
+    return kept, sorted(left_out)
+
+
+def _plain_files(folder: str) -> Collection[str]:
+    """Returns the names of the files in a folder, without links, as the folder itself shows them: this takes far less
+    time than looking at each file."""
+    with file_errors(folder, "cannot be read"), os.scandir(folder) as entries:
+        return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+
+
+def _is_kept(path: str) -> bool:
+    """Returns whether a link or a special file of a folder is part of the corpus: it leads to a file, or nowhere, so
+    that opening it raises an error."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def _tell_of_links(links: Sequence[str], real: str) -> None:
@@ -88,7 +105,7 @@ def is_hidden(name: str) -> bool:
 
 
 def _is_output(place: str, name: str, outputs: Collection[str]) -> bool:
-    if _UNFINISHED.fullmatch(name):
+    if name.endswith(".tmp") and _UNFINISHED.fullmatch(name):
         return True
     return bool(outputs) and os.path.normpath(os.path.join(place, name)) in outputs
 

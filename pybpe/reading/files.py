@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import BinaryIO
 
 from ..arguments import shown
@@ -139,7 +138,7 @@ def _tell_of_utf8(files: Sequence[InputFile], encoding: str | None) -> None:
 def _is_utf8_after_all(file: InputFile, encoding: str) -> bool:
     if row_kind(file.path) is not None:
         return False
-    with replace(file, encoding=None).open() as stream:
+    with file._replace(encoding=None).open() as stream:
         return seems_utf8(stream.read(_LOOK_BYTES), encoding)
 
 

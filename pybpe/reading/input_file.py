@@ -12,23 +12,23 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import FileChangedError, FileError, FormatError, file_error, file_errors
 from ..urls import is_url
 from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
 from .paths import STDIN
 from .remote.remote_file import RemoteFile
-from .streams import InputStream, Limited, open_input, open_stdin, read_small
+from .streams import InputStream, Limited, open_input, open_stdin, read_small, read_start
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
 
-@dataclass(frozen=True)
-class InputFile:
-    """A file as it was when the run began.
+class InputFile(NamedTuple):
+    """A file as it was when the run began. A corpus may have millions, and Python's garbage collector does not look at
+    tuples of plain values again and again.
 
     Attributes:
         path: the path of the file, or its URL without secrets; STDIN is standard input.
@@ -72,8 +72,8 @@ class InputFile:
             status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             return cls(path, encoding=encoding), None
-        head, opened = read_small(path, _head_size(path))
-        if head and not opened.st_size:  # as in /proc: only reading shows the length
+        head = read_start(path, min(_head_size(path), status.st_size or sys.maxsize))
+        if head and not status.st_size:  # as in /proc: only reading shows the length
             return cls(path, encoding=encoding), None
         packing = packing_of_content(head) or packing_of_name(path)
         if packing is not None:
@@ -93,7 +93,7 @@ class InputFile:
 
     def anchored(self) -> InputFile:
         """Returns the same file for a process whose current folder may differ."""
-        return self if self.remote is not None else replace(self, folder=os.getcwd())
+        return self if self.remote is not None else self._replace(folder=os.getcwd())
 
     @property
     def location(self) -> str:

@@ -127,6 +127,23 @@ def test_an_old_lzma_file_ends_once(tmp_path: Path) -> None:
 # Encodings
 
 
+@pytest.mark.parametrize(
+    ("contents", "warning"),
+    [
+        ([b"a\xc3", b"\xa9b", b"c"], r"1\.txt: not UTF-8 at byte 1 "),
+        ([b"a", b"b\xff", b"\xc3"], r"2\.txt: not UTF-8 at byte 1 "),
+        ([b"a", b"b", "wide text".encode("utf-16-le")], r"3\.txt: one in 2\.0 bytes at its start is 0"),
+    ],
+)
+def test_small_files_that_are_not_utf8(tmp_path: Path, contents: list[bytes], warning: str) -> None:
+    """Many small files are checked at once, but the halves of a character in two files are not a character."""
+    tok = small_tokenizer()
+    for number, content in enumerate(contents, 1):
+        (tmp_path / f"{number}.txt").write_bytes(content)
+    with pytest.warns(PybpeWarning, match=warning):
+        pybpe.binarize(tok, sorted(tmp_path.iterdir()), tmp_path / "out", splits=(1,), min_shard_tokens=0)
+
+
 def test_a_byte_order_mark_of_the_other_order(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes("\ufeffhello world".encode("utf-16-le"))
