@@ -2,6 +2,7 @@
 # make demo       train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
 # make test       all quick checks: C tests, the same under sanitizers, Python tests, linters
 # make fuzz | fuzz-python       each fuzz target for seconds=60, with clang's libFuzzer and sanitizers
+# make fuzz-keep | oss-fuzz     keeps the inputs that reach most; builds and runs the targets as OSS-Fuzz does
 # make faults | soak           every case of a failing system call, kill or damaged file; long random runs of the same
 # make soak-hours    one process that does everything for hours=8: memory stays flat, and results stay the same
 # make test-extras   the tests of optional features: PyTorch, transformers, pyarrow, Dask ... (a large install)
@@ -54,7 +55,7 @@ C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tes
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
 .PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity parity-all lint format clean force install
-.PHONY: docs fuzz fuzz-patterns fuzz-python faults soak soak-hours amalgamation install-llmc uninstall-llmc llmc-verdicts
+.PHONY: docs fuzz fuzz-patterns fuzz-python oss-fuzz faults soak soak-hours amalgamation install-llmc uninstall-llmc llmc-verdicts
 .PHONY: release-check reproducible
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology bench-shapes
 .PHONY: bench-models check-models
@@ -170,7 +171,7 @@ FUZZ_COMPILE = -std=c11 -Wall -Wextra -O2 -g -fno-omit-frame-pointer -fno-saniti
 FUZZ_COUNTED := -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp
 FUZZ_SETTINGS = $$(sed -n 's|^max_len *= *|-max_len=|p; s|^dict *= *|-dict=tests/fuzz/|p' tests/fuzz/fuzz_$(1).options)
 
-build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extension.stamp
+build/fuzz/seeds.stamp: tests/fuzz/seeds.py tests/faults/corrupt.py build/extension.stamp $(wildcard tests/fuzz/corpus/*.zip)
 	@mkdir -p $(@D)
 	$(VENV)/python $< build/fuzz/seeds
 	touch $@
@@ -215,6 +216,20 @@ replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
 	    echo "replay $$target"; \
 	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) || exit 1; \
 	done
+
+# Keeps the smallest inputs that together reach everything that all inputs so far reach: tests/fuzz/corpus/NAME.zip.
+.PHONY: fuzz-keep $(FUZZ_TARGETS:%=fuzz-keep-%)
+fuzz-keep: $(FUZZ_TARGETS:%=fuzz-keep-%)
+$(FUZZ_TARGETS:%=fuzz-keep-%): fuzz-keep-%: build/fuzz/fuzz_% build/fuzz/seeds.stamp
+	@rm -rf build/fuzz/kept/$*
+	@mkdir -p build/fuzz/kept/$* build/fuzz/corpus/$*
+	@$< -merge=1 -set_cover_merge=1 -use_counters=0 build/fuzz/kept/$* build/fuzz/corpus/$* build/fuzz/seeds/$* \
+	    $(wildcard tests/fuzz/findings/$*) > build/fuzz/kept-$*.log 2>&1 || { tail -30 build/fuzz/kept-$*.log; exit 1; }
+	@$(VENV)/python tests/fuzz/corpus.py build/fuzz/kept/$* tests/fuzz/corpus/$*.zip
+
+# Builds the targets as OSS-Fuzz does, with each of its sanitizers, and runs each target on its seeds and for a second.
+oss-fuzz:
+	$(PYTHON) tests/fuzz/oss_fuzz.py
 
 # Every case of a failing system call, a kill, or a wrong order of flushes. `make test` runs the quick part.
 faults: all

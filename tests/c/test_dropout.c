@@ -88,6 +88,25 @@ static void test_refusals(const pybpe_encoder *e) {
     }
 }
 
+/* A word whose pairs have no numbers of 32 bits. It is refused before it is read. */
+static void test_too_long(const small_vocab *v) {
+    const pybpe_dropout how = {0.5, 1, 0};
+    pybpe_vocab_spec spec = small_spec(v);
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = ".";
+    pybpe_vocab *vocab;
+    pybpe_encoder *e;
+    pybpe_error err;
+    uint32_t ids[1];
+    size_t count = 5;
+    CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)"a", UINT32_MAX / 3, ids, &count, &err), PYBPE_ERR_LIMIT);
+    CHECK_EQ(count, 5);
+    pybpe_encoder_free(e);
+    pybpe_vocab_free(vocab);
+}
+
 static void test_bytes_without_tokens(void) {
     const uint8_t bytes[] = "ab";
     const uint64_t offsets[] = {0, 1, 2};
@@ -166,6 +185,7 @@ int main(void) {
     test_words_of_all_lengths(&v, e);
     test_rates(e);
     test_refusals(e);
+    test_too_long(&v);
     test_bytes_without_tokens();
     test_custom_pattern(&v);
     test_failing_memory(vocab);

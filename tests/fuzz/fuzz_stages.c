@@ -1,7 +1,7 @@
 /*
 Encoding in two stages, for vocabularies with superwords: random vocabularies, divided at any merge, give the ids of the
 definition, cold and from the cache, for words and for texts. The words are repeated up to 255 times, which takes several
-blocks of units; repeated words have repeated ids.
+blocks of units; repeated words have repeated ids. Or they are one long word, whose phrases continue from block to block.
 */
 #include "encode_stages.h"
 #include "fuzz.h"
@@ -9,7 +9,14 @@ blocks of units; repeated words have repeated ids.
 #include "naive_encode.h"
 
 /* Words of up to 127 tokens: phrases in one group, and longer ones. */
-enum { MOST_BASE = 1024, BASE_WORDS = 8, COPIES = 255, MOST_TEXT = COPIES * MOST_BASE, MOST_SPLIT = 1200 };
+enum {
+    MOST_BASE = 1024,
+    BASE_WORDS = 8,
+    COPIES = 255,
+    MOST_TEXT = COPIES * MOST_BASE,
+    MOST_SPLIT = 1200,
+    MOST_WORD = 3500
+};
 
 /* Words end to end, and the ids of each by the definition. */
 typedef struct word_text {
@@ -68,6 +75,14 @@ static void repeat(word_text *t, size_t copies) {
     }
 }
 
+/* Makes the text one word. After naive_prepare. */
+static void join(const small_vocab *v, word_text *t) {
+    t->n = t->n < MOST_WORD ? t->n : MOST_WORD;
+    t->ends[0] = t->n;
+    t->words = 1;
+    find_ids(v, t);
+}
+
 static void check_words(const pybpe_encoder *e, pybpe_cache *c, const word_text *t) {
     static uint32_t ids[MOST_TEXT];
     pybpe_error err;
@@ -120,6 +135,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     naive_prepare(&v);
     find_ids(&v, &t);
     repeat(&t, copies < 192 ? 1 + copies % 4 : copies);
+    if (fuzz_below(&in, 4) == 1) {
+        join(&v, &t);
+    }
     check_words(e, c, &t);
     check_text(&v, e, c, &t);
     naive_forget(&v);

@@ -118,14 +118,21 @@ def divide_seeds() -> dict[str, bytes]:
     return seeds | {f"many_{kind}": bytes([kind, 255]) + text.encode() for kind, text in enumerate(texts)}
 
 
+def stages_seeds() -> dict[str, bytes]:
+    """Writes the text "a a a ..." as one word whose only phrase takes several blocks."""
+    merges = [1, 2, *(0, 1, 0, 1), *(0, 0, 0, 2), *(0, 2, 0, 0)]  # one merge in stage 1: bb; then "a " and " a"
+    words = [126, 1, 0, 2] * 8
+    return text_seeds() | {"long_phrase": bytes([*merges, *words, 3, 1])}
+
+
 def main() -> None:
     """Writes all seeds."""
     folder = Path(sys.argv[1])
     texts = text_seeds()
     every = {"vocab": vocab_seeds(), "json": json_seeds(), "shard": shard_seeds(), "eval": eval_seeds()}
-    every |= {"python": python_seeds(), "divide": divide_seeds()}
+    every |= {"python": python_seeds(), "divide": divide_seeds(), "stages": stages_seeds()}
     described = ("automaton", "counts", "dropout", "encode", "flags", "normalize", "pretok", "shingles", "special")
-    every |= dict.fromkeys((*described, "stages", "train"), texts)
+    every |= dict.fromkeys((*described, "train"), texts)
     for target, seeds in every.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():
