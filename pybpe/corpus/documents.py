@@ -33,11 +33,11 @@ class Documents:
 
     def __init__(self, spool: Spool, path: str) -> None:
         self._path = path
-        self._files: list[tuple[str, int]] = []  # of each task, with the place of the signatures
-        self.starts = [0]  # the first document of each task, and the number of all documents
+        self._files: list[tuple[str, int, int]] = []  # of each result, with its place and that of the signatures
+        self.starts = [0]  # the first document of each result, and the number of all documents
         for result in spool.results():
             file, place = result.place("signatures")
-            self._files.append((os.path.abspath(file), place))
+            self._files.append((os.path.abspath(file), result.start, place))
             self.starts.append(self.starts[-1] + result.header["documents"])
         _binding.write_file(path, pickle.dumps(self.__dict__))
 
@@ -45,26 +45,26 @@ class Documents:
         return _load, (os.path.abspath(self._path),)
 
     def sizes(self, rows: int) -> list[int]:
-        """Returns the number of rows of each task, if there are `rows` for each document."""
+        """Returns the number of rows of each result, if there are `rows` for each document."""
         return [(end - start) * rows for start, end in zip(self.starts, self.starts[1:])]
 
     def digests(self, first: int, last: int) -> Iterator[Array]:
-        """Yields the rows of `digest_rows` for the documents of the tasks from `first` to `last`."""
-        for task in range(first, last):
-            yield digest_rows(Result(self._files[task][0]).section("digests"), self.starts[task])
+        """Yields the rows of `digest_rows` for the documents of the results from `first` to `last`."""
+        for number in range(first, last):
+            yield digest_rows(self._result(number).section("digests"), self.starts[number])
 
     def bands(self, banding: Banding, dropped: SortedRows | None, first: int, last: int) -> Iterator[Array]:
-        """Yields the rows of `band_rows` for the documents of the tasks from `first` to `last`, without documents whose
-        numbers are among `dropped`."""
+        """Yields the rows of `band_rows` for the documents of the results from `first` to `last`, without documents
+        whose numbers are among `dropped`."""
         import numpy
 
         rows = () if dropped is None else dropped.blocks(self.starts[first], self.starts[last])
         cursor = Cursor(rows, 1)
-        for task in range(first, last):
-            start, end = self.starts[task : task + 2]
+        for number in range(first, last):
+            start, end = self.starts[number : number + 2]
             stays = numpy.ones(end - start, dtype=bool)
             stays[cursor.take(end)[:, 0].astype(numpy.int64) - start] = False
-            data = Result(self._files[task][0]).section("signatures")
+            data = self._result(number).section("signatures")
             signatures = numpy.frombuffer(data, dtype=numpy.uint32).reshape(-1, PERMUTATIONS)
             yield from band_rows(banding, start + numpy.flatnonzero(stays), signatures[stays])
 
@@ -74,18 +74,22 @@ class Documents:
 
         found = numpy.empty((len(numbers), PERMUTATIONS), dtype=numpy.uint32)
         bounds = numpy.searchsorted(numbers, self.starts)
-        for task in numpy.flatnonzero(numpy.diff(bounds)).tolist():
-            first, last = bounds[task], bounds[task + 1]
-            start, end = self.starts[task : task + 2]
-            rows = _mapped(self._files[task], end - start)  # closed again soon: it would count as memory
+        for number in numpy.flatnonzero(numpy.diff(bounds)).tolist():
+            first, last = bounds[number], bounds[number + 1]
+            start, end = self.starts[number : number + 2]
+            path, _, place = self._files[number]
+            rows = _mapped(path, place, end - start)  # closed again soon: it would count as memory
             found[first:last] = rows[numbers[first:last] - start]
         return found
 
+    def _result(self, number: int) -> Result:
+        path, start, _ = self._files[number]
+        return Result(path, start)
 
-def _mapped(where: tuple[str, int], count: int) -> Array:
+
+def _mapped(path: str, place: int, count: int) -> Array:
     import numpy
 
-    path, place = where
     with file_errors(path, "cannot be read"):
         try:
             return numpy.memmap(path, numpy.uint32, "r", place, (count, PERMUTATIONS))

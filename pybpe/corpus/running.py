@@ -23,11 +23,11 @@ from ..support.remote import Workers, build, map_by_executor
 from ..support.run_options import RunOptions
 from .processes import process_pool
 from .reading import DocumentPlan
-from .spool import Result, Spool
+from .spool import Spool
 from .steps import Steps
-from .work import Work, run_task
+from .work import Work, run_task, run_task_to, write_results
 
-_RESULTS = 3  # the version of what tasks return: results of another version are not used
+_RESULTS = 4  # the version of what tasks return: results of another version are not used
 _PENDING = 64  # tasks submitted to an executor at once, unless `workers` is given
 
 
@@ -55,17 +55,18 @@ def run_tasks(steps: Steps, tasks: Sequence[planning.Task], staged: Staged, spoo
     doubts, records = Doubts(), SkippedRecords(names=staged.names)
     with ExitStack() as stack:
         bar = stack.enter_context(Progress("cleaning", _total(staged.files), "B", run.progress))
-        results = _results(Work(steps), [tasks[task] for task in left], run, stack)
+        done = _done(Work(steps), [(spool.name(task), tasks[task]) for task in left], run, stack)
         unfinished = set(left)
         for task in range(len(tasks)):
             if task in unfinished:
-                _binding.write_file(spool.name(task), next(results))
-            header = Result(spool.name(task)).header
-            bar.add(header["read"])
-            for doubt in header["doubts"] if task in unfinished else ():
-                doubts.tell(doubt)
-            for seen in header["seen"]:
-                records.add(Seen.of(seen))
+                next(done)
+            for result in spool.results_of(task):
+                header = result.header
+                bar.add(header["read"])
+                for doubt in header["doubts"] if task in unfinished else ():
+                    doubts.tell(doubt)
+                for seen in header["seen"]:
+                    records.add(Seen.of(seen))
             records.check()
     records.check(at_end=True)
 
@@ -75,19 +76,28 @@ def _is_done(spool: Spool, task: int, skips: bool) -> bool:
     skipped."""
     if not spool.has(task):
         return False
-    return skips or not any(Seen.of(seen).bad for seen in Result(spool.name(task)).header["seen"])
+    return skips or not any(Seen.of(seen).bad for result in spool.results_of(task) for seen in result.header["seen"])
 
 
-def _results(work: Work, tasks: Sequence[planning.Task], run: RunOptions, stack: ExitStack) -> Iterator[bytes]:
-    """Returns an iterator over the results of tasks, in order. Processes that it starts end with `stack`."""
-    executor, pending = run.executor, _PENDING if run.workers is None else 2 * run.workers
-    if executor is None:
-        count = min(worker_count(run.workers), len(tasks))
-        if count <= 1:
-            return map(work.run, tasks)
-        executor, pending = stack.enter_context(process_pool(count)), 2 * count
-    workers = Workers(executor, run.task_timeout)
-    return map_by_executor(partial(run_task, _pickled(work)), map(planning.anchored, tasks), workers, pending)
+def _done(work: Work, orders: Sequence[tuple[str, planning.Task]], run: RunOptions, stack: ExitStack) -> Iterator[None]:
+    """Writes the results of each task to its file, in order, and yields after each. Processes that it starts end with
+    `stack`."""
+    count = min(worker_count(run.workers), len(orders))
+    if run.executor is not None:
+        pending = _PENDING if run.workers is None else 2 * run.workers
+        tasks = (planning.anchored(task) for _, task in orders)
+        workers = Workers(run.executor, run.task_timeout)
+        results = map_by_executor(partial(run_task, _pickled(work)), tasks, workers, pending)
+        for (path, _), result in zip(orders, results):
+            _binding.write_file(path, result)
+            yield
+    elif count > 1:
+        workers = Workers(stack.enter_context(process_pool(count)))
+        yield from map_by_executor(partial(run_task_to, _pickled(work)), orders, workers, 2 * count)
+    else:
+        for path, task in orders:
+            write_results(path, work.run(task))
+            yield
 
 
 def _total(files: Sequence[InputFile]) -> int | None:

@@ -3,8 +3,8 @@
 A hidden folder next to the output holds a file per finished task, which appears complete or not at all, and the
 identity of the run: a hash of everything that the results depend on, except the inputs. The name of a task's file is a
 hash of the ranges of the inputs that it reads. So if inputs change, the results of all tasks that read others stay. A
-file has a header of 8 bytes (its length, little-endian), JSON, then sections of bytes whose names and sizes the header
-holds.
+file has one result after another, because a task may read more text than fits in memory. Each has a header of 8 bytes
+(its length, little-endian), JSON, then sections of bytes whose names and sizes the header holds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _binding
-from ..errors import FileMissingError, FormatError, file_error
+from ..errors import FileMissingError, FormatError, file_error, file_errors
 from ..reading.streams import open_input
 from ..support.output_files import make_folder, remove_folder
 
@@ -30,21 +30,28 @@ def pack(header: Mapping[str, Any], sections: Mapping[str, bytes]) -> bytes:
 
 
 class Result:
-    """A task's result in a file."""
+    """A result in the file of a task.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    Attributes:
+        header: its JSON.
+        start, end: its place in the file.
+    """
+
+    def __init__(self, path: str, start: int = 0) -> None:
+        self._path, self.start = path, start
         with open_input(path) as stream:
+            stream.seek(start)
             size = int.from_bytes(stream.read(8), "little")
             try:
                 self.header: dict[str, Any] = json.loads(stream.read(size))
             except ValueError:
-                raise FormatError(f"{path}: damaged; delete its folder and run the command again", 8) from None
+                raise FormatError(f"{path}: damaged; delete its folder and run the command again", start + 8) from None
         self._places = {}
-        at = 8 + size
+        at = start + 8 + size
         for name, length in self.header["sections"].items():
             self._places[name] = (at, length)
             at += length
+        self.end = at
 
     def place(self, name: str) -> tuple[str, int]:
         """Returns the file, and where in it a section begins."""
@@ -112,10 +119,20 @@ class Spool:
         """Returns whether a task is finished."""
         return os.path.exists(self.name(task))
 
+    def results_of(self, task: int) -> Iterator[Result]:
+        """Yields the results of a finished task, in order."""
+        path, start = self.name(task), 0
+        with file_errors(path, "cannot be read"):
+            size = os.path.getsize(path)
+        while start < size:
+            result = Result(path, start)
+            yield result
+            start = result.end
+
     def results(self) -> Iterator[Result]:
         """Yields the results of all tasks, in order."""
         for task in range(len(self)):
-            yield Result(self.name(task))
+            yield from self.results_of(task)
 
     def leave(self) -> None:
         """Ends a failed run. A later run resumes if there is anything to resume from."""

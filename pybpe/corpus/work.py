@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from .. import _binding
 from ..arguments import utf8
 from ..normalize import normalize_text
 from ..reading.bad_records import Seen
@@ -26,6 +27,7 @@ from .tally import Tally
 if TYPE_CHECKING:
     import numpy
 
+_RESULT_BYTES = 1 << 22  # of lines; how results are divided does not change the output
 _AROUND = 40  # characters shown on each side of a replacement
 
 
@@ -35,25 +37,21 @@ class Work:
 
     steps: Steps
 
-    def run(self, task: Task) -> bytes:
-        """Returns a task's result in spool.py's form: lines, and for each line the data for finding duplicates."""
-        tally = Tally()
-        kept = _Kept()
-        read = 0
+    def run(self, task: Task) -> Iterator[bytes]:
+        """Yields a task's results in spool.py's form: lines, and for each line the data for finding duplicates. There
+        is one for each _RESULT_BYTES, because a compressed file is one task, however long its text is."""
         doubts: list[str] = []
         seen: list[Seen] = []
+        tally, kept, read, told = Tally(), _Kept(), 0, 0
         for batch, size in batches(task, self.steps.kinds, doubts, seen):
             read += size
             if batch:
                 self._batch(batch, tally, kept)
-        header: dict[str, Any] = {
-            "tally": tally.to_json(),
-            "read": read,
-            "documents": len(kept.lines),
-            "doubts": doubts,
-        }
-        header["seen"] = [some.plain() for some in seen]
-        return pack(header, kept.sections())
+            if kept.bytes >= _RESULT_BYTES:
+                yield _packed(tally, kept, read, doubts[told:], seen)
+                tally, kept, read, told = Tally(), _Kept(), 0, len(doubts)
+                seen.clear()
+        yield _packed(tally, kept, read, doubts[told:], seen)
 
     def _batch(self, batch: Sequence[Document], tally: Tally, kept: _Kept) -> None:
         texts = [normalize_text(document.text, self.steps.normalizer) for document in batch]
@@ -113,10 +111,23 @@ class Work:
         return replace_pii(text, findings) if findings else text
 
 
+def _packed(tally: Tally, kept: _Kept, read: int, doubts: Sequence[str], seen: Sequence[Seen]) -> bytes:
+    header: dict[str, Any] = {
+        "tally": tally.to_json(),
+        "read": read,
+        "documents": len(kept.lines),
+        "doubts": list(doubts),
+        "seen": [some.plain() for some in seen],
+    }
+    return pack(header, kept.sections())
+
+
 class _Kept:
-    """The documents of a task that are kept, and the data for finding duplicates."""
+    """The documents of a result that are kept, and the data for finding duplicates. `bytes` is the size of the
+    lines."""
 
     def __init__(self) -> None:
+        self.bytes = 0
         self.lines: list[bytes] = []
         self.sizes: list[tuple[int, int]] = []
         self.digests: list[bytes] = []
@@ -126,7 +137,9 @@ class _Kept:
     def add(self, steps: Steps, stay: Sequence[tuple[str, dict[str, Any]]]) -> None:
         texts = [text for text, _ in stay]
         encoded = [utf8(text) for text in texts]
-        self.lines += [json_line(fields) for _, fields in stay]
+        lines = [json_line(fields) for _, fields in stay]
+        self.lines += lines
+        self.bytes += sum(map(len, lines))
         self.sizes += [(len(text), len(data)) for text, data in zip(texts, encoded)]
         if steps.dedup is not None or steps.near_dedup is not None:
             self.digests += map(digest, map(normalized, texts) if steps.dedup == "normalized" else encoded)
@@ -160,8 +173,21 @@ def integers(data: bytes) -> numpy.ndarray[Any, Any]:
 
 
 def run_task(pickled: bytes, task: Task) -> bytes:
-    """Runs a task in a worker."""
-    return _work(pickled).run(task)
+    """Runs a task in a worker. Returns its results, one after another."""
+    return b"".join(_work(pickled).run(task))
+
+
+def run_task_to(pickled: bytes, order: tuple[str, Task]) -> None:
+    """Runs a task in a worker on this machine, which writes the results to a file."""
+    path, task = order
+    write_results(path, _work(pickled).run(task))
+
+
+def write_results(path: str, results: Iterable[bytes]) -> None:
+    """Writes results, one after another, to a file that appears complete or not at all."""
+    with _binding.Output(path) as output:
+        for result in results:
+            output.write(result)
 
 
 @lru_cache(maxsize=2)
