@@ -5,7 +5,9 @@
 # make sanitize-all   the C tests under AddressSanitizer, MemorySanitizer, ThreadSanitizer and valgrind
 # make msan | tsan | memcheck        one of them; without clang, gcc builds the programs of `make tsan`
 # make prove      the arguments in csrc/encode_boundary.c, csrc/apply_chars.h and csrc/pretok_cut.c, checked on every small
-#                 case (three minutes); prove-quick, part of `make test`, takes smaller cases
+#                 case (three minutes); then proofs with the model checker cbmc, if it is installed, that no input up to a
+#                 bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`,
+#                 takes smaller cases, and random inputs instead of the model checker
 # make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation); known=1: only in
 #                 files whose survivors are all known; mutants-python: in modules of the Python package
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
@@ -71,13 +73,15 @@ $(eval $(call SANITIZER,memcheck,gcc,-O1 -g,valgrind --quiet --error-exitcode=1 
 sanitize-all: sanitize msan tsan memcheck
 
 # ---------------------------------------------------------------------------------------------------
-# Arguments on which exactness rests: each program of tests/proofs enumerates all cases up to a size
+# Arguments on which exactness rests: each program of tests/proofs enumerates all cases up to a size. And proofs that
+# readers of files access only their memory
 
 PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c))
 
 .PHONY: prove prove-quick
 prove prove-quick: $(PROOFS)
 	@for program in $(PROOFS); do echo "$$program"; $$program $(@:prove-%=%) || exit 1; done
+	CC="$(CC)" $(PYTHON) tests/proofs/memory/run.py $(if $(filter prove-quick,$@),--draw)
 
 build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a
 	@mkdir -p $(@D)
