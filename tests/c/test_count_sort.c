@@ -276,6 +276,31 @@ static int merge_two(const char *bytes, const uint32_t *lengths, size_t count, u
     return code;
 }
 
+/* Different words of one byte stay different, and equal ones add up: "" + a + b + c, and a + b. */
+static void test_merge_short_words(void) {
+    const uint32_t lengths[] = {0, 1, 1, 1};
+    const uint64_t counts[] = {1, 2, 3, 4};
+    pybpe_words_part parts[] = {
+        {.bytes = (const uint8_t *)"abc", .size = 3, .lengths = lengths, .counts = counts, .count = 4},
+        {.bytes = (const uint8_t *)"ab", .size = 2, .lengths = lengths + 1, .counts = counts, .count = 2},
+    };
+    const uint64_t sums[] = {1, 2 + 1, 3 + 2, 4};
+    pybpe_words_block block = block_of(8, 8);
+    int state = PYBPE_MERGE_PART;
+    while (state == PYBPE_MERGE_PART) {
+        CHECK_EQ(pybpe_words_merge(parts, 2, &block, &state, NULL, NULL), PYBPE_OK);
+        for (size_t i = 0; i < 2; i++) { /* a list has one part */
+            parts[i].count = parts[i].at < parts[i].count ? parts[i].count : 0;
+            parts[i].at = parts[i].count > 0 ? parts[i].at : 0;
+        }
+    }
+    CHECK_EQ(state, PYBPE_MERGE_DONE);
+    CHECK(block.count == 4 && memcmp(block.bytes, "abc", 3) == 0 &&
+          memcmp(block.lengths, lengths, sizeof lengths) == 0);
+    CHECK(memcmp(block.counts, sums, sizeof sums) == 0);
+    block_free(&block);
+}
+
 static void test_refused(void) {
     uint64_t offset;
     CHECK_EQ(merge_two("abcb", (const uint32_t[]){1, 1, 2}, 3, 1, &offset), PYBPE_OK);
@@ -317,6 +342,7 @@ int main(void) {
     test_sort();
     test_take();
     test_merge();
+    test_merge_short_words();
     test_refused();
     test_failing_memory();
     return check_report("count_sort");

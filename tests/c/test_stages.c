@@ -275,6 +275,31 @@ static void test_words_after_a_long_phrase(void) {
     subject_free(&s);
 }
 
+/* One phrase of any number of tokens, which groups and blocks must not divide: merges cross all of its odd places. */
+static void test_long_phrases(void) {
+    static const size_t near[] = {64, 128, 192, 2048, 4096}; /* tokens of groups, and of blocks of 1024 units */
+    static small_vocab v;
+    static all_words all;
+    small_start(&v);
+    small_add_merge(&v, '-', ' ');
+    small_add_merge(&v, ' ', '-');
+    small_add_merge(&v, 'a', 'b'); /* the next phrase */
+    subject s = subject_new(&v, 0);
+    CHECK(s.e->stages != NULL);
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        for (size_t n = near[i] - 4; n <= near[i] + 4; n++) {
+            for (size_t k = 0; k < n; k++) {
+                all.bytes[k] = k % 2 == 0 ? ' ' : '-';
+            }
+            memcpy(all.bytes + n, "ab", 2);
+            all.ends[0] = n + 2;
+            all.count = 1;
+            CHECK(words_are_right(&s, &v, &all));
+        }
+    }
+    subject_free(&s);
+}
+
 /* More merges of stage 2 than the smallest tables have room for. */
 static void test_many_superwords(void) {
     static const char letters[] = "abcdefghijklmnopq";
@@ -409,6 +434,7 @@ int main(void) {
     test_random_vocabularies();
     test_texts_of_words();
     test_words_after_a_long_phrase();
+    test_long_phrases();
     test_many_superwords();
     test_words_of_one_unit();
     test_long_units_are_freed();
