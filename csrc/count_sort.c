@@ -120,13 +120,13 @@ static size_t buckets_fill(const pybpe_strings *words, uint32_t *order, uint32_t
 }
 
 int pybpe_words_sort(const pybpe_strings *words, uint32_t *order, const pybpe_allocator *mem, pybpe_error *err) {
+    if (words->count >= UINT32_MAX) { /* checked first: a test of it needs no words */
+        return error_set(err, PYBPE_ERR_LIMIT, 0, "%zu words are too many to sort; the limit is 2^32 - 2",
+                         words->count);
+    }
     int code = strings_check(words, "words", err);
     if (code != PYBPE_OK || words->count == 0) {
         return code;
-    }
-    if (words->count >= UINT32_MAX) {
-        return error_set(err, PYBPE_ERR_LIMIT, 0, "%zu words are too many to sort; the limit is 2^32 - 2",
-                         words->count);
     }
     uint32_t *ends = mem_alloc_zeroed(mem, SORT_BUCKETS, sizeof *ends);
     if (ends == NULL) {

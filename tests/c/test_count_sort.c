@@ -133,6 +133,20 @@ static void test_sort(void) {
     CHECK_EQ(pybpe_words_sort(&strings, order, NULL, NULL), PYBPE_ERR_VALUE);
 }
 
+/* More words than have numbers, and a word of 4 GiB. Both are refused before they are read. */
+static void test_limits(void) {
+    const uint64_t offsets[] = {0, UINT64_C(1) << 32}, counts[] = {1};
+    uint32_t order[] = {0};
+    pybpe_strings strings = {(const uint8_t *)"a", offsets, UINT32_MAX};
+    CHECK_EQ(pybpe_words_sort(&strings, order, NULL, NULL), PYBPE_ERR_LIMIT);
+    strings.count = 1;
+    pybpe_words_block block = block_of(1, 1);
+    size_t taken;
+    CHECK_EQ(pybpe_words_take(&strings, counts, order, 1, &taken, &block, NULL), PYBPE_ERR_LIMIT);
+    CHECK_EQ(block.count, 0);
+    block_free(&block);
+}
+
 static void test_take(void) {
     static word words[MOST];
     static list all;
@@ -341,6 +355,7 @@ static void test_failing_memory(void) {
 int main(void) {
     test_sort();
     test_take();
+    test_limits();
     test_merge();
     test_merge_short_words();
     test_refused();
