@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import pickle
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
-from ..errors import FormatError, file_errors
+from ..errors import FormatError, WorkerError, file_errors
 from ..reading.streams import open_input
 from .clusters import band_rows
 from .duplicates import digest_rows
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class Documents:
-    """Where the signatures and digests of documents are. It is sent to other processes as the name of a file.
+    """Where the signatures and digests of documents are. It is sent to other processes as the name and the hash of a
+    file.
 
     Args:
         spool: the results of all tasks.
@@ -32,17 +34,18 @@ class Documents:
     """
 
     def __init__(self, spool: Spool, path: str) -> None:
-        self._path = path
         self._files: list[tuple[str, int, int]] = []  # of each result, with its place and that of the signatures
         self.starts = [0]  # the first document of each result, and the number of all documents
         for result in spool.results():
             file, place = result.place("signatures")
             self._files.append((os.path.abspath(file), result.start, place))
             self.starts.append(self.starts[-1] + result.header["documents"])
-        _binding.write_file(path, pickle.dumps(self.__dict__))
+        data = json.dumps([self._files, self.starts]).encode()
+        _binding.write_file(path, data)
+        self._saved = os.path.abspath(path), hashlib.sha256(data).hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _load, (os.path.abspath(self._path),)
+        return _load, self._saved
 
     def sizes(self, rows: int) -> list[int]:
         """Returns the number of rows of each result, if there are `rows` for each document."""
@@ -98,8 +101,12 @@ def _mapped(path: str, place: int, count: int) -> Array:
 
 
 @lru_cache(maxsize=2)
-def _load(path: str) -> Documents:
-    documents = Documents.__new__(Documents)
+def _load(path: str, digest: str) -> Documents:
     with open_input(path) as stream:
-        documents.__dict__.update(pickle.loads(stream.read()))
+        data = stream.read()
+    if hashlib.sha256(data).hexdigest() != digest:  # a worker may outlive a run, and the next one has the same path
+        raise WorkerError(f"{path}: is not the file of this run: put the output on a disk that all workers share")
+    documents = Documents.__new__(Documents)
+    documents._saved = path, digest
+    documents._files, documents.starts = json.loads(data)
     return documents

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 import random
 import shutil
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -18,6 +20,7 @@ import pytest
 import pybpe
 from pybpe.corpus import clean, decisions, stages, work
 from pybpe.corpus.connecting import connect
+from pybpe.corpus.documents import Documents
 from pybpe.corpus.sorting import Sorter
 from pybpe.corpus.stages import LocalStages, SharedStages
 from pybpe.reading import planning
@@ -78,6 +81,20 @@ def test_how_the_results_of_a_task_are_divided_changes_nothing(
         report = clean(inputs, web.with_name("out.jsonl"), **GIVEN, **more).to_json()
         found.append((report, *(web.with_name(name).read_bytes() for name in ("out.jsonl", "skipped.jsonl"))))
     assert found[0] == found[1] == found[2] and found[0][0]["dropped"]["duplicate"] > 200
+
+
+def test_a_worker_does_not_use_documents_of_an_earlier_run(tmp_path: Path) -> None:
+    def documents(count: int) -> bytes:
+        result = SimpleNamespace(place=lambda _: ("x", 8), start=0, header={"documents": count})
+        return pickle.dumps(Documents(SimpleNamespace(results=lambda: [result]), str(tmp_path / "documents")))
+
+    first = documents(3)
+    assert pickle.loads(first).starts == [0, 3]
+    assert pickle.loads(documents(5)).starts == [0, 5]
+    first = documents(4)
+    documents(6)
+    with pytest.raises(pybpe.WorkerError, match="not the file of this run"):
+        pickle.loads(first)
 
 
 class Each(Executor):
