@@ -31,9 +31,11 @@ def main() -> int:
         print("pybpe: interrupted", file=sys.stderr)
         return 130
     except _Ended as ended:
-        signal.signal(ended.args[0], signal.SIG_DFL)
-        os.kill(os.getpid(), ended.args[0])
-        return 128 + int(ended.args[0])
+        received = int(ended.args[0])
+    # The exception is gone now, and with it all objects that remove their temporary files when they are dropped.
+    signal.signal(received, signal.SIG_DFL)
+    os.kill(os.getpid(), received)
+    return 128 + received
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Union
 from .. import errors
 from ..arguments import shown
 from ..urls import refuse_as_output
-from .core import Data, call, ffi, lib
+from .core import Data, call, ffi, lib, raise_error
 
 PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -44,35 +44,48 @@ def output_bytes(path: PathLike) -> bytes:
 
 class Output:
     """A file that appears complete, at `commit`, or not at all. Makes its folder if needed. As a context manager, it
-    commits unless the block raises."""
+    commits unless the block raises.
+
+    Python may raise KeyboardInterrupt, or what the handler of another signal raises, at the start of a Python function
+    and after a call. So C itself stores the handle where `__del__` finds it, and no Python function starts between
+    taking the handle and giving it to C.
+    """
 
     def __init__(self, path: PathLike) -> None:
-        out = ffi.new("pybpe_output **")
-        call(lib.pybpe_output_open, out, output_bytes(path), ffi.NULL)
-        self._c = out[0]
+        self._process = os.getpid()
+        self._handle = ffi.new("pybpe_output **")
+        call(lib.pybpe_output_open, self._handle, output_bytes(path), ffi.NULL)
 
     def write(self, data: Data) -> None:
         """Appends bytes."""
         view = ffi.from_buffer(data)
-        call(lib.pybpe_output_write, self._c, view, len(view))
+        call(lib.pybpe_output_write, self._handle[0], view, len(view))
 
     def commit(self) -> None:
         """Gives the file its name."""
-        handle, self._c = self._c, ffi.NULL
-        call(lib.pybpe_output_commit, handle)
+        err, cell = ffi.new("pybpe_error *"), self._handle
+        handle, cell[0] = cell[0], ffi.NULL
+        if lib.pybpe_output_commit(handle, err) < 0:
+            raise_error(err)
 
     def discard(self) -> None:
-        """Removes the unfinished file."""
-        handle, self._c = self._c, ffi.NULL
+        """Removes the unfinished file, if there is one."""
+        cell = self._handle
+        handle, cell[0] = cell[0], ffi.NULL
         lib.pybpe_output_discard(handle)
 
     def __enter__(self) -> Output:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.discard()
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():  # the file is not a forked child's
             self.discard()
 
 

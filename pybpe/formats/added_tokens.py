@@ -15,7 +15,7 @@ from .. import byte_level
 from ..arguments import is_unicode
 from ..errors import ArgumentError, FormatError
 from ..matching import PLAIN, Matching, check_spaces
-from ..model import Model
+from ..model import MOST_IDS, Model
 from .json_parts import JsonObject, part
 
 # The key of an entry for a text that shares the id of another special token. Hugging Face has no such tokens, and
@@ -100,6 +100,8 @@ def _read_entry(entry: Any, name: str) -> tuple[str, _Entry]:
     text, number = part(entry, "content", str, name), part(entry, "id", int, name)
     if not is_unicode(text):
         raise FormatError(f"{name}: the added token {text!r:.80} contains a lone surrogate, which is not valid Unicode")
+    if not 0 <= number < MOST_IDS:  # Python's hashes of larger numbers can collide, which would take quadratic time
+        raise FormatError(f"{name}: the added token {text!r:.80} has id {number}; ids are from 0 to {MOST_IDS - 1}")
     flags = ("lstrip", "rstrip", "single_word", "normalized", "special")
     *rules, is_special = (flag in entry and part(entry, flag, bool, name) for flag in flags)
     return text, _Entry(number, is_special, Matching(*rules))

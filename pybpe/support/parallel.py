@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -118,14 +118,26 @@ def end_if_unwanted() -> None:
         raise CancelledError
 
 
-def run_interruptibly(function: Callable[..., Result], *args: object) -> Result:
-    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it at once, however long a call into C takes; the
-    thread then ends by itself, or with the process."""
+def run_interruptibly(function: Callable[..., Result], *args: object, patience: float = 0.0) -> Result:
+    """Runs function(*args) in a new thread. Ctrl-C ends the wait for it, however long a call into C takes; the thread
+    then ends by itself, or with the process. A function that writes a file calls `end_if_unwanted` now and then; after
+    Ctrl-C it has `patience` seconds to remove its unfinished file."""
     outcome: Future[Result] = Future()
+    unwanted = threading.Event()
+
+    def work() -> None:
+        _thread.stop = unwanted
+        _finish(outcome, function, *args)
+
     # A daemon, because Python waits for all other threads when it exits.
-    thread = threading.Thread(target=_finish, args=(outcome, function, *args), name="pybpe", daemon=True)
+    thread = threading.Thread(target=work, name="pybpe", daemon=True)
     try:
-        thread.start()
-    except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
-        return function(*args)
-    return outcome.result()
+        try:
+            thread.start()
+        except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
+            return function(*args)
+        return outcome.result()
+    except BaseException:
+        unwanted.set()
+        wait([outcome], patience)
+        raise

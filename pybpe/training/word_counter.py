@@ -304,7 +304,7 @@ class WordCounter:
         """Writes all words to a .counts file, atomically, and returns their number. With a memory limit, they need not
         fit into memory. Afterwards the counter is as after `finish`."""
         try:
-            return run_interruptibly(self._write, path, header)
+            return run_interruptibly(self._write, path, header, patience=1.0)
         finally:
             self.close()
 
@@ -313,7 +313,7 @@ class WordCounter:
             blocks = counts_file.sorted_blocks(self._merge_tables())
         else:
             blocks = self._sorted()
-        return counts_file.write(path, header, blocks)
+        return counts_file.write(path, header, _while_wanted(blocks))
 
     def _sorted(self) -> Iterator[_binding.WordBlock]:
         """Writes all tables as runs, and yields the words of all runs."""
@@ -347,6 +347,13 @@ class WordCounter:
         while tables:
             total.absorb(tables.pop())
         return total.export()
+
+
+def _while_wanted(blocks: Iterable[_binding.WordBlock]) -> Iterator[_binding.WordBlock]:
+    """Yields the blocks until Ctrl-C has ended the wait for the thread that takes them."""
+    for block in blocks:
+        end_if_unwanted()
+        yield block
 
 
 def ordinary_segments(data: memoryview, specials: _binding.Specials | None) -> Iterator[memoryview]:

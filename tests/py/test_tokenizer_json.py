@@ -161,3 +161,12 @@ def test_parts_of_a_vocabulary_are_lists_to_whoever_looks() -> None:
     assert tokens != list(tokens)[1:]
     assert repr(tokens) == repr(list(tokens))
     assert found.to_vocab() is found.to_vocab()
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 31, (1 << 61) - 1, 10**30])
+def test_ids_of_added_tokens_are_checked_before_they_are_keys(number: int) -> None:
+    """Python's hash of a multiple of 2^61 - 1 is 0: 20,000 such ids once took seconds, 200,000 of them minutes."""
+    data = json.loads(FILES["ours"])
+    data["added_tokens"][0]["id"] = number
+    with pytest.raises(pybpe.FormatError, match=rf"the added token .* has id {number}; ids are from 0 to"):
+        tokenizer_json.loads(json.dumps(data), "t.json")
