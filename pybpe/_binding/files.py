@@ -63,15 +63,14 @@ class Output:
 
     def commit(self) -> None:
         """Gives the file its name."""
-        err, cell = ffi.new("pybpe_error *"), self._handle
-        handle, cell[0] = cell[0], ffi.NULL
+        err = ffi.new("pybpe_error *")
+        handle, self._handle[0] = self._handle[0], ffi.NULL
         if lib.pybpe_output_commit(handle, err) < 0:
             raise_error(err)
 
     def discard(self) -> None:
         """Removes the unfinished file, if there is one."""
-        cell = self._handle
-        handle, cell[0] = cell[0], ffi.NULL
+        handle, self._handle[0] = self._handle[0], ffi.NULL
         lib.pybpe_output_discard(handle)
 
     def __enter__(self) -> Output:

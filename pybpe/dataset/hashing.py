@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import BinaryIO
 
-from ..errors import file_errors
+from ..errors import WorkerError, file_errors
 from ..reading.streams import Limited, open_input
 from ..support.platform import sync_file
 
@@ -30,9 +30,12 @@ class Hasher:
     def start(self, path: str, header: bytes, size: int) -> Future[str]:
         """Returns the SHA-256, in hex, that a file of `size` bytes will have once its header is `header`. Everything
         after the header is there already, and perhaps more; it is on disk when the result is available. Until then the
-        file keeps its name."""
+        file keeps its name. Raises WorkerError if the system has no more threads."""
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="pybpe")
-        return self._pool.submit(self._work, path, header, size)
+        try:
+            return self._pool.submit(self._work, path, header, size)
+        except RuntimeError as error:  # out of memory or threads
+            raise WorkerError(f"the hash of {path} cannot be computed: {error}") from None
 
     def _work(self, path: str, header: bytes, size: int) -> str:
         with open_input(path) as stream:
