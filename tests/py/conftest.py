@@ -63,3 +63,22 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
     return write_corpus(tmp_path / "corpus")
+
+
+@pytest.fixture(scope="session")
+def command_inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The inputs of the commands in commands.py."""
+    from commands import make_inputs  # it imports numpy, which some tests do without
+
+    folder = tmp_path_factory.mktemp("inputs")
+    make_inputs(folder)
+    return folder
+
+
+@pytest.fixture
+def place(command_inputs: Path, tmp_path: Path) -> Path:
+    """A folder with these inputs, where a test can run the commands."""
+    from commands import link_inputs
+
+    link_inputs(command_inputs, tmp_path)
+    return tmp_path

@@ -12,24 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import COMMANDS, clear, link_inputs, make_inputs, run, written
+from commands import COMMANDS, clear, run, written
 
 from pybpe import _binding
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("inputs")
-    make_inputs(folder)
-    return folder
-
-
-@pytest.fixture
-def place(inputs: Path, tmp_path: Path) -> Path:
-    link_inputs(inputs, tmp_path)
-    return tmp_path
 
 
 def on_access(act: Callable[[], None]) -> Callable[[], None]:

@@ -8,22 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import COMMANDS, clear, link_inputs, make_inputs, run, written
+from commands import COMMANDS, clear, run, written
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and the limits are Linux's")
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("inputs")
-    make_inputs(folder)
-    return folder
-
-
-@pytest.fixture
-def place(inputs: Path, tmp_path: Path) -> Path:
-    link_inputs(inputs, tmp_path)
-    return tmp_path
 
 
 LIMITED = ("train", "counts", "encode", "binarize", "prepare", "corpus")

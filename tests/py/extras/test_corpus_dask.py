@@ -18,12 +18,6 @@ from pybpe.reading import planning  # noqa: E402
 
 
 @pytest.fixture
-def cluster():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        yield cluster
-
-
-@pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 20_000)
     monkeypatch.setattr(stages, "_LEAST_ROWS", 100)

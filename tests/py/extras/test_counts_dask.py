@@ -20,11 +20,8 @@ SPECIALS = ["<|endoftext|>"]
 
 
 @pytest.fixture
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+def client(cluster):
+    with distributed.Client(cluster) as client:
         yield client
 
 

@@ -22,12 +22,6 @@ from pybpe.reading import planning  # noqa: E402
 
 
 @pytest.fixture
-def cluster():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        yield cluster
-
-
-@pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(planning, "TASK_BYTES", 15_000)
     folder = tmp_path / "corpus"
