@@ -79,6 +79,12 @@ def written(place: Path) -> dict[str, bytes]:
     }
 
 
+def arguments(command: str) -> list[str]:
+    """Returns the arguments of a command that prints nothing but errors."""
+    words = command.split()
+    return [*words, *([] if words[0] in ("encode", "decode", "llmc") else ["--quiet"])]
+
+
 def run(command: str, place: Path, prepare: Callable[[], None] = lambda: None) -> tuple[int, str]:
     """Runs a command in a forked process, after `prepare`. Returns the exit code, -N for signal N, and what it printed
     on standard error."""
@@ -94,8 +100,7 @@ def run(command: str, place: Path, prepare: Callable[[], None] = lambda: None) -
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-            words = command.split()
-            sys.argv = ["pybpe", *words, *([] if words[0] in ("encode", "decode", "llmc") else ["--quiet"])]
+            sys.argv = ["pybpe", *arguments(command)]
             signal.alarm(60)  # the end of a process that hangs
             prepare()
             code = program.main()
