@@ -145,6 +145,9 @@ INLINE_ALWAYS void units_emit(encode_work *work, size_t from, size_t to, bool na
 }
 
 static __attribute__((noinline)) void units_emit_any(encode_work *work, size_t from, size_t to) {
+    if (work->code != PYBPE_OK) {
+        return;
+    }
     switch ((work->c->narrow ? 8 : 0) + (work->sink.ids == NULL ? 0 : work->sink.id_bytes)) {
     case 8 + 2:
         units_emit(work, from, to, true, 2);
@@ -471,7 +474,9 @@ static void text_add_all(encode_work *work, const pybpe_specials *s, const uint8
         pos = match.end;
     }
     special_scan_end(&scan);
-    text_add(work, text + pos, n - pos);
+    if (work->code == PYBPE_OK) {
+        text_add(work, text + pos, n - pos);
+    }
 }
 
 int pybpe_encode(const pybpe_encoder *e, pybpe_cache *c, const pybpe_specials *s, const uint8_t *text, size_t n,

@@ -800,6 +800,81 @@ static void test_failing_memory(void) {
     expect_memory_errors(&spec, text, sizeof text);
 }
 
+/* Memory that fails at one allocation only. */
+typedef struct interrupted_memory {
+    long until; /* allocations */
+} interrupted_memory;
+
+static void *interrupted_resize(void *context, void *ptr, size_t size) {
+    interrupted_memory *m = context;
+    if (size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return m->until-- == 0 ? NULL : realloc(ptr, size);
+}
+
+/* Memory is missing once, for one of many long words: there is an error, or all ids. All short words are cached, so
+   nothing else could notice. */
+static void test_memory_that_returns(void) {
+    enum { WORDS = 3000, SHORT = 5, LONG = 100 };
+    static small_vocab v;
+    static uint8_t text[WORDS * (SHORT + 1) + WORDS / LONG * 2 * LONG];
+    static uint32_t ids[sizeof text];
+    small_start(&v);
+    small_add_merge(&v, 'a', 'a');
+    const pybpe_vocab_spec spec = small_spec(&v);
+    size_t n = 0;
+    for (size_t word = 0; word < WORDS; word++) {
+        const size_t length = word % LONG == 0 ? LONG + word / LONG : 1 + word % SHORT;
+        memset(text + n, 'a', length);
+        text[n + length] = ' ';
+        n += length + 1;
+    }
+    subject s = subject_new(&spec);
+    size_t want = 0;
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, n, ids, 4, n, &want, NULL), PYBPE_OK);
+    int failed = 0;
+    for (long until = 0; until < 40; until++) {
+        interrupted_memory m = {-1};
+        const pybpe_allocator mem = {interrupted_resize, &m};
+        pybpe_cache *c = NULL;
+        size_t count = 0;
+        CHECK_EQ(pybpe_cache_new(&c, s.e, &mem, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_encode(s.e, c, NULL, text + LONG, LONG * SHORT / 2, ids, 4, n, &count, NULL), PYBPE_OK);
+        m.until = until;
+        int code = pybpe_encode(s.e, c, NULL, text, n, ids, 4, n, &count, NULL);
+        CHECK(code == PYBPE_OK ? count == want : code == PYBPE_ERR_MEMORY);
+        failed += code != PYBPE_OK;
+        pybpe_cache_free(c);
+    }
+    CHECK(failed > 2 && failed < 40);
+    subject_free(&s);
+}
+
+/* A text is refused at the first byte without a token, wherever it is. */
+static void test_bytes_without_tokens(void) {
+    static small_vocab v;
+    small_add_token(&v, "a", 1);
+    small_add_token(&v, "b", 1);
+    small_add_special(&v, "<|e|>");
+    const pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    EXPECT_IDS(&s, "ab<|e|>b", 0, 1, 2, 1);
+    const char *texts[] = {"?ab", "ab?", "ab?<|e|>ab", "<|e|>ab?<|e|>ab<|e|>", "ab<|e|>?ab"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const uint8_t *text = (const uint8_t *)texts[i];
+        uint32_t ids[32];
+        size_t n = strlen(texts[i]);
+        size_t count = 99;
+        pybpe_error err;
+        int code = pybpe_encode(s.e, s.c, pybpe_encoder_specials(s.e), text, n, ids, 4, 32, &count, &err);
+        CHECK(code == PYBPE_ERR_VALUE && count == 99);
+        CHECK_EQ(err.offset, strchr(texts[i], '?') - texts[i]);
+    }
+    subject_free(&s);
+}
+
 /* A table that could not be filled is unusable, and holds nothing. */
 static void test_failing_memory_of_blocks(void) {
     static small_vocab v;
@@ -847,5 +922,7 @@ int main(void) {
     test_full_cache();
     test_failing_memory();
     test_failing_memory_of_blocks();
+    test_memory_that_returns();
+    test_bytes_without_tokens();
     return check_report("encode");
 }
