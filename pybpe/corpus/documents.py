@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
-from ..errors import FormatError, WorkerError, file_errors
-from ..reading.streams import open_input
+from ..errors import FormatError, file_errors
+from ..reading.streams import read_hashed
 from .clusters import band_rows
 from .duplicates import digest_rows
 from .minhash import PERMUTATIONS, Banding
@@ -102,10 +102,9 @@ def _mapped(path: str, place: int, count: int) -> Array:
 
 @lru_cache(maxsize=2)
 def _load(path: str, digest: str) -> Documents:
-    with open_input(path) as stream:
-        data = stream.read()
-    if hashlib.sha256(data).hexdigest() != digest:  # a worker may outlive a run, and the next one has the same path
-        raise WorkerError(f"{path}: is not the file of this run: put the output on a disk that all workers share")
+    # A worker may outlive a run, and the next one has the same path.
+    problem = "is not the file of this run: put the output on a disk that all workers share"
+    data = read_hashed(path, digest, problem)
     documents = Documents.__new__(Documents)
     documents._saved = path, digest
     documents._files, documents.starts = json.loads(data)

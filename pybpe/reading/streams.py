@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .. import _binding
-from ..errors import ArgumentError, file_errors
+from ..errors import ArgumentError, WorkerError, file_errors
 from ..urls import is_url, without_secrets
 
 if TYPE_CHECKING:
@@ -134,6 +135,19 @@ class Limited:
 
     def __exit__(self, *error: Any) -> None:
         self._stream.__exit__(*error)
+
+
+def read_hashed(path: str, digest: str, problem: str) -> bytes:
+    """Returns the content of a file that another process wrote, and of which a message has the SHA-256, in hex.
+
+    Raises:
+        WorkerError: the file has another content. `problem` follows the path.
+    """
+    with open_input(path) as stream:
+        data = stream.read()
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise WorkerError(f"{path}: {problem}")
+    return data
 
 
 def read_items(stream: BinaryIO, dtype: str | numpy.dtype[Any], count: int) -> numpy.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ... import _binding
 from ...errors import FileError, WorkerError, file_errors
-from ...reading.streams import open_input
+from ...reading.streams import open_input, read_hashed
 from ...support.output_files import make_folder, remove_file
 from ..encoding import TaskEncoder
 from ..split_writer import Layout
@@ -68,11 +68,8 @@ class Area(NamedTuple):
 
     def kept(self, name: str) -> bytes:
         """Returns what `keep` stored. Raises WorkerError if the file has something else."""
-        with open_input(self.path(name)) as stream:
-            data = stream.read()
-        if name.rpartition("-")[2] != hashlib.sha256(data).hexdigest():
-            raise WorkerError(f"{self.path(name)}: has been changed, or cannot be read completely here: run again")
-        return data
+        digest = name.rpartition("-")[2]
+        return read_hashed(self.path(name), digest, "has been changed, or cannot be read completely here: run again")
 
     def names(self) -> list[str]:
         """Returns the names of all files in the folder."""
