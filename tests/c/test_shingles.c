@@ -5,6 +5,7 @@ texts in many scripts with references in Python.)
 */
 #include "base.h"
 #include "check.h"
+#include "naive_shingles.h"
 #include "random_state.h"
 #include "small_vocab.h"
 
@@ -171,62 +172,39 @@ static void check_random_texts(void) {
 Signatures
 */
 
-static uint64_t scrambled(uint64_t z) {
-    z = (z ^ z >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
-    z = (z ^ z >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
-    return z ^ z >> 33;
-}
-
-static uint64_t hash_step(uint64_t h, uint64_t x) {
-    h ^= x;
-    return (h << 29 | h >> 35) * UINT64_C(0x9E3779B97F4A7C15);
-}
-
 static uint64_t naive_word_hash(const naive_word *w) {
     uint64_t h = 0;
     if (w->n == 3 && w->bytes[0] >= 0x80) {
-        return scrambled(hash_step(0, 0x4E2D));
+        return naive_scramble(naive_hash_step(0, 0x4E2D));
     }
     for (size_t i = 0; i < w->n; i++) {
-        h = hash_step(h, lower[w->bytes[i]]);
+        h = naive_hash_step(h, lower[w->bytes[i]]);
     }
-    return scrambled(h);
+    return naive_scramble(h);
 }
 
-/* The hashes of all shingles; `words` has room for the words of the text. Returns their number. */
-static size_t naive_shingles(const uint8_t *text, size_t n, naive_word *words, uint64_t *hashes) {
+/* The shingles of a text. Returns their number. */
+static size_t text_shingles(const uint8_t *text, size_t n, uint64_t *shingles) {
+    naive_word *words = malloc((n + 1) * sizeof *words);
+    uint64_t *hashes = malloc((n + 1) * sizeof *hashes);
     size_t count = naive_words(text, n, words), unspaced = 0;
     for (size_t i = 0; i < count; i++) {
         unspaced += words[i].bytes[0] >= 0x80;
+        hashes[i] = naive_word_hash(&words[i]);
     }
-    const size_t size = 2 * unspaced > count ? 10 : 5;
-    uint64_t only = count > 0;
-    for (size_t i = 0; i < count && count < size; i++) {
-        only = hash_step(only, naive_word_hash(&words[i]));
-    }
-    for (size_t i = 0; i < n && count == 0; i++) {
-        only = hash_step(only, text[i] + 1U);
-    }
-    hashes[0] = scrambled(only);
-    for (size_t at = 0; at + size <= count; at++) {
-        uint64_t sum = 0;
-        for (size_t i = at; i < at + size; i++) {
-            sum = sum * UINT64_C(0x9E3779B97F4A7C15) + naive_word_hash(&words[i]);
-        }
-        hashes[at] = scrambled(sum);
-    }
-    return count < size ? 1 : count - size + 1;
+    size_t found = naive_shingles(hashes, count, 2 * unspaced > count ? 10 : 5, text, n, shingles);
+    free(words);
+    free(hashes);
+    return found;
 }
 
 static void expect_shingles(const uint8_t *text, size_t n) {
-    naive_word *words = malloc((n + 1) * sizeof *words);
     uint64_t *found = malloc((n + 1) * sizeof *found);
     uint64_t *want = malloc((n + 1) * sizeof *want);
     size_t count = 0;
     CHECK_EQ(pybpe_text_shingles(found, &count, text, n, &tables, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(count, naive_shingles(text, n, words, want));
+    CHECK_EQ(count, text_shingles(text, n, want));
     CHECK(memcmp(found, want, count * sizeof *want) == 0);
-    free(words);
     free(found);
     free(want);
 }
@@ -269,7 +247,7 @@ static void check_signatures(void) {
         CHECK_EQ(pybpe_text_shingles(NULL, &counted, text + offsets[i], n, &tables, NULL, NULL), PYBPE_OK);
         CHECK(count >= 1 && count <= n + 1 && counted == count);
         for (uint64_t k = 0; k < PYBPE_MINHASH_SIZE; k++) {
-            uint64_t z = scrambled((k + 1) * UINT64_C(0x9E3779B97F4A7C15));
+            uint64_t z = naive_scramble((k + 1) * NAIVE_BASE);
             uint32_t least = UINT32_MAX;
             for (size_t s = 0; s < count; s++) {
                 uint32_t y = ((uint32_t)(z >> 32) | 1) * (uint32_t)(hashes[s] >> 32) + (uint32_t)z;

@@ -7,6 +7,7 @@ too long to compare, are checked for their characters, words, lines and signatur
 
 #include "fuzz.h"
 #include "fuzz_memory.h"
+#include "naive_shingles.h"
 
 enum {
     CODE_POINTS = 0x110000,
@@ -19,8 +20,6 @@ enum {
 
 /* What a byte that is not UTF-8 is. */
 #define NO_CHARACTER UINT32_MAX
-
-#define BASE UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct span {
     size_t start, end; /* of characters */
@@ -93,17 +92,6 @@ static uint32_t folded(const document *d, size_t i) {
     return d->characters[i] < LOWER ? lower[d->characters[i]] : d->characters[i];
 }
 
-static uint64_t scramble(uint64_t x) {
-    x = (x ^ x >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
-    x = (x ^ x >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
-    return x ^ x >> 33;
-}
-
-static uint64_t hash_step(uint64_t h, uint64_t x) {
-    h ^= x;
-    return (h << 29 | h >> 35) * BASE;
-}
-
 static void document_read(document *d, const uint8_t *text, size_t n) {
     d->count = d->words_count = d->unspaced = 0;
     for (size_t at = 0; at < n; d->count++) {
@@ -122,9 +110,9 @@ static void document_read(document *d, const uint8_t *text, size_t n) {
         if (end > i) {
             uint64_t hash = 0;
             for (size_t k = i; k < end; k++) {
-                hash = hash_step(hash, folded(d, k));
+                hash = naive_hash_step(hash, folded(d, k));
             }
-            d->hashes[d->words_count] = scramble(hash);
+            d->hashes[d->words_count] = naive_scramble(hash);
             d->words[d->words_count++] = (span){i, end};
         }
         i = end > i ? end : i + 1;
@@ -306,38 +294,9 @@ static void require_lines(const document *d, const uint8_t *text, const uint64_t
 Shingles
 */
 
-/* The hash of the only shingle of a short text. */
-static uint64_t short_shingle(const document *d, const uint8_t *text, size_t n) {
-    uint64_t h = d->words_count > 0;
-    for (size_t i = 0; i < d->words_count; i++) {
-        h = hash_step(h, d->hashes[i]);
-    }
-    for (size_t i = 0; d->words_count == 0 && i < n; i++) {
-        h = hash_step(h, text[i] + 1U);
-    }
-    return scramble(h);
-}
-
-/* All shingles of a text, each from its words alone. Returns their number. */
-static size_t naive_shingles(const document *d, const uint8_t *text, size_t n, uint64_t *shingles) {
-    const size_t size = 5 * units_of(d);
-    if (d->words_count < size) {
-        shingles[0] = short_shingle(d, text, n);
-        return 1;
-    }
-    for (size_t i = 0; i + size <= d->words_count; i++) {
-        uint64_t sum = 0;
-        for (size_t k = i; k < i + size; k++) {
-            sum = sum * BASE + d->hashes[k];
-        }
-        shingles[i] = scramble(sum);
-    }
-    return d->words_count - size + 1;
-}
-
 static void require_signature(const uint64_t *shingles, size_t count, const uint32_t *row) {
     for (uint64_t i = 0; i < PYBPE_MINHASH_SIZE; i++) {
-        const uint64_t x = scramble((i + 1) * BASE);
+        const uint64_t x = naive_scramble((i + 1) * NAIVE_BASE);
         const uint32_t a = (uint32_t)(x >> 32) | 1, b = (uint32_t)x;
         uint32_t least = UINT32_MAX;
         for (size_t k = 0; k < count; k++) {
@@ -351,7 +310,7 @@ static void require_signature(const uint64_t *shingles, size_t count, const uint
 static void require_shingles(const document *d, const uint8_t *text, size_t n, const pybpe_strings *texts) {
     static uint64_t want[MOST_TEXT + 1], got[MOST_TEXT + 1];
     uint32_t row[PYBPE_MINHASH_SIZE];
-    size_t count = naive_shingles(d, text, n, want), found = 0;
+    size_t count = naive_shingles(d->hashes, d->words_count, 5 * units_of(d), text, n, want), found = 0;
     REQUIRE(pybpe_text_shingles(got, &found, text, n, &tables, &fuzz_memory, NULL) == PYBPE_OK);
     REQUIRE(found == count && memcmp(got, want, count * sizeof *got) == 0);
     REQUIRE(pybpe_texts_minhash(row, texts, &tables, &fuzz_memory, NULL) == PYBPE_OK);
