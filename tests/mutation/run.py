@@ -4,9 +4,13 @@
 
 A fault (operators.py) is noticed if a test program (programs.py) fails, crashes, or takes five times as long as it
 should. Faults that do not compile or do not change the object code are drawn again. The run fails if a fault survives
-that survivors.txt does not list. Each of its lines gives the reason: most such faults change only speed or the size of
-a table. complete.txt lists the files of which all faults have been judged, so that all that survive are known; CI draws
-from these.
+that no file of survivors/ lists. Each line there gives the reason: most such faults change only speed or the size of a
+table.
+
+There are too many faults to judge all of them. known=1 draws only from those that have been judged, so that all that
+survive are listed; CI draws from these. They are those of the files in judged.txt: `json.c 6` means that of its faults
+one in six has been judged, chosen by a hash of the line and the change. A new line may thus bring in a fault that must
+be judged.
 """
 
 from __future__ import annotations
@@ -47,6 +51,11 @@ class Drawn:
         change = self.mutant.describe(self.source).partition(": ")[2]
         return f"{self.path.name}: {line}: {change}"
 
+    def is_known(self, judged: dict[str, int]) -> bool:
+        """Returns whether the fault has been judged, and is listed if it survived. `judged` is judged_files()."""
+        one_of = judged.get(self.path.name, 0)
+        return one_of > 0 and int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little") % one_of == 0
+
     def judge(self, library: Library, slowest: float) -> str:
         """Returns "invalid", "noticed by TEST", or "survived"."""
         with tempfile.TemporaryDirectory(dir=BUILD) as folder:
@@ -64,10 +73,20 @@ def draw(files: list[Path], seed: str) -> list[Drawn]:
     return shuffled([Drawn(path, sources[path], fault) for path in files for fault in mutants(sources[path])], seed)
 
 
-def listed(name: str) -> set[str]:
-    """Returns the lines of a list next to this file, without their reasons."""
-    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
-    return {line.partition(" # ")[0] for line in lines if line and not line.startswith("#")}
+def listed(*paths: Path) -> list[str]:
+    """Returns the lines of lists, without comments."""
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line.partition(" # ")[0] for line in lines if line and not line.startswith("#")]
+
+
+def survivors() -> set[str]:
+    """Returns the names of the faults that may survive."""
+    return set(listed(*(HERE / "survivors").glob("*.txt")))
+
+
+def judged_files() -> dict[str, int]:
+    """Returns for each file of judged.txt how many faults there are for one that has been judged."""
+    return {name: int(one_of) for name, one_of in map(str.split, listed(HERE / "judged.txt"))}
 
 
 def judged(
@@ -118,16 +137,16 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="default: all of csrc")
     parser.add_argument("--count", type=int, default=50, help="of faults (default 50)")
     parser.add_argument("--seed", default="1", help="which faults are drawn, such as the hash of a commit")
-    parser.add_argument("--known", action="store_true", help="only the files of complete.txt")
+    parser.add_argument("--known", action="store_true", help="only faults that have been judged")
     parser.add_argument("--slowest", type=float, default=math.inf, help="seconds of the slowest test program to run")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     files = [path.resolve() for path in args.files] or sorted((ROOT / "csrc").glob("*.c"))
-    complete, known = listed("complete.txt"), listed("survivors.txt")
-    files = [path for path in files if path.name not in LEFT_OUT and (path.name in complete or not args.known)]
-    drawn = draw(files, args.seed)
+    drawn = draw([path for path in files if path.name not in LEFT_OUT], args.seed)
+    files_judged = judged_files()
+    drawn = [one for one in drawn if not args.known or one.is_known(files_judged)]
     found = judged(Library.build(), drawn, args.count, args.workers, args.slowest)
-    return report(found, known, len(drawn))
+    return report(found, survivors(), len(drawn))
 
 
 if __name__ == "__main__":

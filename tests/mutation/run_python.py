@@ -21,7 +21,7 @@ import pytest
 import python_operators
 import regex  # noqa: F401
 from programs import BUILD, ROOT
-from run import Drawn, listed, report, shuffled
+from run import Drawn, report, shuffled, survivors
 
 TESTS = {
     "corpus/sorting.py": ["test_corpus_sorting.py::test_sorting", "test_corpus_sorting.py::test_components"],
@@ -83,7 +83,7 @@ def main() -> int:
             raise SystemExit(f"{path}: its tests fail without a fault")
     found = {path: python_operators.mutants(source) for path, source in sources.items()}
     drawn = shuffled([Drawn(path, sources[path], fault) for path in found for fault in found[path]], args.seed)
-    return report(judged(drawn[: args.count], args.workers), listed("survivors_python.txt"), len(drawn))
+    return report(judged(drawn[: args.count], args.workers), survivors(), len(drawn))
 
 
 if __name__ == "__main__":
