@@ -303,25 +303,26 @@ demo: all
 	    $(if $(vocab),--vocab-size $(vocab)) --out out --decode-test build/tests/decode_test
 
 # ---------------------------------------------------------------------------------------------------
-# The packages: builds them in isolation, the wheel from the sdist, and tries the wheel with every installed Python
+# The packages: builds them, the wheel from the sdist, and tries the wheel with every installed Python. All tools have exact
+# versions with hashes, so the same commit gives the same bytes next year
 
 RELEASE := build/release
 PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null))
 
 $(RELEASE)/stamp: tests/requirements-release.txt
 	$(PYTHON) -m venv $(RELEASE)
-	$(RELEASE)/bin/python -m pip install --quiet -r $<
+	$(RELEASE)/bin/python -m pip install --quiet --require-hashes -r $<
 	touch $@
 
 # Two builds of the same commit, in other folders and at another time, give the same bytes.
 reproducible release-check: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),946684800)
 reproducible: $(RELEASE)/stamp
 	rm -rf $(RELEASE)/dist $(RELEASE)/again
-	@$(RELEASE)/bin/python -m build --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
+	@$(RELEASE)/bin/python -m build --no-isolation --outdir $(RELEASE)/dist > $(RELEASE)/build.log 2>&1 || { tail -30 $(RELEASE)/build.log; exit 1; }
 	@mkdir -p $(RELEASE)/again/tree
 	@tar xzf $(RELEASE)/dist/*.tar.gz -C $(RELEASE)/again/tree --strip-components=1 --touch
 	@cd $(RELEASE)/again/tree && rm -r PKG-INFO setup.cfg pybpe.egg-info # what setuptools has added
-	@$(RELEASE)/bin/python -m build --outdir $(RELEASE)/again $(RELEASE)/again/tree > $(RELEASE)/again.log 2>&1 || \
+	@$(RELEASE)/bin/python -m build --no-isolation --outdir $(RELEASE)/again $(RELEASE)/again/tree > $(RELEASE)/again.log 2>&1 || \
 	    { tail -30 $(RELEASE)/again.log; exit 1; }
 	@for file in $(RELEASE)/dist/*; do cmp "$$file" "$(RELEASE)/again/$${file##*/}" || exit 1; done
 	@rm -rf $(RELEASE)/again

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import json
 import os
 import re
 import runpy
@@ -203,6 +204,23 @@ def test_workflows_run_no_action_that_can_change(root: Path) -> None:
     ]
     assert len(used) > 10
     assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", action)] == []
+
+
+def test_the_tools_that_build_releases_cannot_change(root: Path) -> None:
+    project = (root / "pyproject.toml").read_text(encoding="utf-8")
+    required = json.loads(re.findall(r"^requires = (.*)$", project, re.M)[0])
+    inputs = (root / "tests/requirements-build.in").read_text(encoding="utf-8").splitlines()
+    assert [line for line in inputs if not line.startswith("#")] == required
+    pins = []
+    for name in ("build", "release"):
+        text = (root / f"tests/requirements-{name}.txt").read_text(encoding="utf-8")
+        entries = [re.sub(r"\s+", " ", entry) for entry in re.findall(r"^(?:[^#\n].*\\\n)+.*", text, re.M)]
+        assert all(re.match(r"[\w-]+==[\w.]+ .*--hash=sha256:[0-9a-f]{64}$", entry) for entry in entries)
+        pins.append(set(entries))
+    builds, releases = pins
+    assert builds <= releases  # what builds the wheels also builds those that `make release-check` inspects
+    names = {entry.partition("==")[0] for entry in builds}
+    assert {re.split("[<>=]", line)[0] for line in required} <= names
 
 
 def test_the_portable_tests_need_only_the_package(root: Path) -> None:
