@@ -8,8 +8,8 @@
 #                 case (three minutes); then proofs with the model checker cbmc, if it is installed, that no input up to a
 #                 bound makes a reader of files err (tests/proofs/memory). prove-quick, part of `make test`,
 #                 takes smaller cases, and random inputs instead of the model checker
-# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation); known=1: only
-#                 faults that have been judged; mutants-python: in modules of the Python package
+# make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
+# make mutants-python    the same in modules of the Python package; for both, known=1: only faults that have been judged
 # make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
 #                                            the files of runs=20 runs; shares objects among threads for seconds=60
@@ -94,7 +94,7 @@ mutants:
 	$(PYTHON) tests/mutation/run.py $(DRAWN) $(if $(known),--known) $(files)
 
 mutants-python: all
-	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(modules)
+	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(if $(known),--known) $(modules)
 
 # ---------------------------------------------------------------------------------------------------
 # Coverage: builds a copy of the tree with clang and counters, and runs there the C tests, the inputs kept from fuzzing,

@@ -38,7 +38,7 @@ _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7}
 _SHORT_HEX = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
 _LONG_HEX = re.compile(r"[xu]\{([0-9A-Fa-f]{1,8})\}")
 _PROPERTY = re.compile(r"\{(\^?)(?:(?:Script|sc)=)?(\w+)\}|()([LMNPSZC])")
-_INTERVAL = re.compile(r"\{(\d{1,4})(,?)(\d{0,4})\}|\{(,)(\d{1,4})\}")
+_INTERVAL = re.compile(r"\{(\d{1,4})(,?)(\d{0,4})\}|\{,(\d{1,4})\}")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]+))?(:|\))")
 _POSIX = re.compile(r":(\^?)(\w+):\]")
 _GROUP = re.compile(r"\?(?::|=|!|<=|<!|>|P?<[A-Za-z_]\w*>)")
@@ -75,7 +75,7 @@ class Dialect:
         cased_names: properties that match, or may match, more characters if case is ignored.
         ligatures: whether two letters may match one character if case is ignored.
         joins_lone: whether [^a]|[^b] may miss a and b: regex 2026.11 turns the two into one class.
-        long_hex: whether \\x{...} is supported.
+        long_hex: which of the letters x and u take digits in braces.
         short_hex: which of the letters x, u and U take digits without braces.
         other_spellings: whether \\pL and \\p{Script=Han} are supported.
         no_escape: characters that have a special meaning if escaped.
@@ -98,7 +98,7 @@ class Dialect:
     cased_names: frozenset[str] = classes.CASED
     ligatures: bool = False
     joins_lone: bool = False
-    long_hex: bool = True
+    long_hex: str = "xu"
     short_hex: str = "xuU"
     other_spellings: bool = True
     no_escape: str = ""
@@ -124,7 +124,7 @@ REGEX = Dialect(
     more_cases={"s": "\u017f", "k": "\u212a", "i": "\u0130"},
     cased_names=frozenset(["Lu", "Ll", "Lt", "Uppercase", "Lowercase"]),
     joins_lone=True,
-    long_hex=False,
+    long_hex="",
 )
 RUST = Dialect(
     engine="tiktoken's engine (fancy-regex)",
@@ -152,6 +152,7 @@ ONIGURUMA = Dialect(
     cased_names=classes.CASED | {"Alphabetic"},
     class_word=classes.ONIGURUMA_CLASS_WORD,
     ligatures=True,
+    long_hex="x",
     short_hex="xu",
     other_spellings=False,
     named_group="?<",
@@ -283,7 +284,7 @@ class _Parser:
         if found is None or (found[4] and not self.dialect.open_intervals):
             self._unlike(self._rest(8), at)
         if found[4]:
-            return 0, int(found[5]), True
+            return 0, int(found[4]), True
         least, most = int(found[1]), int(found[3]) if found[3] else None
         most = most if found[2] else least
         if (most is not None and most < max(least, 1)) or (found[3] and not found[2]):
@@ -399,7 +400,7 @@ class _Parser:
             if found[0][0] not in self.dialect.short_hex or (len(digits) == 2 and int(digits, 16) > 0x7F):
                 return self._high_byte(int(digits, 16), at)
             return self._point(digits, at)
-        found = self._match(_LONG_HEX) if self.dialect.long_hex else None
+        found = self._match(_LONG_HEX) if self._rest(1) in self.dialect.long_hex else None
         if found is not None:
             return self._point(found[1], at)
         char = self._next()

@@ -64,12 +64,15 @@ def _faults(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _hints(tree: ast.AST) -> set[int]:
-    """Returns the nodes of type hints, imports and code that runs only in type checkers."""
+    """Returns the nodes of type hints, of code that runs only in type checkers, and of decorators such as
+    @dataclass(frozen=True): the type checker finds assignments to what is frozen."""
     hidden: set[int] = set()
     for node in ast.walk(tree):
         parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             parts = [node]
+        if isinstance(node, ast.ClassDef):
+            parts = list(node.decorator_list)
         hidden.update(id(inner) for part in parts if part is not None for inner in ast.walk(part))
     return hidden
 

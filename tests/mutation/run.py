@@ -23,7 +23,7 @@ import random
 import sys
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,13 @@ LEFT_OUT = {"pretok_neon.c", "pretok_avx2.c", "pretok_avx512.c", "pretok_swar.c"
 
 @dataclass(frozen=True)
 class Drawn:
-    """A fault that was drawn: the source, its text, and the fault."""
+    """A fault that was drawn.
+
+    Attributes:
+        path: that of the source, in csrc or pybpe.
+        source: its text.
+        mutant: the fault.
+    """
 
     path: Path
     source: str
@@ -46,14 +52,14 @@ class Drawn:
 
     @property
     def name(self) -> str:
-        """What survivors.txt calls it: the file, the line's text, and the change."""
+        """What lists of survivors call it: the file, the line's text, and the change."""
         line = self.source.splitlines()[self.mutant.line - 1].strip()
         change = self.mutant.describe(self.source).partition(": ")[2]
-        return f"{self.path.name}: {line}: {change}"
+        return f"{self.path.as_posix()}: {line}: {change}"
 
     def is_known(self, judged: dict[str, int]) -> bool:
         """Returns whether the fault has been judged, and is listed if it survived. `judged` is judged_files()."""
-        one_of = judged.get(self.path.name, 0)
+        one_of = judged.get(self.path.as_posix(), 0)
         return one_of > 0 and int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "little") % one_of == 0
 
     def judge(self, library: Library, slowest: float) -> str:
@@ -62,15 +68,23 @@ class Drawn:
             return library.judge(self.path, self.mutant.apply(self.source), self.mutant.line, Path(folder), slowest)
 
 
-def shuffled(drawn: list[Drawn], seed: str) -> list[Drawn]:
-    """Returns all faults in an order that depends on `seed`."""
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of the arguments that the runs for C and for Python share."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=50, help="of faults (default 50)")
+    parser.add_argument("--seed", default="1", help="which faults are drawn, such as the hash of a commit")
+    parser.add_argument("--known", action="store_true", help="only faults that have been judged")
+    parser.add_argument("--workers", type=int, default=2)
+    return parser
+
+
+def draw(folder: Path, files: list[Path], faults: Callable[[str], list[Mutant]], seed: str, known: bool) -> list[Drawn]:
+    """Returns the faults of the sources in a folder, or those that have been judged, in an order that `seed` gives."""
+    sources = {path: (folder / path).read_text(encoding="utf-8") for path in files}
+    drawn = [Drawn(path, source, fault) for path, source in sources.items() for fault in faults(source)]
+    files_judged = judged_files()
+    drawn = [one for one in drawn if not known or one.is_known(files_judged)]
     return random.Random(hashlib.sha256(seed.encode()).digest()).sample(drawn, len(drawn))
-
-
-def draw(files: list[Path], seed: str) -> list[Drawn]:
-    """Returns all faults of C sources in an order that depends on `seed`."""
-    sources = {path: path.read_text(encoding="utf-8") for path in files}
-    return shuffled([Drawn(path, sources[path], fault) for path in files for fault in mutants(sources[path])], seed)
 
 
 def listed(*paths: Path) -> list[str]:
@@ -81,7 +95,7 @@ def listed(*paths: Path) -> list[str]:
 
 def survivors() -> set[str]:
     """Returns the names of the faults that may survive."""
-    return set(listed(*(HERE / "survivors").glob("*.txt")))
+    return set(listed(*(HERE / "survivors").rglob("*.txt")))
 
 
 def judged_files() -> dict[str, int]:
@@ -123,7 +137,7 @@ def report(found: Iterable[tuple[Drawn, str]], known: set[str], places: int) -> 
         kind = "noticed" if result != "survived" else "listed" if one.name in known else "SURVIVED"
         results[kind] += 1
         shown = result if kind == "noticed" else kind
-        print(f"{shown}: {one.path.name}:{one.mutant.line}: {one.name.partition(': ')[2]}", flush=True)
+        print(f"{shown}: {one.path.as_posix()}:{one.mutant.line}: {one.name.partition(': ')[2]}", flush=True)
     real = results["noticed"] + results["SURVIVED"]
     share, (low, high) = 100 * results["noticed"] / real, interval(results["noticed"], real)
     print(f"{results.total()} faults, drawn from {places}: {dict(results)}")
@@ -133,18 +147,13 @@ def report(found: Iterable[tuple[Drawn, str]], known: set[str], places: int) -> 
 
 def main() -> int:
     """Runs the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="default: all of csrc")
-    parser.add_argument("--count", type=int, default=50, help="of faults (default 50)")
-    parser.add_argument("--seed", default="1", help="which faults are drawn, such as the hash of a commit")
-    parser.add_argument("--known", action="store_true", help="only faults that have been judged")
     parser.add_argument("--slowest", type=float, default=math.inf, help="seconds of the slowest test program to run")
-    parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     files = [path.resolve() for path in args.files] or sorted((ROOT / "csrc").glob("*.c"))
-    drawn = draw([path for path in files if path.name not in LEFT_OUT], args.seed)
-    files_judged = judged_files()
-    drawn = [one for one in drawn if not args.known or one.is_known(files_judged)]
+    names = [path.relative_to(ROOT / "csrc") for path in files if path.name not in LEFT_OUT]
+    drawn = draw(ROOT / "csrc", names, mutants, args.seed, args.known)
     found = judged(Library.build(), drawn, args.count, args.workers, args.slowest)
     return report(found, survivors(), len(drawn))
 

@@ -213,6 +213,7 @@ def test_what_is_not_known_to_be_the_same_is_refused_by_name(pattern: str, shown
         "(?i:f{2})",
         r"(?P<n>a)",
         r"\U00000041",
+        r"\u{41}",
     ],
 )
 def test_what_only_oniguruma_reads_so_is_refused(pattern: str) -> None:

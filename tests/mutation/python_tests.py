@@ -1,0 +1,54 @@
+"""The modules whose faults are judged, and the tests that notice them: quick ones, which start no process."""
+
+_ROWS = [
+    "test_packed_rows.py::test_random_lengths_fit_as_in_the_slow_version",
+    "test_packed_rows.py::test_equal_lengths_fit_as_in_the_slow_version",
+    "test_packed_rows.py::test_refit_never_needs_more_rows_than_best_fit",
+    "test_packed_rows.py::test_two_and_three_pieces_fill_rows_exactly",
+    "test_packed_rows.py::test_refit_is_as_good_with_many_pieces",
+    "test_packed_rows.py::test_every_token_is_in_one_row_in_order",
+    "test_packed_rows.py::test_random_documents_are_in_rows",
+]
+_RECIPE = [
+    "test_mix_recipe.py::test_what_is_not_a_recipe_is_refused",
+    "test_mix_recipe.py::test_files_that_are_not_toml_are_refused",
+    "test_mix_recipe.py::test_paths_in_a_file_are_relative_to_it",
+    "test_mix_recipe.py::test_random_recipes_ask_what_the_slow_version_asks",
+    "test_mix_recipe.py::test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not",
+    "test_mix_recipe.py::test_impossible_amounts_are_refused",
+]
+_DRAWING = [
+    "test_mix_shuffle.py::test_documents_are_found",
+    "test_mix_shuffle.py::test_streams_that_are_not_documents_are_refused",
+    "test_mix_shuffle.py::test_phases_draw_what_the_slow_version_draws",
+]
+
+TESTS = {
+    "corpus/connecting.py": [
+        "test_corpus_sorting.py::test_components",
+        "test_corpus_sorting.py::test_nodes_that_continue_from_block_to_block",
+    ],
+    "corpus/sorting.py": ["test_corpus_sorting.py::test_sorting", "test_corpus_sorting.py::test_components"],
+    "dataset/packed_rows/best_fit.py": _ROWS,
+    "dataset/packed_rows/columns.py": _ROWS,
+    "dataset/packed_rows/exact_fit.py": _ROWS,
+    "dataset/packed_rows/layout.py": _ROWS,
+    "dataset/packed_rows/pieces.py": _ROWS,
+    "dataset/sampling.py": ["test_sampling.py"],
+    "dialects/cover.py": ["test_dialects.py::test_first_uncovered"],
+    "dialects/parse.py": ["test_translations.py"],
+    "dialects/tree.py": ["test_translations.py", "test_dialects.py::test_first_uncovered"],
+    "dialects/write.py": ["test_translations.py"],
+    "mixture/amounts.py": _RECIPE,
+    "mixture/documents.py": _DRAWING,
+    "mixture/drawing.py": _DRAWING,
+    "mixture/recipe.py": _RECIPE,
+    "teaching.py": ["test_teaching.py"],
+}
+
+# Of these tests, those that are left out because they take long
+SLOW = [
+    "test_corpus_sorting.py::test_sorting[2-20000]",
+    "test_corpus_sorting.py::test_sorting[3-20000]",
+    "test_sampling.py::test_all_orders_are_about_equally_likely",
+]
