@@ -13,6 +13,7 @@ _RECIPE = [
     "test_mix_recipe.py::test_what_is_not_a_recipe_is_refused",
     "test_mix_recipe.py::test_files_that_are_not_toml_are_refused",
     "test_mix_recipe.py::test_paths_in_a_file_are_relative_to_it",
+    "test_mix_recipe.py::test_seeds_and_defaults",
     "test_mix_recipe.py::test_random_recipes_ask_what_the_slow_version_asks",
     "test_mix_recipe.py::test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not",
     "test_mix_recipe.py::test_impossible_amounts_are_refused",
@@ -21,6 +22,8 @@ _DRAWING = [
     "test_mix_shuffle.py::test_documents_are_found",
     "test_mix_shuffle.py::test_streams_that_are_not_documents_are_refused",
     "test_mix_shuffle.py::test_phases_draw_what_the_slow_version_draws",
+    "test_mix_shuffle.py::test_phases_draw_from_several_sources_what_the_slow_version_draws",
+    "test_mix_shuffle.py::test_everything_is_each_document_once",
 ]
 
 TESTS = {
@@ -37,7 +40,7 @@ TESTS = {
     "dataset/sampling.py": ["test_sampling.py"],
     "dialects/cover.py": ["test_dialects.py::test_first_uncovered"],
     "dialects/parse.py": ["test_translations.py"],
-    "dialects/tree.py": ["test_translations.py", "test_dialects.py::test_first_uncovered"],
+    "dialects/tree.py": ["test_pattern_trees.py", "test_translations.py"],
     "dialects/write.py": ["test_translations.py"],
     "mixture/amounts.py": _RECIPE,
     "mixture/documents.py": _DRAWING,

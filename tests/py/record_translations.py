@@ -42,7 +42,7 @@ a{2}{3} { a{ } ] a] * +a ? |a a|*b a{,3}+b a{0,1}+b (?:a?)*b (?:a*)?b (?:|a)+ (?
 (?i:s.t) (?i:(?:s)(?:t)) (?i:(?:as)+) (?i:'s|'t|'re|'ve|'m|'ll|'d) [a-\xff] [a-\ud800] [a-\q] [a-\x{110000}]
 [\x61-\x63] [a-[] [a-\w] [a-\P{L}] [a-\-] [+-\-] [ab]|cd (?:a|b)|c (?:a(?:bc))d (?:a|(?:b|c))+ a(?:b)c ((a)) (?:(?:a))
 (?:ab|cd)e (?>ab)+ (?=a)(?:b|c) (?:(?=a)b)+ (?:a{2}){3} (?:a{2})+ (?:a+)+ (?:a+)*b (?:a|b)?c (?:\b)a (?:^)*a (?:a|^)+
-\p{gc=Letter} \p{Foobarbaz} [\p{Foobarbaz}]
+\U00010000 \uffff [^\n] [^\n]+|. \p{gc=Letter} \p{Foobarbaz} [\p{Foobarbaz}]
 """.split()
 ODD = [
     "",

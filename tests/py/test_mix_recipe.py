@@ -94,6 +94,18 @@ def test_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
     assert load_recipe(path).phases[0].amounts["y"].value == 1
 
 
+def test_seeds_and_defaults() -> None:
+    recipe = load_recipe(of(sources={"a": B}))
+    assert recipe.seed == 0 and recipe.with_seed(None) is recipe
+    other = recipe.with_seed(7)
+    assert other.seed == 7 and other.content == {**recipe.content, "seed": 7}
+    assert load_recipe(of(sources={"a": B}, seed=-3)).seed == -3
+    (source,) = recipe.sources
+    assert source.max_epochs == 4 and not source.limits_epochs
+    (source,) = load_recipe(of(sources={"a": {**B, "max_epochs": 1.5}})).sources
+    assert source.max_epochs == 1.5 and source.limits_epochs
+
+
 # ----------------------------------------------------------------------------------------------------
 # Amounts
 

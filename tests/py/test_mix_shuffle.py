@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import permutations
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -16,8 +17,9 @@ from pybpe.dataset.token_files import TokenStream
 from pybpe.mixture import documents as documents_module
 from pybpe.mixture import drawing as drawing_module
 from pybpe.mixture.documents import Documents, Marking, find_documents
-from pybpe.mixture.drawing import Drawn, Passes
+from pybpe.mixture.drawing import Drawn, Passes, draw, everything
 from pybpe.mixture.keys import Keys, drawing_keys, writing_keys
+from pybpe.mixture.recipe import load_recipe
 from pybpe.mixture.shuffled import _order
 
 MARK = 0
@@ -90,16 +92,16 @@ def test_streams_that_are_not_documents_are_refused(ids: list[int], eot: str, me
 # Drawing
 
 
-def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int) -> list[tuple[int, int, list[int]]]:
+def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "x") -> list[tuple[int, int, list[int]]]:
     """Returns what was drawn as the slow version does."""
     found = []
     for stretch in drawn.stretches:
-        keys = drawing_keys(seed, "x", stretch.number).first(numpy.arange(len(texts)))
+        keys = drawing_keys(seed, source, stretch.number).first(numpy.arange(len(texts)))
         for number in sorted(stretch.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
             size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
             found.append((stretch.number, number, texts[number][: size - 1]))
     assert drawn.documents == len(found) and drawn.tokens == sum(len(text) + 1 for _, _, text in found)
-    assert drawn.cuts <= 1
+    assert drawn.cuts == sum(len(ids) < len(texts[number]) for _, number, ids in found) <= 1
     return found
 
 
@@ -121,6 +123,42 @@ def test_phases_draw_what_the_slow_version_draws(bins: int, monkeypatch: pytest.
             assert found == slow.take(tokens, tolerance)
             missing = tokens - sum(len(text) + 1 for _, _, text in found)
             assert 0 <= missing < tolerance
+
+
+def random_phase(rng: random.Random, names: list[str]) -> dict[str, Any]:
+    amounts = {name: rng.choice([{"weight": rng.randint(1, 3)}, {"tokens": rng.randint(1, 90)}]) for name in names}
+    fixed = sum(amount.get("tokens", 0) for amount in amounts.values())
+    has_weights = any("weight" in amount for amount in amounts.values())
+    return {"sources": amounts, **({"tokens": fixed + rng.randint(5, 400)} if has_weights else {})}
+
+
+def test_phases_draw_from_several_sources_what_the_slow_version_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing_module, "_BINS", 16)
+    rng = random.Random(6)
+    for seed in range(20):
+        texts = {name: numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.choice([1, 5, 40]))]) for name in "abc"}
+        phases = [random_phase(rng, some) for some in (["a", "b", "c"], rng.sample("abc", 2), ["c", "b", "a"])]
+        content = {"seed": seed, "sources": {name: {"data": name} for name in texts}, "phases": phases}
+        lengths = {name: numpy.array([len(text) + 1 for text in some], dtype="<u8") for name, some in texts.items()}
+        found = [Documents(stream_of(texts[name], "prepend"), lengths[name], "prepend") for name in texts]
+        tolerance = rng.choice([2, 10, 64])
+        asked = reference.asked(content, {name: int(some.sum()) for name, some in lengths.items()})
+        drawn = draw(load_recipe(content), [[one, None] for one in found], asked, tolerance)
+        slow = reference.taken(texts, content, seed, tolerance)
+        assert [
+            {name: drawn_texts(texts[name], one, seed, name) for name, one in zip(texts, of_phase)}
+            for of_phase in drawn
+        ] == slow
+
+
+def test_everything_is_each_document_once() -> None:
+    texts = numbered([3, 1, 4])
+    documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"), "append")
+    assert drawn_texts(texts, everything(documents), 0) == [
+        (0, number, texts[number])
+        for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))
+    ]
+    assert everything(Documents(stream_of([], "append"), numpy.empty(0, dtype="<u8"), "append")) == Drawn()
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -81,23 +81,36 @@ class Source:
         return found
 
 
-def mixed(
-    sources: Mapping[str, Mapping[str, Sequence[Document]]], recipe: Mapping[str, Any], seed: int, tolerance: int
-) -> dict[str, list[Document]]:
-    """The documents of each split, in the order of the output. sources[name][split] are the documents."""
-    passes = {name: Source(name, splits["train"], seed) for name, splits in sources.items()}
-    sizes = {name: sum(len(document) + 1 for document in splits["train"]) for name, splits in sources.items()}
-    train: list[Document] = []
-    for number, (phase, amounts) in enumerate(zip(recipe.get("phases") or [recipe], asked(recipe, sizes))):
-        drawn: list[tuple[tuple[int, int], Document]] = []
+def taken(
+    sources: Mapping[str, Sequence[Document]], recipe: Mapping[str, Any], seed: int, tolerance: int
+) -> list[dict[str, list[tuple[int, int, Document]]]]:
+    """What each phase takes from each source. sources[name] are the documents of its train split."""
+    passes = {name: Source(name, documents, seed) for name, documents in sources.items()}
+    sizes = {name: sum(len(document) + 1 for document in documents) for name, documents in sources.items()}
+    found = []
+    for phase, amounts in zip(recipe.get("phases") or [recipe], asked(recipe, sizes)):
+        drawn: dict[str, list[tuple[int, int, Document]]] = {}
         lacking = 0
         for name in sources:
             is_share = "weight" in phase["sources"].get(name, ())
             wanted = amounts.get(name, 0) + (lacking if is_share else 0)
-            taken = passes[name].take(wanted, tolerance)
+            drawn[name] = passes[name].take(wanted, tolerance)
             if is_share:
-                lacking = wanted - sum(len(document) + 1 for _, _, document in taken)
-            for of_pass, document, ids in taken:
+                lacking = wanted - sum(len(document) + 1 for _, _, document in drawn[name])
+        found.append(drawn)
+    return found
+
+
+def mixed(
+    sources: Mapping[str, Mapping[str, Sequence[Document]]], recipe: Mapping[str, Any], seed: int, tolerance: int
+) -> dict[str, list[Document]]:
+    """The documents of each split, in the order of the output. sources[name][split] are the documents."""
+    train: list[Document] = []
+    of_phases = taken({name: splits["train"] for name, splits in sources.items()}, recipe, seed, tolerance)
+    for number, of_sources in enumerate(of_phases):
+        drawn: list[tuple[tuple[int, int], Document]] = []
+        for name, some in of_sources.items():
+            for of_pass, document, ids in some:
                 drawn.append((key(("write", seed, "train", number, name, of_pass), document), ids))
         train += [ids for _, ids in sorted(drawn)]
     found = {"train": train}
