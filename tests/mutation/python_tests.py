@@ -31,6 +31,9 @@ TESTS = {
         "test_corpus_sorting.py::test_components",
         "test_corpus_sorting.py::test_nodes_that_continue_from_block_to_block",
     ],
+    "corpus/filters.py": ["test_corpus_filters.py"],
+    "corpus/measures.py": ["test_corpus_filters.py"],
+    "corpus/pii.py": ["test_corpus_pii.py"],
     "corpus/sorting.py": ["test_corpus_sorting.py::test_sorting", "test_corpus_sorting.py::test_components"],
     "dataset/packed_rows/best_fit.py": _ROWS,
     "dataset/packed_rows/columns.py": _ROWS,
@@ -51,6 +54,9 @@ TESTS = {
 
 # Of these tests, those that are left out because they take long
 SLOW = [
+    "test_corpus_filters.py::test_measures_of_longer_texts",
+    "test_corpus_filters.py::test_ngrams_of_a_long_text",
+    "test_corpus_pii.py::test_time_is_linear",
     "test_corpus_sorting.py::test_sorting[2-20000]",
     "test_corpus_sorting.py::test_sorting[3-20000]",
     "test_sampling.py::test_all_orders_are_about_equally_likely",
