@@ -630,7 +630,7 @@ size_t dfa_cut(dfa_place *place, const boundary_table *t, const uint8_t *text, s
             out += word_resolve(place, text, n, out);
         }
     }
-    if (place->at == n && !place->ended && cap - (size_t)(out - ends) > 0) {
+    if (place->at == n && !place->ended) {
         place->ended = true;
         *out = n;
         out += place->row != place->dfa->columns * START; /* otherwise a word has just ended there */

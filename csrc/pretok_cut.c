@@ -52,8 +52,8 @@ bool pretok_named_divides(unicode_char a, unicode_char b, uint8_t b_lead) {
     return class_of(a) != class_of(b) && (b.class & UNICODE_MARK) == 0 && b_lead != '\'';
 }
 
-/* The start of a character from which decoding finds all characters that end at or after pos, pos > 0. A continuation
-   byte that follows three others belongs to no character. */
+/* The start of a character before pos, pos > 0, from which decoding finds all characters that end at or after pos. A
+   continuation byte that follows three others belongs to no character. */
 static size_t start_before(const uint8_t *text, size_t pos) {
     size_t start = pos - 1;
     while (start > 0 && pos - start < 4 && byte_is_continuation(text[start])) {
@@ -88,10 +88,11 @@ static bool starts_word(const cut_candidate *c, const uint8_t *text, size_t n) {
     if (c->own == NULL) {
         return pretok_named_divides(a, b, text[c->at]);
     }
-    return a.length > 0 && b.valid && dfa_divides(c->own, a.class, b.class);
+    return b.valid && dfa_divides(c->own, a.class, b.class);
 }
 
-/* Moves to the next candidate at `from` or later; returns false if there is none. */
+/* Moves to the next candidate at `from` or later; returns false if there is none. The first character is before `from`,
+   so each candidate has one before it. */
 static bool candidate_next(cut_candidate *c, const uint8_t *text, size_t n, size_t from) {
     while (c->at < n) {
         c->at += c->after.length;
@@ -135,9 +136,7 @@ size_t pybpe_text_cut(const pybpe_pretok *p, const pybpe_specials *s, const uint
     if (from == 0 || from >= n) {
         return from < n ? 0 : n;
     }
-    /* Assume whitespace of length 0 before the first character, so that there is no cut before that character. */
-    cut_candidate c = {pretok_dfa(p), pretok_steps(p), .at = start_before(text, from),
-                       .after = {.class = UNICODE_SPACE}};
+    cut_candidate c = {pretok_dfa(p), pretok_steps(p), .at = start_before(text, from)};
     special_reader reader = {0};
     if (s != NULL) {
         reader = special_reader_start(s, text, n, c.at);

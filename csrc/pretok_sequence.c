@@ -109,7 +109,7 @@ static uint32_t class_after(const dfa *a, const uint8_t *text, size_t n, size_t 
 
 bool sequence_divides(const pretok_sequence *s, const uint8_t *text, size_t n, size_t at, unicode_char a,
                       unicode_char b) {
-    if (a.length == 0 || !b.valid) {
+    if (!b.valid) {
         return false;
     }
     for (size_t k = 0; k < s->count; k++) {

@@ -243,7 +243,7 @@ static int writer_check(const pybpe_shard_writer *w, const void *ids, int id_byt
         return error_set(err, PYBPE_ERR_VALUE, 0, "%s: id_bytes must be 2 or 4, not %d", w->path, id_bytes);
     }
     uint64_t room = (PYBPE_SHARD_MAX_BYTES - PYBPE_SHARD_HEADER_BYTES) / (unsigned)w->id_bytes;
-    if (format_has_header(w->format) && (w->count > room || n > room - w->count)) {
+    if (format_has_header(w->format) && n > room - w->count) { /* no call writes more than there is room for */
         return error_set(
             err, PYBPE_ERR_LIMIT, n,
             "%s: %llu tokens would exceed 2 GiB, beyond which llm.c cannot seek: write more, smaller shards", w->path,
