@@ -1,8 +1,9 @@
 /*
-Cuts of a text that has specials, some of them with flags: the words and specials of the two parts are those of the whole, regardless of what
-follows.
+Cuts of a text that has specials, some of them with flags: the words and specials of the two parts are those of the
+whole, regardless of what follows.
 */
 #include "check.h"
+#include "naive_automaton.h"
 #include "pybpe.h"
 #include "random_state.h"
 
@@ -133,11 +134,9 @@ static size_t check_cuts(const pybpe_pretok *p, const pybpe_specials *s, const u
     return found;
 }
 
-static void test_pattern(int pattern) {
+static void check_splitter(const pybpe_pretok *p) {
     uint8_t text[2 * TEXT_BYTES];
-    pybpe_pretok *p = NULL;
     size_t found = 0;
-    CHECK_EQ(pybpe_pretok_new(&p, pattern, NULL, NULL), PYBPE_OK);
     for (int round = 0; round < 400; round++) {
         pybpe_specials *s = random_specials(1 + random_below(SPECIALS));
         size_t n = random_text(text);
@@ -146,6 +145,80 @@ static void test_pattern(int pattern) {
         pybpe_specials_free(s);
     }
     CHECK(found > 1000);
+}
+
+static void test_pattern(int pattern) {
+    pybpe_pretok *p = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, pattern, NULL, NULL), PYBPE_OK);
+    check_splitter(p);
+    pybpe_pretok_free(p);
+}
+
+/* Each character, or each byte, is a word. */
+static pybpe_pretok *splitter_of_characters(int bytes) {
+    uint16_t next[3 * NAIVE_COLUMNS];
+    for (unsigned i = 0; i < NAIVE_COLUMNS; i++) {
+        next[NAIVE_COLUMNS + i] = 2;
+        next[2 * NAIVE_COLUMNS + i] = NAIVE_ACCEPT;
+    }
+    pybpe_automaton a = naive_automaton(next, 3);
+    a.bytes = (uint8_t)bytes;
+    pybpe_pretok *p = NULL;
+    CHECK_EQ(pybpe_pretok_new_automaton(&p, &a, NULL, NULL), PYBPE_OK);
+    return p;
+}
+
+static void test_characters(void) {
+    for (int bytes = 0; bytes < 2; bytes++) {
+        pybpe_pretok *p = splitter_of_characters(bytes);
+        check_splitter(p);
+        pybpe_pretok_free(p);
+    }
+}
+
+/* The first cut at `from` or later in a text, if a special with these flags may occur. */
+static size_t cut_with(const pybpe_pretok *p, const char *special, unsigned flags, const char *text, size_t from) {
+    const uint64_t offsets[] = {0, strlen(special)};
+    const uint32_t id = 0;
+    const uint8_t flag = (uint8_t)flags;
+    const pybpe_strings strings = {(const uint8_t *)special, offsets, 1};
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new_flags(&s, &strings, &id, &flag, NULL, NULL), PYBPE_OK);
+    const size_t cut = pybpe_text_cut(p, s, (const uint8_t *)text, strlen(text), from);
+    pybpe_specials_free(s);
+    return cut;
+}
+
+/* A cut may be next to a special, but with flags not next to what its match may depend on. */
+static void test_next_to_specials(void) {
+    pybpe_pretok *p = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_text_cut(p, NULL, (const uint8_t *)"! a", 3, 1), 1);
+    CHECK_EQ(cut_with(p, "ab", 0, "xab 1", 1), 3);
+    CHECK_EQ(cut_with(p, " 1", 0, "ab 1", 1), 2);
+    for (unsigned flags = 0; flags <= PYBPE_SPECIAL_LATE; flags++) {
+        const bool before = (flags & (PYBPE_SPECIAL_RSTRIP | PYBPE_SPECIAL_SINGLE_WORD)) != 0;
+        const bool after = (flags & (PYBPE_SPECIAL_LSTRIP | PYBPE_SPECIAL_SINGLE_WORD)) != 0;
+        CHECK_EQ(cut_with(p, "q", flags, "ab 1", 1), 2);
+        CHECK_EQ(cut_with(p, "b", flags, "ab 1", 1), before ? 4 : 2);
+        CHECK_EQ(cut_with(p, "!", flags, "a! 1", 1), !after ? 1 : !before ? 2 : 4);
+    }
+    pybpe_pretok_free(p);
+}
+
+/* With flags, a cut is never between two white spaces, which one match may include, nor inside a character. */
+static void test_inside_white_space(void) {
+    pybpe_pretok *p = splitter_of_characters(0);
+    CHECK_EQ(cut_with(p, "q", 0, "a  b", 2), 2);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_SINGLE_WORD, "a  b", 2), 2);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_LSTRIP, "a  b", 2), 3);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_RSTRIP, "a  b", 2), 3);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_RSTRIP, "a  b", 1), 1);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_RSTRIP, "a\xFF b", 2), 2);
+    pybpe_pretok_free(p);
+    p = splitter_of_characters(1);
+    CHECK_EQ(cut_with(p, "q", 0, "\xC3\xA9x", 1), 1);
+    CHECK_EQ(cut_with(p, "q", PYBPE_SPECIAL_SINGLE_WORD, "\xC3\xA9x", 1), 2);
     pybpe_pretok_free(p);
 }
 
@@ -197,6 +270,9 @@ static void test_covered_everywhere(void) {
 
 int main(void) {
     test_where();
+    test_next_to_specials();
+    test_inside_white_space();
+    test_characters();
     test_pattern(PYBPE_PATTERN_GPT2);
     test_pattern(PYBPE_PATTERN_CL100K);
     test_pattern(PYBPE_PATTERN_O200K);

@@ -71,6 +71,7 @@ static void test_kinds(void) {
          "a|\xC3\xA9\n|", 2},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"text\":\"b\"}\n{\"text\":\"\"}", "b|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\",\"tent\":\"b\",\"texts\":\"c\",\"tex\":\"d\"}", "a|", 1},
+        {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"a\\nb\\\\c\\u0041\\\"d\"}", "a\nb\\cA\"d|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud83d\\ude00\\/\"}", "\xF0\x9F\x98\x80/|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud800\\udc00\\udbff\\udfff\"}", "\xF0\x90\x80\x80\xF4\x8F\xBF\xBF|", 1},
         {PYBPE_DOCUMENTS_RECORD, "{\"text\":\"\\ud7ff\\ue000\\uffff\"}", "\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF|", 1},
@@ -157,6 +158,18 @@ static void test_depth(void) {
         memset(line + n + depth, ']', depth);
         strcpy(line + n + 2 * depth, ",\"text\":\"a\"}");
         CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), depth <= 64 ? PYBPE_OK : PYBPE_ERR_FORMAT);
+    }
+    pybpe_divider_free(d);
+}
+
+/* Python refuses some longer numbers. */
+static void test_long_numbers(void) {
+    pybpe_divider *d = divider_of(all, 1, "", NULL);
+    for (int digits = 297; digits < 304; digits++) {
+        char line[512];
+        (void)snprintf(line, sizeof line, "{\"x\":%0*d,\"text\":\"a\"}", digits, 0);
+        memset(line + strlen("{\"x\":"), '7', (size_t)digits);
+        CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), digits <= 300 ? PYBPE_OK : PYBPE_ERR_FORMAT);
     }
     pybpe_divider_free(d);
 }
@@ -258,6 +271,7 @@ int main(void) {
     test_records();
     test_counts_of_records();
     test_depth();
+    test_long_numbers();
     test_hash();
     test_cluster();
     test_offsets();

@@ -116,6 +116,38 @@ static void test_shuffled(void) {
     pybpe_loader_free(l);
 }
 
+/* One epoch after the other by definition: the shards are shuffled, then the samples of each when it is opened. */
+static void test_shuffled_order(int rank, int world) {
+    enum { SHARDS = 3, SAMPLES_MAX = 20, EPOCHS = 5 };
+    static const size_t tokens[SHARDS] = {5, 41, 9}; /* the largest is not the first */
+    static const char *const names[SHARDS] = {"1.bin", "2.bin", "3.bin"};
+    static mt19937 rng;
+    uint32_t shards[SHARDS], samples[SAMPLES_MAX];
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        scratch_shard(names[i], 100 * i, tokens[i], 2);
+        shards[i] = i;
+    }
+    mt19937_seed(&rng, 42 + (uint32_t)rank);
+    pybpe_loader *l = open_loader("[1-3].bin", 1, 2, rank, world, 1);
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        mt19937_shuffle(&rng, shards, SHARDS);
+        for (size_t k = 0; k < SHARDS; k++) {
+            const uint32_t count = (uint32_t)(tokens[shards[k]] - 1) / (2 * (uint32_t)world);
+            for (uint32_t i = 0; i < count; i++) {
+                samples[i] = i;
+            }
+            mt19937_shuffle(&rng, samples, count);
+            for (uint32_t i = 0; i < count; i++) {
+                CHECK_EQ(next_first(l), 100 * shards[k] + 2 * (samples[i] * (uint32_t)world + (uint32_t)rank));
+            }
+        }
+    }
+    pybpe_loader_free(l);
+    for (size_t i = 0; i < SHARDS; i++) {
+        remove(names[i]);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Faults
 */
@@ -207,6 +239,8 @@ int main(void) {
     test_in_order(2);
     test_two_processes();
     test_shuffled();
+    test_shuffled_order(0, 1);
+    test_shuffled_order(1, 2);
     test_arguments();
     test_changes_under_way();
     test_memory();

@@ -102,6 +102,28 @@ static void test_named_escapes(void) {
     }
 }
 
+/* Half of a surrogate pair is not a character, even if a special has the bytes that it would have. */
+static void test_surrogates(void) {
+    static const struct {
+        const char *escaped, *text;
+        int expected;
+    } cases[] = {{"\\uD7FF", "\xED\x9F\xBF", PYBPE_OK},         {"\\uD800", "\xED\xA0\x80", PYBPE_ERR_FORMAT},
+                 {"\\uDBFF", "\xED\xAF\xBF", PYBPE_ERR_FORMAT}, {"\\uDFFF", "\xED\xBF\xBF", PYBPE_ERR_FORMAT},
+                 {"\\uE000", "\xEE\x80\x80", PYBPE_OK},         {"\\uFFFF", "\xEF\xBF\xBF", PYBPE_OK}};
+    const uint64_t offsets[] = {0, 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const pybpe_strings texts = {(const uint8_t *)cases[i].text, offsets, 1};
+        char more[64], text[8192];
+        snprintf(more, sizeof more, ",\"%s\":300", cases[i].escaped);
+        size_t n = write_vocab(text, sizeof text, more);
+        pybpe_vocab *v = NULL;
+        CHECK_EQ(
+            pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &SPEC, NULL, NULL),
+            cases[i].expected);
+        pybpe_vocab_free(v);
+    }
+}
+
 static void expect_refused(const char *more, const char *merges, int line) {
     char text[8192];
     size_t n = write_vocab(text, sizeof text, more);
@@ -348,6 +370,7 @@ int main(void) {
     test_both_forms();
     test_escapes();
     test_named_escapes();
+    test_surrogates();
     test_extremes();
     test_refused();
     test_specials_out_of_order();
