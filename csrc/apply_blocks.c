@@ -64,12 +64,10 @@ static bool apply_blocks_find_tokens(apply_blocks_table *c, const pybpe_vocab_sp
         c->tokens[id] =
             (apply_token){.made = APPLY_NEVER, .length = (uint32_t)(v->tokens.offsets[id + 1] - v->tokens.offsets[id])};
     }
-    c->tokens[t->outside] = (apply_token){.made = APPLY_NEVER};
     for (unsigned byte = 0; byte < 256; byte++) {
-        if (t->byte_ids[byte] != t->outside) {
-            c->tokens[t->byte_ids[byte]] = (apply_token){.made = 0, .length = 1};
-        }
+        c->tokens[t->byte_ids[byte]] = (apply_token){.made = 0, .length = 1};
     }
+    c->tokens[t->outside] = (apply_token){.made = APPLY_NEVER}; /* also the id of bytes without a token */
     for (uint32_t rank = 0; rank < v->merges_count; rank++) {
         uint32_t left = v->merges[2 * (size_t)rank];
         uint32_t right = v->merges[2 * (size_t)rank + 1];

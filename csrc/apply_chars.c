@@ -36,7 +36,7 @@ static void guard_enter(merge_table *t, const uint8_t *token, size_t n, size_t p
 /* Enters a token that is a character, if merging its bytes gives one token. */
 static void char_enter(merge_table *t, uint32_t *ranks, const uint8_t *token, size_t n) {
     uint32_t ids[APPLY_CHAR_BYTES];
-    if (n == 1 || n != apply_char_length(token[0])) {
+    if (n != apply_char_length(token[0])) { /* n is at least 2: a merge made the token */
         return;
     }
     const size_t number = apply_char_number(token, n);

@@ -13,7 +13,7 @@ Tables with different seeds are read in batches, like text.
 enum { MERGE_BATCH = 64, MOVE_AHEAD = 16 };
 
 static bool seeds_equal(const pybpe_counter *x, const pybpe_counter *y) {
-    return x->seed.a == y->seed.a && x->seed.b == y->seed.b;
+    return memcmp(&x->seed, &y->seed, sizeof x->seed) == 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------

@@ -119,7 +119,8 @@ typedef struct token_group {
     uint32_t orders[GROUP_TOKENS]; /* of the pairs */
 } token_group;
 
-static inline uint64_t low_bits(unsigned count) { return count > 0 ? UINT64_MAX >> (64 - count) : 0; }
+/* 1 <= count <= 64 */
+static inline uint64_t low_bits(unsigned count) { return UINT64_MAX >> (64 - count); }
 
 static inline void group_find_pairs(const encode_stages *s, token_group *group) {
     token_group g = *group;                            /* a copy that the compiler can keep in registers */

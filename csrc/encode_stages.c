@@ -76,15 +76,15 @@ static size_t next_word(stages_scan *scan, size_t pos) {
         if (w->used < w->count) {
             return w->ends[w->used];
         }
-        if (scan->has_words) {
+        if (scan->has_words) { /* LCOV_EXCL_START: the last word ends where the text does */
             return SIZE_MAX;
-        }
+        } /* LCOV_EXCL_STOP */
         pretok_cut_fn *cut = pretok_cutter(scan->e->pretok);
         size_t count = cut(&scan->words_place, NULL, scan->text, scan->n, scan->words_found, STAGES_ENDS);
         *w = (stages_ends){scan->words_found, 0, count};
-        if (count == 0) {
+        if (count == 0) { /* LCOV_EXCL_START: so does the last word of a pattern */
             return SIZE_MAX;
-        }
+        } /* LCOV_EXCL_STOP */
     }
 }
 
@@ -113,7 +113,9 @@ static size_t add_units(stages_scan *scan, size_t units, size_t end, size_t word
     const size_t n = scan->n;
     const size_t pos = scan->pos;
     stages_ends *s = &scan->splits;
-    while (units < STAGES_UNITS && (s->used < s->count || more_splits(scan)) && s->ends[s->used] < word) {
+    while (units < STAGES_UNITS &&
+           (s->used < s->count || more_splits(scan)) && /* LCOV_EXCL_BR_LINE: the last split is the end of the text */
+           s->ends[s->used] < word) {
         const size_t room = STAGES_UNITS - units;
         const size_t until = s->count - s->used < room ? s->count : s->used + room;
         size_t i = s->used;

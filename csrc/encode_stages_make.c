@@ -84,7 +84,8 @@ static void joint_enter(encode_stages *s, uint32_t a, uint32_t b) {
 static int joints_make(encode_stages *s, const stage_ends *tokens, const pybpe_vocab *v, size_t k,
                        const pybpe_allocator *mem, pybpe_error *err) {
     unsigned log2_bits = JOINTS_LOG2_MIN;
-    while (log2_bits < JOINTS_LOG2_MAX && (size_t)1 << log2_bits < JOINT_BITS * (v->merges_count - k)) {
+    const size_t bits = JOINT_BITS * (v->merges_count - k);
+    while (log2_bits < JOINTS_LOG2_MAX && (size_t)1 << log2_bits < bits) { /* LCOV_EXCL_BR_LINE: 2^18 superwords */
         log2_bits += 1;
     }
     size_t words = (size_t)1 << (log2_bits - 6);
@@ -166,7 +167,7 @@ static int stages_fill(encode_stages *s, const stage_ends *tokens, const pybpe_v
 int stages_new(encode_stages **out, const pybpe_vocab *v, size_t merges, const pybpe_allocator *mem, pybpe_error *err) {
     *out = NULL;
     const size_t most = (size_t)1 << (STAGES_ORDER_BITS - STAGES_PARTS_BITS);
-    if (merges >= v->merges_count || v->merges_count - merges > most) {
+    if (merges >= v->merges_count || v->merges_count - merges > most) { /* LCOV_EXCL_BR_LINE: 2^20 superwords */
         return PYBPE_OK;
     }
     stage_ends *tokens = mem_alloc_array(mem, v->count, sizeof *tokens);

@@ -61,8 +61,7 @@ static size_t merge_bucket_next(const merge_table *t, size_t i) { return (i + 1)
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
     t->merged[rank] = merged;
     t->first_merged = rank == 0 ? merged : t->first_merged;
-    t->consecutive = rank == t->added && (rank == 0 || t->consecutive) && merged == t->first_merged + rank;
-    t->added += 1;
+    t->consecutive = (rank == 0 || t->consecutive) && merged == t->first_merged + rank;
     if (merge_rank(t, left, right) != MERGE_NONE) {
         return;
     }

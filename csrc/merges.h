@@ -32,8 +32,7 @@ typedef struct merge_table {
     uint32_t outside;       /* an id that is in no pair */
     uint64_t factor;        /* secret and odd: hashes by multiplication */
     uint32_t *merged;       /* rank -> the id that the merge makes */
-    size_t added;           /* merges */
-    bool consecutive;       /* all merges so far were added in rank order, and merged[rank] is merged[0] + rank */
+    bool consecutive;       /* for all merges so far, merged[rank] is merged[0] + rank */
     uint32_t first_merged;  /* merged[0] */
     uint32_t *byte_ranks;   /* 65,536: first byte * 256 + second byte -> rank; every word starts with these */
     uint32_t byte_ids[256]; /* byte -> id; `outside` for a byte without a token */
@@ -57,7 +56,8 @@ static inline void merge_table_prefetch(const merge_table *t, uint32_t left, uin
     PYBPE_PREFETCH(&t->slots[MERGE_BUCKET * bucket]);
 }
 
-/* Adds left + right -> merged with the given rank < capacity. A pair that is already there keeps its rank. */
+/* Adds left + right -> merged with the given rank < capacity: 0, then 1, and so on. A pair that is already there keeps
+   its rank. */
 void merge_table_add(merge_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged);
 
 /* The id that a merge makes. In most cases it needs no lookup, which the next merge would have to wait for. */

@@ -114,7 +114,7 @@ int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *er
     pair *p = &t->pairs[index];
     p->places_count = 0;
     p->places = mem_alloc_array(&t->mem, n, sizeof *p->places);
-    return p->places == NULL && n > 0 ? error_set_memory(err, "the places of a pair", (size_t)n * 4) : PYBPE_OK;
+    return p->places == NULL ? error_set_memory(err, "the places of a pair", (size_t)n * 4) : PYBPE_OK;
 }
 
 void pair_places_free(pair_table *t, uint32_t index) {

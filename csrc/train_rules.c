@@ -39,9 +39,9 @@ static bool is_beginning(const uint8_t *bytes, size_t n) {
     return false;
 }
 
-/* Whether n bytes are some, not all, of the bytes of one character. */
+/* Whether n > 0 bytes are some, not all, of the bytes of one character. */
 static bool is_part(const uint8_t *bytes, size_t n) {
-    if (n == 0 || n >= CHARACTER_MAX) {
+    if (n >= CHARACTER_MAX) {
         return false;
     }
     size_t continuing = 0;

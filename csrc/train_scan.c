@@ -58,7 +58,7 @@ static int scan_walk(pybpe_trainer *t, size_t *budget, pybpe_error *err) {
     while (t->scan.at + 1 < t->slots && *budget > 0 && code == PYBPE_OK) {
         symbol_range s = scan_next(t, *budget);
         *budget -= s.to - s.from;
-        switch (t->stage) {
+        switch (t->stage) { /* LCOV_EXCL_BR_LINE: there are no other stages */
         case STAGE_EXACT_COUNT:
             exact_count(t, s);
             break;
@@ -98,7 +98,7 @@ static void threshold_lower(pybpe_trainer *t, uint64_t largest, uint64_t enough)
 /* Ends a stage and begins the next. */
 static int stage_end(pybpe_trainer *t, pybpe_error *err) {
     int code = PYBPE_OK;
-    switch (t->stage) {
+    switch (t->stage) { /* LCOV_EXCL_BR_LINE: there are no other stages */
     case STAGE_COMPACT:
         scan_rewind(t, t->scan.cells != NULL ? STAGE_EXACT_COUNT : STAGE_FILTER);
         break;

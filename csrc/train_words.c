@@ -145,7 +145,8 @@ static int words_measure(const word_text *text, words_size *size, pybpe_error *e
         used += 1;
     }
     size->used = used > size->used ? used : size->used;
-    if (size->slots >= TRAIN_HOLE || words->count >= TRAIN_HOLE) {
+    if (size->slots >= TRAIN_HOLE ||
+        words->count >= TRAIN_HOLE) { /* LCOV_EXCL_BR_LINE: the offsets of so many words take 32 GiB */
         return error_set(
             err, PYBPE_ERR_LIMIT, 0,
             "%llu bytes of distinct words are too many to train on; the limit is 4 GiB: train on a sample of "

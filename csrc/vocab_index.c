@@ -53,9 +53,9 @@ static int check_settings(const pybpe_vocab *v, const vocab_source *from, pybpe_
                          (int)v->pattern);
     }
     if ((v->pattern == PYBPE_PATTERN_CUSTOM) != (v->custom != NULL && v->custom[0] != '\0')) {
-        return error_set(err, source_code(from), from->pattern, "pattern %d %s; only pattern 0 (custom) has one",
-                         (int)v->pattern,
-                         v->custom == NULL ? "has no regular expression" : "comes with a regular expression");
+        return error_set(
+            err, source_code(from), from->pattern, "pattern %d %s; only pattern 0 (custom) has one", (int)v->pattern,
+            v->pattern == PYBPE_PATTERN_CUSTOM ? "has no regular expression" : "comes with a regular expression");
     }
     if (v->normalizer < PYBPE_NORMALIZER_NONE || v->normalizer > PYBPE_NORMALIZER_NFKC) {
         return error_set(err, source_code(from), from->normalizer,

@@ -18,6 +18,7 @@ Errors
 */
 
 static void test_errors(void) {
+    CHECK(strcmp(pybpe_version(), PYBPE_VERSION) == 0);
     pybpe_error err;
     memset(&err, 0xEE, sizeof err);
     CHECK_EQ(error_set(&err, PYBPE_ERR_FORMAT, 7, "%s: byte %d", "x.bin", 3), PYBPE_ERR_FORMAT);
@@ -314,6 +315,17 @@ static void test_writing_long_names(void) {
     }
 }
 
+/* A name of bytes that all continue a character: it has none that could be kept whole. */
+static void test_writing_without_characters(void) {
+    char name[256] = "";
+    memset(name, 0x80, 255);
+    pybpe_output *o;
+    CHECK_EQ(pybpe_output_open(&o, name, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+    CHECK(file_is(name, ""));
+    CHECK_EQ(scratch_clear(), 1);
+}
+
 static void expect_unwritable(const char *path, int sys_errno) {
     pybpe_output *o = (pybpe_output *)1;
     pybpe_error err;
@@ -418,6 +430,30 @@ static void test_failing_memory(void) {
     CHECK_EQ(refusals, 4);
 }
 
+/* Refuses the block number `left`, and no other. */
+static void *resize_except_one(void *context, void *ptr, size_t size) {
+    failing_memory *m = context;
+    if (size > 0 && m->left-- == 0) {
+        return NULL;
+    }
+    m->blocks += (size > 0 && ptr == NULL) - (size == 0 && ptr != NULL);
+    if (size > 0) {
+        return realloc(ptr, size);
+    }
+    free(ptr);
+    return NULL;
+}
+
+static void test_one_failure(void) {
+    for (long which = 0; which < 4; which++) {
+        failing_memory m = {.left = which};
+        pybpe_allocator mem = {resize_except_one, &m};
+        pybpe_output *o = (pybpe_output *)1;
+        CHECK_EQ(pybpe_output_open(&o, "x", &mem, NULL), PYBPE_ERR_MEMORY);
+        CHECK(o == NULL && m.blocks == 0 && scratch_clear() == 0);
+    }
+}
+
 int main(void) {
     test_errors();
     test_long_messages();
@@ -434,10 +470,12 @@ int main(void) {
     test_writers_at_once();
     test_writing_through_links();
     test_writing_long_names();
+    test_writing_without_characters();
     test_unwritable();
     test_no_room();
     test_commit_fails();
     test_failing_memory();
+    test_one_failure();
     CHECK_EQ(scratch_next_file(), next_file); /* all are closed */
     scratch_leave();
     return check_report("test_base");

@@ -126,6 +126,25 @@ static void test_neighbors(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* A smaller table grows if it has many words, or if the text is long. */
+static void test_growing_to_the_usual_size(const pybpe_encoder *e) {
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    const size_t least = c->sets;
+    c->added = least;
+    cache_fit(c, 32 * 16 * least); /* four times as large would be enough for the words */
+    CHECK_EQ(c->sets, 16 * least);
+    c->added = c->sets;
+    cache_fit(c, 1);
+    CHECK_EQ(c->sets, 64 * least);
+    cache_fit(c, 32 * 256 * least); /* half of the usual size */
+    CHECK_EQ(c->sets, 256 * least);
+    c->added = c->sets;
+    cache_fit(c, 1);
+    CHECK_EQ(c->sets, 512 * least);
+    pybpe_cache_free(c);
+}
+
 /* A table of the usual size grows once, when it has turned many words away. */
 static void test_growing(const pybpe_encoder *e) {
     const size_t much = (size_t)1 << 40;
@@ -200,6 +219,7 @@ int main(void) {
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     test_fitting(e);
     test_growing(e);
+    test_growing_to_the_usual_size(e);
     test_crowding(e);
     test_neighbors(e);
     test_trimming(e);

@@ -312,7 +312,24 @@ static void test_random(void) {
     CHECK(chars > VOCABULARIES * WORDS);
 }
 
+/* Tokens instead of bytes: a pair is found before one of the same rank that is to the left of it. */
+static void test_ids(void) {
+    static small_vocab v;
+    small_start(&v);
+    const uint32_t ab = small_add_merge(&v, 'a', 'b'), both = small_add_merge(&v, ab, ab);
+    const uint32_t ids[] = {ab, 'a', 'b', ab}, want[] = {both, ab};
+    subject s = subject_new(&v);
+    apply_scratch scratch = {0};
+    size_t count = 0;
+    CHECK_EQ(apply_long_ids(&s.e->table, &scratch, ids, 4, &count, NULL, NULL), PYBPE_OK);
+    CHECK(count == 2 && memcmp(scratch.ids, want, sizeof want) == 0);
+    CHECK_EQ(apply_long_ids(&s.e->table, &scratch, ids, UINT32_MAX, &count, NULL, NULL), PYBPE_ERR_LIMIT);
+    apply_scratch_free(&scratch, NULL);
+    subject_free(&s);
+}
+
 int main(void) {
+    test_ids();
     test_guards();
     test_guards_of_three();
     test_order();

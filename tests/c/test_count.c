@@ -283,6 +283,23 @@ static void test_products(void) {
     }
 }
 
+/* The first text is counted so often that the second one fails; what follows its special is not counted. */
+static void overflow_before_a_special(const pybpe_pretok *p) {
+    static const uint64_t offsets[] = {0, 3}, text_offsets[] = {0, 1, 6}, most[] = {UINT64_MAX, 1};
+    const pybpe_strings specials = {(const uint8_t *)"<s>", offsets, 1};
+    const pybpe_strings texts = {(const uint8_t *)"ww<s>b", text_offsets, 2};
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new(&s, &specials, (const uint32_t[]){0}, NULL, NULL), PYBPE_OK);
+    pybpe_counter *c = counter_of(p, s);
+    CHECK_EQ(pybpe_counter_add_texts(c, &texts, NULL, NULL), PYBPE_OK);
+    pybpe_counter_free(c);
+    c = counter_of(p, s);
+    CHECK_EQ(pybpe_counter_add_texts(c, &texts, most, NULL), PYBPE_ERR_LIMIT);
+    CHECK_EQ(pybpe_counter_get_stats(c).words, 1);
+    pybpe_counter_free(c);
+    pybpe_specials_free(s);
+}
+
 static void test_overflow(void) {
     pybpe_counter *c = counter_of(NULL, NULL), *d = counter_of(NULL, NULL);
     const uint64_t offsets[] = {0, 1}, most = UINT64_MAX;
@@ -300,8 +317,10 @@ static void test_overflow(void) {
     CHECK_EQ(pybpe_counter_merge(c, d, NULL), PYBPE_ERR_LIMIT);
     pybpe_counter_free(c);
     pybpe_counter_free(d);
-    pybpe_pretok *p = NULL; /* moving a short word and a long one */
+    pybpe_pretok *p = NULL;
     CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    overflow_before_a_special(p);
+    /* moving a short word and a long one */
     for (uint64_t length = 1; length <= 30; length += 29) {
         const uint64_t ends[] = {0, length};
         const pybpe_strings word = {(const uint8_t *)"wwwwwwwwwwwwwwwwwwwwwwwwwwwwww", ends, 1};
@@ -376,7 +395,71 @@ static void test_seeds(void) {
     pybpe_pretok_free(p);
 }
 
+/* Makes a counter with one word, which seems to have the hash of `like`, as if both collided. */
+static pybpe_counter *counter_with_hash_of(const pybpe_pretok *p, const char *word, const char *like) {
+    pybpe_counter *c = counter_of(p, NULL);
+    const uint64_t offsets[] = {0, strlen(word)};
+    const pybpe_strings words = {(const uint8_t *)word, offsets, 1};
+    CHECK_EQ(pybpe_counter_add_words(c, &words, NULL, NULL), PYBPE_OK);
+    size_t i = 0;
+    while (c->slots[i].key.hi == 0) {
+        i += 1;
+    }
+    pending other;
+    pending_set(&other, c, (const uint8_t *)like, strlen(like), (const uint8_t *)like + strlen(like));
+    count_slot slot = c->slots[i];
+    c->slots[i] = (count_slot){0};
+    slot.key.lo = other.hash;
+    c->slots[other.hash & c->mask] = slot;
+    return c;
+}
+
+/* Words whose 64-bit hashes are equal: a long one of the same length, a longer one, and a short one. */
+static void test_equal_hashes(void) {
+    static const char like[] = "a word of more than 15 bytes";
+    static const char *const words[] = {"a word of more than 16 bytes", "a word of many more than 15 bytes", "short"};
+    const uint64_t offsets[] = {0, sizeof like - 1};
+    const pybpe_strings one = {(const uint8_t *)like, offsets, 1};
+    pybpe_pretok *p = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    for (size_t i = 0; i < 3; i++) {
+        for (int absorbs = 0; absorbs < 2; absorbs++) {
+            pybpe_counter *c = counter_with_hash_of(p, words[i], like), *d = counter_of(p, NULL);
+            CHECK_EQ(pybpe_counter_add_words(absorbs ? d : c, &one, NULL, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_absorb(c, d, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_add_words(c, &one, NULL, NULL), PYBPE_OK);
+            CHECK_EQ(pybpe_counter_get_stats(c).words, 2);
+            table t = table_of(c);
+            CHECK_EQ(table_find(&t, like, sizeof like - 1), 2);
+            table_free(&t);
+            pybpe_counter_free(c);
+            pybpe_counter_free(d);
+        }
+    }
+    pybpe_pretok_free(p);
+}
+
+/* A word that is longer than a block of the arena, between two shorter ones. */
+static void test_word_of_a_block(void) {
+    enum { LENGTH = (1 << 20) + 1 };
+    uint8_t *bytes = malloc(LENGTH + 40);
+    memset(bytes, 'x', LENGTH + 40);
+    const uint64_t offsets[] = {0, 20, 20 + LENGTH, 20 + LENGTH + 19};
+    const pybpe_strings words = {bytes, offsets, 3};
+    pybpe_counter *c = counter_of(NULL, NULL);
+    CHECK_EQ(pybpe_counter_add_words(c, &words, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_reserve(c, 2, NULL), PYBPE_OK); /* fewer than there are */
+    table t = table_of(c);
+    CHECK(table_find(&t, bytes, 20) == 1 && table_find(&t, bytes, LENGTH) == 1 && table_find(&t, bytes, 19) == 1);
+    CHECK_EQ(t.stats.words, 3);
+    table_free(&t);
+    pybpe_counter_free(c);
+    free(bytes);
+}
+
 int main(void) {
+    test_equal_hashes();
+    test_word_of_a_block();
     test_seeds();
     test_by_hand();
     test_counted_texts();

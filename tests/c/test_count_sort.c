@@ -325,6 +325,13 @@ static void test_refused(void) {
     CHECK_EQ(merge_two("ac", (const uint32_t[]){1, 2}, 2, 1, &offset), PYBPE_ERR_VALUE);  /* fewer bytes */
     CHECK_EQ(offset, 1);
     CHECK_EQ(merge_two("c", (const uint32_t[]){2}, 1, 1, &offset), PYBPE_ERR_VALUE);
+    pybpe_words_part after = {.bytes = (const uint8_t *)"b", .offset = 2, .size = 1, .count = 1};
+    after.lengths = (const uint32_t[]){0};
+    after.counts = (const uint64_t[]){1};
+    pybpe_words_block block = block_of(8, 80);
+    int state = PYBPE_MERGE_PART;
+    CHECK_EQ(pybpe_words_merge(&after, 1, &block, &state, NULL, NULL), PYBPE_ERR_VALUE);
+    block_free(&block);
     CHECK_EQ(merge_two("b", (const uint32_t[]){1}, 1, UINT64_MAX / 2, &offset), PYBPE_OK);
     CHECK_EQ(merge_two("b", (const uint32_t[]){1}, 1, UINT64_MAX / 2 + 1, &offset), PYBPE_ERR_LIMIT);
 }

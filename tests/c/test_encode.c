@@ -173,6 +173,7 @@ static void test_arguments(void) {
     const size_t ends[] = {2, 2, 1};
     CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(err.offset, 2);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, 2, ids, 4, 1, &count, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(count, 77);
     CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, 2, ids, 4, 4, &count, &err), PYBPE_OK); /* one is empty */
     CHECK_EQ(count, 2);
@@ -186,6 +187,18 @@ static void test_arguments(void) {
     s = subject_new(&spec);
     CHECK(pybpe_encoder_pretok(s.e) == NULL);
     CHECK_EQ(pybpe_encode(s.e, s.c, NULL, text, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE);
+    const size_t three = 3;
+    const pybpe_texts texts = {&text, &three, 1};
+    uint64_t text_end;
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, 4, &text_end, &err), PYBPE_ERR_VALUE);
+    pybpe_pretok *p = NULL; /* of the caller's */
+    pybpe_encoder *e = NULL;
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_encoder_new_pretok(&e, s.v, p, NULL, NULL), PYBPE_OK);
+    CHECK(pybpe_encoder_pretok(e) == p);
+    CHECK_EQ(pybpe_encode(e, s.c, NULL, text, 3, ids, 4, 4, &count, &err), PYBPE_ERR_VALUE); /* another's cache */
+    pybpe_encoder_free(e);
+    pybpe_pretok_free(p);
     subject_free(&s);
     pybpe_encoder_free(NULL);
     pybpe_cache_free(NULL);
@@ -328,8 +341,9 @@ static void test_large_vocabulary(void) {
                              .eot_id = PYBPE_NO_ID,
                              .pattern = PYBPE_PATTERN_GPT2};
     subject s = subject_new(&spec);
-    const uint8_t text[] = "a xyab axyb bxyxyab";
-    const uint32_t want[] = {'a', ' ', last, 'a', 'b', ' ', 'a', last, 'b', ' ', 'b', last, last, 'a', 'b'};
+    const uint8_t text[] = "a xyab axyb bxyxyab a b";
+    const uint32_t want[] = {'a', ' ',  last, 'a', 'b', ' ', 'a', last, 'b', ' ',
+                             'b', last, last, 'a', 'b', ' ', 'a', ' ',  'b'};
     const size_t n = sizeof text - 1;
     for (int round = 0; round < 2; round++) {
         uint32_t ids[sizeof text];
@@ -349,6 +363,129 @@ static void test_large_vocabulary(void) {
     subject_free(&s);
     free(bytes);
     free(offsets);
+}
+
+/* A merge joins two characters in the first four bytes of the vocabulary. */
+static void test_first_token_of_two_characters(void) {
+    static small_vocab v;
+    memset(&v, 0, sizeof v);
+    const uint32_t pair = small_add_token(&v, "a\xC3\xA9", 3);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        small_add_token(&v, &(uint8_t){(uint8_t)byte}, 1);
+    }
+    const uint32_t a = 1 + 'a', e = small_add_merge(&v, 1 + 0xC3, 1 + 0xA9);
+    CHECK_EQ(small_add_merge(&v, a, e), pair);
+    const pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    EXPECT_IDS(&s, "a\xC3\xA9", pair);
+    EXPECT_IDS(&s,
+               "\xC3\xA9"
+               "a\xC3\xA9.",
+               e, pair, 1 + '.');
+    subject_free(&s);
+}
+
+/* So many merges of a letter with the end of a character that the set of windows has its largest size: the byte before
+   these can be any, so each merge adds 256. */
+static void test_many_windows(void) {
+    enum { ENDS = 34, LETTERS = 34, COUNT = 256 + ENDS + ENDS * LETTERS };
+    static uint8_t bytes[256 + 2 * ENDS + 3 * ENDS * LETTERS];
+    static uint64_t offsets[COUNT + 1];
+    static uint32_t merges[2 * (COUNT - 256)];
+    uint8_t *to = bytes;
+    for (uint32_t id = 0; id < COUNT; id++) {
+        const uint32_t pair = id - 256 - ENDS;
+        const uint8_t last = (uint8_t)(0x80 + (id < 256 + ENDS ? id - 256 : pair / LETTERS));
+        if (id < 256) {
+            *to++ = (uint8_t)id;
+        } else {
+            *to++ = 0x80;
+            *to++ = last;
+        }
+        if (id >= 256 + ENDS) {
+            *to++ = (uint8_t)('A' + pair % LETTERS);
+        }
+        if (id >= 256) {
+            merges[2 * (id - 256)] = id < 256 + ENDS ? 0x80 : 256 + pair / LETTERS;
+            merges[2 * (id - 256) + 1] = id < 256 + ENDS ? last : 'A' + pair % LETTERS;
+        }
+        offsets[id + 1] = (uint64_t)(to - bytes);
+    }
+    const pybpe_vocab_spec spec = {.tokens = {bytes, offsets, COUNT},
+                                   .merges = merges,
+                                   .merges_count = COUNT - 256,
+                                   .eot_id = PYBPE_NO_ID,
+                                   .pattern = PYBPE_PATTERN_GPT2};
+    subject s = subject_new(&spec);
+    const size_t end = 6;
+    uint32_t ids[6];
+    size_t count = 0;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c,
+                                (const uint8_t *)"\x80\x83"
+                                                 "D\x80\x81z",
+                                &end, 1, ids, 4, 6, &count, NULL),
+             PYBPE_OK);
+    CHECK(count == 3 && ids[0] == 256 + ENDS + 3 * LETTERS + 3 && ids[1] == 256 + 1 && ids[2] == 'z');
+    subject_free(&s);
+}
+
+/* The same in two stages: a merge joins words, and makes the token 65,536. */
+static void test_large_vocabulary_of_superwords(void) {
+    enum { COUNT = 65537 };
+    static uint8_t bytes[256 + 2];
+    static uint64_t offsets[COUNT + 1];
+    const uint32_t merge[] = {'x', ' '};
+    for (uint32_t id = 0; id < COUNT; id++) { /* most ids are not tokens */
+        offsets[id + 1] = offsets[id] + (id < 256 ? 1 : id == COUNT - 1 ? 2 : 0);
+        bytes[id % 256] = (uint8_t)(id % 256);
+    }
+    memcpy(bytes + 256, "x ", 2);
+    const pybpe_vocab_spec spec = {.tokens = {bytes, offsets, COUNT},
+                                   .merges = merge,
+                                   .merges_count = 1,
+                                   .eot_id = PYBPE_NO_ID,
+                                   .pattern = PYBPE_PATTERN_GPT2};
+    subject s = subject_new(&spec);
+    CHECK(s.e->stages != NULL);
+    const uint8_t *text = (const uint8_t *)"x x";
+    const size_t end = 3;
+    uint32_t ids[3];
+    uint16_t narrow[3];
+    size_t count = 0;
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, &end, 1, ids, 4, 3, &count, &err), PYBPE_OK);
+    CHECK(count == 2 && ids[0] == COUNT - 1 && ids[1] == 'x');
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, &end, 1, narrow, 2, 3, &count, &err), PYBPE_ERR_LIMIT);
+    CHECK(strstr(err.msg, "65536") != NULL);
+    subject_free(&s);
+}
+
+/* More words of 15 bytes than a table of this size has slots: some are in the set next to their own. */
+static void test_crowded_cache(void) {
+    enum { WORDS = 1 << 15, LENGTH = 15 };
+    static uint8_t text[WORDS * LENGTH];
+    static size_t ends[WORDS];
+    small_vocab v;
+    small_start(&v);
+    small_add_merge(&v, '0', '1');
+    uint32_t chain = 'z'; /* as below: no word is cut */
+    for (size_t i = 0; i < 5; i++) {
+        chain = small_add_merge(&v, chain, (uint8_t)"00110"[i]);
+    }
+    size_t want = 0;
+    for (size_t i = 0; i < WORDS * LENGTH; i++) {
+        text[i] = (uint8_t)('0' + (i / LENGTH >> i % LENGTH & 1));
+        want += i % LENGTH == 0 || text[i - 1] == '1' || text[i] == '0';
+        ends[i / LENGTH] = i + 1;
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    for (int round = 0; round < 3; round++) {
+        size_t count = 0;
+        CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, WORDS, NULL, 0, 0, &count, NULL), PYBPE_OK);
+        CHECK_EQ(count, want);
+    }
+    subject_free(&s);
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -727,6 +864,8 @@ static void test_full_cache(void) {
     CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, again, 2, n, &count, NULL), PYBPE_OK);
     CHECK_EQ(count, want);
     CHECK(memcmp(ids, again, 2 * want) == 0);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, text, ends, words, NULL, 0, 0, &count, NULL), PYBPE_OK);
+    CHECK_EQ(count, want);
     uint8_t *back = malloc(n);
     size_t length = 0;
     CHECK_EQ(pybpe_decode(s.v, ids, 2, count, back, n, &length, NULL), PYBPE_OK);
@@ -875,6 +1014,34 @@ static void test_bytes_without_tokens(void) {
     subject_free(&s);
 }
 
+/* The same for words that are tokens, and for texts of a batch. */
+static void test_bytes_without_tokens_in_words(void) {
+    static small_vocab v;
+    small_add_token(&v, "a", 1);
+    small_add_token(&v, "b", 1);
+    const uint32_t long_one = small_add_token(&v, "bbb", 3);
+    const uint32_t short_one = small_add_token(&v, "ab", 2);
+    small_add_special(&v, "<|e|>");
+    pybpe_vocab_spec spec = small_spec(&v);
+    spec.whole_words = 1;
+    subject s = subject_new(&spec);
+    const size_t ends[] = {2, 3, 6};
+    uint32_t ids[8];
+    size_t count = 0;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"abbbbb", ends, 3, ids, 4, 8, &count, NULL), PYBPE_OK);
+    CHECK(count == 3 && ids[0] == short_one && ids[1] == 1 && ids[2] == long_one);
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode(s.e, s.c, NULL, (const uint8_t *)"ab?", 3, ids, 4, 8, &count, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 2);
+    const uint8_t *starts[] = {(const uint8_t *)"a?", (const uint8_t *)"b?b"};
+    const size_t lengths[] = {2, 3};
+    uint64_t id_ends[2];
+    const pybpe_texts texts = {starts, lengths, 2};
+    CHECK_EQ(pybpe_encode_batch(s.e, s.c, NULL, &texts, ids, 4, 8, id_ends, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 1); /* the first error, not that of the second text */
+    subject_free(&s);
+}
+
 /* A table that could not be filled is unusable, and holds nothing. */
 static void test_failing_memory_of_blocks(void) {
     static small_vocab v;
@@ -924,5 +1091,10 @@ int main(void) {
     test_failing_memory_of_blocks();
     test_memory_that_returns();
     test_bytes_without_tokens();
+    test_bytes_without_tokens_in_words();
+    test_first_token_of_two_characters();
+    test_many_windows();
+    test_large_vocabulary_of_superwords();
+    test_crowded_cache();
     return check_report("encode");
 }

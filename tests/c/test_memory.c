@@ -118,6 +118,34 @@ static uint64_t train_parity(const pybpe_allocator *mem, int *code) {
     return train_on(t, code);
 }
 
+/* Two languages of one word each. */
+static uint64_t train_small_parity(const pybpe_allocator *mem, int *code) {
+    static const uint64_t ends[] = {0, 4};
+    const pybpe_strings ab = {(const uint8_t *)"abab", ends, 1}, cd = {(const uint8_t *)"cdcd", ends, 1};
+    const pybpe_language languages[2] = {{ab, counts, ab, counts, 1}, {cd, counts, cd, counts, 1}};
+    const pybpe_train_config config = {.vocab_size = 259, .max_token_length = 16};
+    pybpe_trainer *t = NULL;
+    *code = pybpe_trainer_new_parity(&t, languages, 2, &config, mem, NULL);
+    return train_on(t, code);
+}
+
+/* A long word and a short one, which start as the tokens of base merges. */
+static uint64_t train_long_base(const pybpe_allocator *mem, int *code) {
+    static const uint32_t base[] = {'a', 'b', 'a', 256, 257, 257};
+    static const uint64_t word_counts[] = {9, 7};
+    static uint8_t bytes[LONG_BYTES + 3];
+    const uint64_t ends[] = {0, LONG_BYTES, LONG_BYTES + 3};
+    const pybpe_strings words = {bytes, ends, 2};
+    const pybpe_train_config config = {
+        .vocab_size = 262, .max_token_length = 100, .base_merges = base, .base_merges_count = 3};
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)"aab"[i % 3];
+    }
+    pybpe_trainer *t = NULL;
+    *code = pybpe_trainer_new(&t, &words, word_counts, &config, mem, NULL);
+    return train_on(t, code);
+}
+
 static pybpe_vocab_spec vocab_spec(small_vocab *v) {
     small_start(v);
     uint32_t previous = small_add_merge(v, 'a', 'a');
@@ -273,6 +301,25 @@ static uint64_t encode_many_ranks(const pybpe_allocator *mem, int *code) {
     return encode_word(&spec, word, sizeof word, mem, code);
 }
 
+/* abX cdX for 48 letters X: each token abX or cdX that is made joins the one before it, of which there are 95 kinds. */
+static uint64_t encode_many_ranks_before(const pybpe_allocator *mem, int *code) {
+    static small_vocab v;
+    uint8_t word[6 * 48];
+    uint32_t tokens[96];
+    small_start(&v);
+    const uint32_t starts[] = {small_add_merge(&v, 'a', 'b'), small_add_merge(&v, 'c', 'd')};
+    for (uint32_t i = 0; i < 96; i++) {
+        const uint8_t x = (uint8_t)(i / 2 < 26 ? 'A' + i / 2 : 'e' + i / 2 - 26);
+        tokens[i] = small_add_merge(&v, starts[i % 2], x);
+        memcpy(word + 3 * i, (const uint8_t[]){(uint8_t)"ac"[i % 2], (uint8_t)"bd"[i % 2], x}, 3);
+    }
+    for (uint32_t i = 1; i < 96; i++) {
+        small_add_merge(&v, tokens[i - 1], tokens[i]);
+    }
+    pybpe_vocab_spec spec = small_spec(&v);
+    return encode_word(&spec, word, sizeof word, mem, code);
+}
+
 /* A word whose scratch space is so large that the cache does not keep it. Its merges are out of order, so that it is not
    merged from left to right: aab is joined to aab by a merge before those that make it. */
 static uint64_t encode_huge(const pybpe_allocator *mem, int *code) {
@@ -294,6 +341,8 @@ int main(void) {
     fill();
     check_failures_of("counting", count_words, 0);
     check_failures_of("training", train, 0);
+    check_failures_of("small parity-aware training", train_small_parity, 0);
+    check_failures_of("training that continues", train_long_base, 0);
     memset(text + TEXT_BYTES / 2, 'a', TEXT_BYTES / 2); /* a word that is one chain of tokens */
     check_failures_of("encoding", encode, 0);
     check_failures_of("files", files, 0);
@@ -302,6 +351,7 @@ int main(void) {
     check_failures_of("parity-aware training", train_parity, LARGE / 4);
     check_failures_of("a word merged from left to right", encode_from_left, 512);
     check_failures_of("a word with many merges at once", encode_many_ranks, 512);
+    check_failures_of("a word whose tokens join those before them", encode_many_ranks_before, 512);
     check_failures_of("a huge word", encode_huge, 1 << 20);
     CHECK_EQ(scratch_clear(), 1);
     scratch_leave();

@@ -397,36 +397,59 @@ static void test_where_merges_are_divided(void) {
     }
 }
 
+/* Stages of a vocabulary that lacks bytes. */
+static void test_bytes_without_tokens(void) {
+    static small_vocab v;
+    small_add_token(&v, "a", 1);
+    small_add_token(&v, " ", 1);
+    small_add_merge(&v, 0, 1);
+    subject s = subject_new(&v, 0);
+    CHECK(s.e->stages != NULL);
+    const size_t ends[] = {0, 3};
+    uint32_t ids[3];
+    size_t count = 9;
+    pybpe_error err;
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"a a", ends, 2, ids, 4, 3, &count, &err), PYBPE_OK);
+    CHECK(count == 2 && ids[0] == 2 && ids[1] == 0);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"a b", ends, 2, ids, 4, 3, &count, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(err.offset, 2);
+    CHECK_EQ(pybpe_encode_words(s.e, s.c, (const uint8_t *)"", ends, 1, ids, 4, 0, &count, &err), PYBPE_OK);
+    CHECK_EQ(count, 0);
+    subject_free(&s);
+}
+
 /* Every allocation fails in turn: no memory is leaked, and in the end encoding succeeds. */
 static void test_failing_memory(void) {
     static small_vocab v;
-    static uint8_t text[2000];
+    static uint8_t text[20000];
     static uint32_t ids[sizeof text];
-    int passed = 0;
-    int wrong = 0;
     superword_vocab(&v);
     for (size_t i = 0; i + 7 <= sizeof text; i += 7) {
         memcpy(text + i, " in the", 7);
     }
     const pybpe_vocab_spec spec = small_spec(&v);
-    const size_t end = sizeof text;
-    for (long grant = 0; grant < 120; grant++) {
-        failing_memory m = {.left = grant};
-        pybpe_allocator mem = {failing_resize, &m};
-        subject s = {NULL, NULL, NULL};
-        pybpe_error err;
-        size_t got;
-        int code = pybpe_vocab_new(&s.v, &spec, &mem, &err);
-        code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, &mem, &err) : code;
-        code = code == PYBPE_OK ? pybpe_cache_new(&s.c, s.e, &mem, &err) : code;
-        code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, &end, 1, ids, 4, end, &got, &err) : code;
-        passed += code == PYBPE_OK;
-        wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || (s.e != NULL && s.e->stages == NULL);
-        subject_free(&s);
-        wrong += m.blocks != 0;
+    const size_t lengths[] = {sizeof text, 7 * 20}; /* a phrase of many blocks, and one that is shorter than a group */
+    for (size_t i = 0; i < 2; i++) {
+        const size_t end = lengths[i];
+        int passed = 0, wrong = 0;
+        for (long grant = 0; grant < 120; grant++) {
+            failing_memory m = {.left = grant};
+            pybpe_allocator mem = {failing_resize, &m};
+            subject s = {NULL, NULL, NULL};
+            pybpe_error err;
+            size_t got;
+            int code = pybpe_vocab_new(&s.v, &spec, &mem, &err);
+            code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, &mem, &err) : code;
+            code = code == PYBPE_OK ? pybpe_cache_new(&s.c, s.e, &mem, &err) : code;
+            code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, &end, 1, ids, 4, end, &got, &err) : code;
+            passed += code == PYBPE_OK;
+            wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || (s.e != NULL && s.e->stages == NULL);
+            subject_free(&s);
+            wrong += m.blocks != 0;
+        }
+        CHECK_EQ(wrong, 0);
+        CHECK(passed > 0 && passed < 110);
     }
-    CHECK_EQ(wrong, 0);
-    CHECK(passed > 0 && passed < 110);
 }
 
 int main(void) {
@@ -439,6 +462,7 @@ int main(void) {
     test_words_of_one_unit();
     test_long_units_are_freed();
     test_where_merges_are_divided();
+    test_bytes_without_tokens();
     test_failing_memory();
     return check_report("stages");
 }

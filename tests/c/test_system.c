@@ -43,7 +43,7 @@ static struct {
 
 enum { SHORT = 0 }; /* for an errno: a call that reads or writes does not fail, but does less than all */
 
-/* From now on the n-th call fails. */
+/* From now on the n-th call fails; all calls if n is negative. */
 static void fail(int call, int n, int sys_errno) {
     faults[call].left = n;
     faults[call].sys_errno = sys_errno;
@@ -155,6 +155,7 @@ static void test_writing(void) {
         {OPEN, 2, EINTR, NULL, "new"},
         {FSYNC, 2, EIO, "its folder cannot be flushed", "new"},
         {FSYNC, 2, EINVAL, NULL, "new"}, /* some file systems cannot flush folders */
+        {FSYNC, 2, ENOTSUP, NULL, "new"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pybpe_error err;
@@ -169,6 +170,18 @@ static void test_writing(void) {
         }
         CHECK(only_file_is(cases[i].left));
     }
+}
+
+/* All names of temporary files are taken. */
+static void test_no_free_name(void) {
+    pybpe_error err;
+    scratch_write("file", "old", 3);
+    fail(OPEN, -1, EEXIST); /* every call */
+    CHECK_EQ(write_new(&err), PYBPE_ERR_IO);
+    CHECK(faults[OPEN].left < -1000 && err.sys_errno == EEXIST);
+    faults[OPEN].left = 0;
+    CHECK(strstr(err.msg, "no file can be created") != NULL);
+    CHECK(only_file_is("old"));
 }
 
 static void test_saving(void) {
@@ -234,6 +247,7 @@ int main(void) {
     scratch_enter();
     const int next_file = scratch_next_file();
     test_writing();
+    test_no_free_name();
     test_saving();
     test_reading();
     test_listing();

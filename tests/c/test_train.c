@@ -33,7 +33,7 @@ static size_t run(const corpus *c, const pybpe_train_config *config, size_t budg
 
 static void expect_merges(const corpus *c, const pybpe_train_config *config, const uint32_t *want, size_t count) {
     uint32_t merges[3 * MAX_MERGES];
-    for (size_t budget = 1; budget <= 1000000; budget *= 1000) {
+    for (size_t budget = 0; budget <= 1000000; budget = 1000 * budget + 1) {
         CHECK_EQ(run(c, config, budget, merges, MAX_MERGES), count);
         CHECK(memcmp(merges, want, count * 3 * sizeof *want) == 0);
     }
@@ -110,6 +110,14 @@ static void test_large_counts(void) {
     pybpe_error err;
     CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, &err), PYBPE_ERR_LIMIT);
     CHECK(t == NULL && err.offset == 2);
+    corpus_start(&c);
+    corpus_word(&c, "ab", UINT64_C(1) << 62); /* 2^63 symbols, and again */
+    corpus_word(&c, "cd", UINT64_C(1) << 62);
+    CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK(t == NULL && err.offset == 1);
+    c.counts[0] -= 1;
+    c.counts[1] -= 1; /* equal counts: in the order of the words */
+    EXPECT(&c, &config, 'c', 'd', 256, 'a', 'b', 257);
 }
 
 /* Base merges (a, b), (ab, c), (b, c) leave "abc" as one token, and "xbc" as x bc. Where an a ends up before a bc, the
@@ -146,8 +154,12 @@ static void test_base(void) {
         CHECK_EQ(run(&c, &config, 1000, again, MAX_MERGES), count);
         CHECK(memcmp(whole, again, count * 3 * sizeof *whole) == 0);
     }
-    base[1] = 999; /* a token that does not exist */
-    CHECK_EQ(run(&c, &config, 1000, again, MAX_MERGES), SIZE_MAX);
+    for (int side = 0; side < 2; side++) { /* a token that does not exist */
+        const uint32_t missing[] = {side == 0 ? 999 : 'a', side == 1 ? 999 : 'a'};
+        config.base_merges = missing;
+        config.base_merges_count = 1;
+        CHECK_EQ(run(&c, &config, 1000, again, MAX_MERGES), SIZE_MAX);
+    }
 }
 
 static void test_refused(void) {
@@ -185,6 +197,41 @@ static void test_rules(void) {
     CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
 }
 
+/* A character of four bytes, bytes that continue one, and characters next to bytes that are not UTF-8. */
+static void test_rules_for_parts(void) {
+    corpus c;
+    pybpe_train_config config = config_of(300);
+    config.rules = PYBPE_RULE_WHOLE_CHARACTERS;
+    corpus_start(&c);
+    corpus_word(&c, "\xF0\x9F\x98\x80", 1);
+    EXPECT(&c, &config, 0xF0, 0x9F, 256, 256, 0x98, 257, 257, 0x80, 258);
+    corpus_start(&c);
+    corpus_word(&c, "\x80\x80\x80\x80\x80", 1);
+    EXPECT(&c, &config, 0x80, 0x80, 256, 256, 0x80, 257); /* four of them are part of no character */
+    corpus_start(&c);
+    corpus_word(&c,
+                "a\xFF"
+                "a",
+                1);
+    EXPECT(&c, &config, 0);
+}
+
+/* The base merge (:, space) makes a token that no other may be merged with; "x:" may precede a word without a space. */
+static void test_rules_for_colons(void) {
+    const uint32_t base[] = {':', ' '};
+    corpus c;
+    pybpe_train_config config = config_of(300);
+    config.rules = PYBPE_RULE_SUPERWORDS;
+    corpus_start(&c);
+    corpus_word(&c, "x:y", 1);
+    EXPECT(&c, &config, 'x', ':', 256, 256, 'y', 257);
+    config.base_merges = base;
+    config.base_merges_count = 1;
+    corpus_start(&c);
+    corpus_word(&c, "x: y", 1);
+    EXPECT(&c, &config, ':', ' ', 256);
+}
+
 /* The development text of language a costs 4 tokens, then 2; that of b costs 3. */
 static void test_parity(void) {
     static corpus words[2], measured[2];
@@ -218,6 +265,162 @@ static void test_parity(void) {
     CHECK(t == NULL && err.offset == 1);
     words[0].offsets[1] = 100; /* after the next word */
     CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_VALUE);
+}
+
+/* Trains on two languages whose development texts have the size 1. */
+static void expect_parity(const corpus words[2], const corpus measured[2], const uint32_t *want, size_t count) {
+    pybpe_language languages[2];
+    for (int i = 0; i < 2; i++) {
+        languages[i] = (pybpe_language){words[i].strings, words[i].counts, measured[i].strings, measured[i].counts, 1};
+    }
+    const pybpe_train_config config = config_of(300);
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, NULL), PYBPE_OK);
+    for (int done = 0; !done;) {
+        CHECK_EQ(pybpe_trainer_step(t, 1, &done, NULL), PYBPE_OK);
+    }
+    CHECK_EQ(pybpe_trainer_merges(t, &merges), count);
+    CHECK(memcmp(merges, want, 3 * count * sizeof *want) == 0);
+    CHECK_EQ(pybpe_trainer_tokens(t), 256 + count);
+    pybpe_trainer_free(t);
+}
+
+/* Language a is the worst until its text is "ab" and "cd". Its second pair is so much rarer than the first that only a
+   later scan keeps it; meanwhile the heap of language b still has a pair that occurs `often`, or is empty. */
+static void check_parity_of_rare_pairs(uint64_t often) {
+    static corpus words[2], measured[2];
+    const uint32_t want[] = {'a', 'b', 256, 'c', 'd', 257, 'e', 'f', 258, 'g', 'h', 259};
+    for (int i = 0; i < 2; i++) {
+        corpus_start(&words[i]);
+        corpus_start(&measured[i]);
+    }
+    corpus_word(&words[0], "ab", 1000000);
+    corpus_word(&words[0], "cd", 10);
+    corpus_word(&words[1], "ef", 1000000);
+    corpus_word(&words[1], "gh", often);
+    corpus_word(&measured[0], "ab", 1);
+    corpus_word(&measured[0], "cd", 9);
+    corpus_word(&measured[1], "ef", 1);
+    expect_parity(words, measured, want, often > 0 ? 4 : 3);
+}
+
+static void test_parity_thresholds(void) {
+    check_parity_of_rare_pairs(0);
+    check_parity_of_rare_pairs(10);
+    check_parity_of_rare_pairs(1000);
+    check_parity_of_rare_pairs(900000);
+}
+
+/* After all pairs of b have become tokens, its heap is empty while that of a is refilled. */
+static void test_parity_empty_heap(void) {
+    static corpus words[2], measured[2];
+    const uint32_t want[] = {'e', 'f', 256, 'a', 'b', 257, 'c', 'd', 258};
+    for (int i = 0; i < 2; i++) {
+        corpus_start(&words[i]);
+        corpus_start(&measured[i]);
+    }
+    corpus_word(&words[0], "ab", 1000000);
+    corpus_word(&words[0], "cd", 10);
+    corpus_word(&words[1], "ef", 1000000);
+    corpus_word(&measured[0], "ab", 1);
+    corpus_word(&measured[0], "cd", 9);
+    corpus_word(&measured[1], "ef", 15); /* 30 tokens, then 15: less than the 20, then 19, of a */
+    expect_parity(words, measured, want, 3);
+}
+
+static void test_parity_refused(void) {
+    static corpus words, measured;
+    corpus_start(&words);
+    corpus_start(&measured);
+    corpus_word(&words, "ab", 5);
+    corpus_word(&measured, "ab", 5);
+    const pybpe_language good = {words.strings, words.counts, measured.strings, measured.counts, 1};
+    pybpe_train_config config = config_of(300);
+    pybpe_trainer *t = NULL;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, SIZE_MAX, &config, NULL, NULL), PYBPE_ERR_VALUE);
+    pybpe_language large = good;
+    large.size = UINT64_C(1) << 32;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &large, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
+    measured.counts[0] = UINT64_C(1) << 31; /* twice as many tokens */
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
+    measured.counts[0] = 5;
+    words.counts[0] = UINT64_C(1) << 42; /* 2^43 symbols */
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
+    words.counts[0] -= 1;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_OK);
+    pybpe_trainer_free(t);
+    config.vocab_size = 255;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_VALUE);
+    CHECK(t == NULL);
+}
+
+/* So many symbols that the filter of pairs has its largest size. */
+static void test_parity_of_a_long_word(void) {
+    enum { LETTERS = 1 << 20 };
+    uint8_t *word = malloc(LETTERS);
+    memset(word, 'a', LETTERS);
+    const uint64_t offsets[] = {0, LETTERS}, count = 1;
+    const pybpe_strings words = {word, offsets, 1}, measured = {word, (const uint64_t[]){0, 8}, 1};
+    const pybpe_language language = {words, &count, measured, &count, 1};
+    const pybpe_train_config config = config_of(300);
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges;
+    int done = 0;
+    CHECK_EQ(pybpe_trainer_new_parity(&t, &language, 1, &config, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_step(t, SIZE_MAX, &done, NULL), PYBPE_OK);
+    CHECK(done && pybpe_trainer_merges(t, &merges) == 7); /* tokens of up to 128 letters; 256 are too many */
+    for (uint32_t i = 0; i < 7; i++) {
+        const uint32_t part = i == 0 ? 'a' : 255 + i;
+        CHECK(merges[3 * i] == part && merges[3 * i + 1] == part && merges[3 * i + 2] == 256 + i);
+    }
+    pybpe_trainer_free(t);
+    free(word);
+}
+
+/* The thresholds of scans depend on the size of the vocabulary, the merges do not. "cd" is much rarer than "ab", and
+   thousands of pairs are much rarer than "cd". */
+static void test_thresholds(void) {
+    static corpus c;
+    static uint32_t few[3 * 1000], many[3 * 1000];
+    corpus_start(&c);
+    corpus_word(&c, "ab", 1000000);
+    corpus_word(&c, "cd", 30000);
+    for (int i = 0; i < 60; i++) {
+        uint8_t word[120];
+        for (size_t k = 0; k < sizeof word; k++) {
+            word[k] = (uint8_t)random_below(256);
+        }
+        corpus_add(&c, word, sizeof word, 5);
+    }
+    pybpe_train_config config = config_of(300);
+    CHECK_EQ(run(&c, &config, 1000, few, 1000), 44);
+    config.vocab_size = 700;
+    CHECK_EQ(run(&c, &config, 1000, many, 1000), 444);
+    CHECK(memcmp(few, many, 3 * 44 * sizeof *few) == 0);
+    CHECK(few[0] == 'a' && few[1] == 'b' && few[3] == 'c' && few[4] == 'd');
+}
+
+/* The second scan of a text that is much longer than the number of pairs follows a merge that spells a token again. */
+static void test_existing_token_in_a_long_text(void) {
+    const uint32_t base[] = {'b', 'c', 'a', 'b', 257, 'c'}; /* as in test_existing_token */
+    enum { LETTERS = 20000 };
+    static uint8_t bytes[7 + LETTERS];
+    const uint64_t offsets[] = {0, 3, 7, sizeof bytes}, counts[] = {100000, 40000, 1};
+    const pybpe_strings words = {bytes, offsets, 3};
+    const uint32_t want[] = {'b', 'c', 256, 'a', 'b', 257, 257, 'c', 258, 'a', 256, 258, 258, 'd', 259};
+    memcpy(bytes, "abcabcd", 7);
+    memset(bytes + 7, 'x', LETTERS);
+    pybpe_train_config config = config_of(260);
+    config.base_merges = base;
+    config.base_merges_count = 3;
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges;
+    int done = 0;
+    CHECK_EQ(pybpe_trainer_new(&t, &words, counts, &config, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_step(t, SIZE_MAX, &done, NULL), PYBPE_OK);
+    CHECK(done && pybpe_trainer_merges(t, &merges) == 5 && memcmp(merges, want, sizeof want) == 0);
+    pybpe_trainer_free(t);
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -440,7 +643,15 @@ int main(void) {
     test_base();
     test_refused();
     test_rules();
+    test_rules_for_parts();
+    test_rules_for_colons();
     test_parity();
+    test_parity_thresholds();
+    test_parity_empty_heap();
+    test_parity_refused();
+    test_parity_of_a_long_word();
+    test_thresholds();
+    test_existing_token_in_a_long_text();
     test_random();
     test_failing_memory();
     test_vocab_places();
