@@ -27,6 +27,7 @@ typedef struct apply_scratch {
     size_t open_runs_cap;
     uint32_t *ids; /* the tokens of a long word */
     size_t ids_cap;
+    uint64_t steps; /* the pairs that long words took from the queue; tests limit the steps per byte */
 } apply_scratch;
 void apply_scratch_free(apply_scratch *s, const pybpe_allocator *mem);
 

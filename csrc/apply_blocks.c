@@ -28,8 +28,8 @@ work, several times slower.
 #include "apply_blocks.h"
 
 /* APPLY_UNSURE: the number of tokens at the end of a block that may change when more bytes follow. APPLY_TRIES: how
-   often a byte may be merged before apply_long takes over. */
-enum { APPLY_UNSURE = 4, APPLY_TRIES = 4 };
+   often the bytes up to the end of the next block may be merged, on average, before apply_long takes over. */
+enum { APPLY_UNSURE = 4, APPLY_TRIES = 2 };
 
 /* ---------------------------------------------------------------------------------------------------
 Which tokens go together
@@ -299,9 +299,10 @@ bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w,
     size_t pos = 0;  /* where the row ends */
     size_t back = 1; /* how many tokens to drop next */
     size_t work = 0;
+    size_t reached = 0;        /* the greatest pos so far */
     const uint8_t *merged = w; /* the block that was merged last, and its size */
     size_t merged_bytes = 0;
-    while (pos < n && work / APPLY_TRIES <= n) {
+    while (pos < n && work / APPLY_TRIES <= reached + c->block_bytes) {
         size_t bytes = n - pos < c->block_bytes ? n - pos : c->block_bytes;
         work += bytes;
         if (bytes != merged_bytes || memcmp(w + pos, merged, bytes) != 0) { /* they are often equal in such texts */
@@ -318,10 +319,12 @@ bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w,
         size_t added = block_read(&c->block, bytes, c->ids + row);
         row += added;
         pos += bytes;
+        reached = pos > reached ? pos : reached;
         if (pos < n) {
             pos -= row_shorten(c, &row, added <= APPLY_UNSURE ? added - 1 : APPLY_UNSURE);
         }
     }
+    c->steps += work;
     *count = row;
     return pos == n;
 }

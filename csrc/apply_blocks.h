@@ -47,6 +47,7 @@ typedef struct apply_blocks_table {
     size_t block_bytes; /* up to APPLY_BLOCK; fewer in tests */
     uint32_t *ids;      /* the result */
     size_t room;        /* bytes of a word for which there is room in it */
+    uint64_t steps;     /* the bytes of all blocks so far; tests limit the steps per byte of a word */
 } apply_blocks_table;
 
 /* Fills the table if the merges of `v`, which are those of `t`, allow it. If memory is out, it stays unusable. */

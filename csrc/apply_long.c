@@ -311,7 +311,8 @@ static bool word_make_room(apply_work *work, size_t n) {
 /* Merges the n symbols that have been laid out. */
 static bool word_merge(apply_work *work, size_t n, size_t *count) {
     size_t tokens = n;
-    while (work->heads > 0) {
+    uint64_t steps = 0;
+    for (; work->heads > 0; steps++) {
         uint64_t key = queue_pop(work);
         uint32_t position = (uint32_t)key;
         if (work->symbols[position].rank == key >> 32) {
@@ -321,6 +322,7 @@ static bool word_merge(apply_work *work, size_t n, size_t *count) {
             }
         }
     }
+    work->s->steps += steps;
     if (!GROW(work, ids, tokens)) {
         return false;
     }
