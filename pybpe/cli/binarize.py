@@ -16,7 +16,7 @@ from .common import (
     progress,
     report,
 )
-from .executors import dask_executor
+from .executors import add_dask_options, dask_executor
 from .token_files import (
     add_document_options,
     add_least_tokens,
@@ -148,15 +148,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         help="tokens per row of parquet and webdataset (default: 1024)",
     )
     parser.add_argument("--name", metavar="NAME", help="name prefix of the shards (default: taken from the first file)")
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="a Dask scheduler whose workers encode, e.g. tcp://node1:8786"
-    )
-    parser.add_argument(
-        "--task-timeout",
-        type=float,
-        metavar="SECONDS",
-        help="stop if a worker of --dask takes longer for a task, as it may hang (default: wait); a rerun resumes",
-    )
+    add_dask_options(parser, "a Dask scheduler whose workers encode, e.g. tcp://node1:8786")
 
 
 def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: str = "") -> None:

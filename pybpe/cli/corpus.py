@@ -22,7 +22,7 @@ from .common import (
     progress,
     report,
 )
-from .executors import dask_executor
+from .executors import add_dask_options, dask_executor
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -91,10 +91,9 @@ def add_corpus(commands: Any) -> None:
     _add_steps(parser)
     _add_limits(parser)
     parser.add_argument("--memory-limit", type=parse_amount, metavar="N", help="memory for finding duplicates, e.g. 2G")
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="a Dask scheduler whose workers do the steps, e.g. tcp://node1:8786; they need the files at the same"
+    add_dask_options(
+        parser,
+        "a Dask scheduler whose workers do the steps, e.g. tcp://node1:8786; they need the files at the same"
         " paths, and the folder of the output if --near-dedup is given. --memory-limit is then for each of them",
     )
     parser.add_argument("--report", metavar="FILE", help="write counts, histograms and samples to *.html or *.json")
@@ -243,6 +242,7 @@ def _clean(args: argparse.Namespace, out: str, executor: Executor | None) -> Rep
         memory_limit=args.memory_limit,
         workers=args.workers,
         executor=executor,
+        task_timeout=args.task_timeout,
         resume=not args.no_resume,
         progress=progress(args),
     )

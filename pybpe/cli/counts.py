@@ -24,7 +24,7 @@ from .common import (
     remove_old_list,
     report,
 )
-from .executors import dask_executor
+from .executors import add_dask_options, dask_executor
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -116,11 +116,11 @@ def add_counts(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", required=True, metavar="OUT", help="where to save the counts (*.counts); - is stdout"
     )
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="a Dask scheduler whose workers count and add, e.g. tcp://node1:8786; they need the files and the folder"
+    add_dask_options(
+        parser,
+        "a Dask scheduler whose workers count and add, e.g. tcp://node1:8786; they need the files and the folder"
         " of the output at the same paths. --memory-limit is for each of them",
+        "a rerun starts over",
     )
     add_common(parser)
     parser.set_defaults(run=_run_counts)
@@ -155,8 +155,9 @@ def _write_counts(
     from ..training.word_counter import CountSettings
 
     texts, counts = files
+    run = RunOptions(args.workers, executor, args.memory_limit, progress(args), args.task_timeout)
     if not texts:
-        return Counts.merge_files(counts, output, executor)
+        return Counts.merge_files(counts, output, executor, task_timeout=args.task_timeout)
     settings = CountSettings(
         Pattern(args.pattern or "gpt2", args.digits),
         tuple(special_ids_of(args.special_token or ())),
@@ -164,7 +165,6 @@ def _write_counts(
         ReadOptions(args.text_key, args.encoding, on_error=args.on_error, skipped=list_of_skipped(args)),
     )
     sample = Sample(args.max_documents, args.max_bytes, args.seed)
-    run = RunOptions(args.workers, executor, args.memory_limit, progress(args))
     if not counts:
         return count_to_file(texts, settings, sample, run, output)
     check_addable(settings_of_files(counts), settings, f"{counts[0]}: ")

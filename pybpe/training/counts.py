@@ -18,6 +18,7 @@ from ..model import check_specials, special_ids_of
 from ..pattern import Pattern
 from ..reading.options import ReadOptions
 from ..support.remote import Workers
+from ..support.run_options import RunOptions
 from .runs import merged
 from .saved_counting import Place, SavedCounting
 from .shared_counts import merge_by_workers, shared_folder
@@ -104,25 +105,30 @@ class Counts:
 
     @staticmethod
     def merge_files(
-        paths: Sequence[_binding.PathLike], output: _binding.PathLike, executor: Executor | None = None
+        paths: Sequence[_binding.PathLike],
+        output: _binding.PathLike,
+        executor: Executor | None = None,
+        *,
+        task_timeout: float | None = None,
     ) -> int:
         """Writes the sum of .counts files to a .counts file, atomically, and returns the number of its words.
 
         The files may be larger than memory: about 2 MB of each are in memory, of at most 64 at once. Sums of more files
         are written to a temporary folder first. An executor's workers add 64 files each, then 64 of the sums, and so
-        on; all files must have the same paths on all machines.
+        on; all files must have the same paths on all machines. `task_timeout` is as in `pybpe.binarize`.
 
         Raises:
-            WorkerError: a worker died, or does not see the folder of the output.
+            WorkerError: a worker died, took longer than `task_timeout`, or does not see the folder of the output.
             ArgumentError: `paths` is empty, or the files were made with different patterns, special tokens, normalizers
                 or Unicode tables.
             FileError: a file cannot be read or written. FormatError: a file is not a .counts file, or is damaged.
         """
+        run = RunOptions(executor=executor, task_timeout=task_timeout)
         header = header_of(settings_of_files(paths))
         if executor is not None:
             names = [os.path.abspath(_binding.path_text(path)) for path in paths]
             with shared_folder(output) as shared:
-                return merge_by_workers(names, header, output, shared, Workers(executor))
+                return merge_by_workers(names, header, output, shared, Workers.of(run))
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
             return counts_file.write(output, header, merged(list(map(_binding.path_text, paths)), folder))
 

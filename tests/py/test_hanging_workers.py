@@ -1,0 +1,69 @@
+"""A worker process that is stopped (SIGSTOP) neither dies nor answers. With --task-timeout, each command with --dask
+ends with an error, and leaves no output."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from corpora import small_tokenizer
+from texts import english
+
+import pybpe
+from pybpe.cli import binarize, corpus, counts, main
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
+
+COMMANDS: dict[str, Callable[[Path], list[str]]] = {
+    "counts": lambda folder: ["counts", str(folder / "text.txt"), "-o", str(folder / "out.counts")],
+    "adding": lambda folder: ["counts", *[str(folder / "in.counts")] * 2, "-o", str(folder / "out.counts")],
+    "corpus": lambda folder: ["corpus", str(folder / "text.txt"), "-o", str(folder / "out.jsonl"), "--min-chars", "1"],
+    "binarize": lambda folder: [
+        *("binarize", str(folder / "text.txt"), "-t", str(folder / "tok.json"), "-o", str(folder / "out"))
+    ],
+}
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Replaces the Dask cluster with one process that is stopped."""
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    process = pool.submit(os.getpid).result()
+    os.kill(process, signal.SIGSTOP)
+
+    @contextmanager
+    def executor(address: str) -> Iterator[ProcessPoolExecutor]:
+        yield pool
+
+    for module in (binarize, corpus, counts):
+        monkeypatch.setattr(module, "dask_executor", executor)
+    yield
+    os.kill(process, signal.SIGKILL)
+    pool.shutdown()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_stopped_worker_is_given_up(
+    command: str, stopped: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
+    pybpe.count_words(tmp_path / "text.txt").save(tmp_path / "in.counts")
+    small_tokenizer().save(tmp_path / "tok.json")
+    arguments = COMMANDS[command](tmp_path)
+    assert main([*arguments, "--dask", "any", "--task-timeout", "0.3"]) != 0
+    assert "took longer than task_timeout, 0.3 seconds" in capsys.readouterr().err
+    for name in ("out.counts", "out.jsonl", "out/manifest.json"):
+        assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_threads_cannot_be_given_up(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
+    pybpe.count_words(tmp_path / "text.txt").save(tmp_path / "in.counts")
+    small_tokenizer().save(tmp_path / "tok.json")
+    assert main([*COMMANDS[command](tmp_path), "--task-timeout", "5"]) != 0
+    assert "--task-timeout needs an executor (--dask)" in capsys.readouterr().err
