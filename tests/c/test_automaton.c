@@ -13,7 +13,7 @@ tables; no memory.
 #include <stdlib.h>
 #include <string.h>
 
-enum { CAP = 64, TEXT = 400, AUTOMATA = 1600, LONG_TEXT = 70000, FAR_TEXT = 2000 };
+enum { CAP = 64, TEXT = 400, AUTOMATA = 1600, LONG_TEXT = 70000, FAR_TEXT = 3000 };
 
 static pybpe_pretok *splitter_of(const pybpe_automaton *a, const pybpe_allocator *mem) {
     pybpe_pretok *p = NULL;
@@ -149,7 +149,7 @@ static void far_tables(uint16_t *next, uint32_t states) {
         for (uint32_t i = 0; i < NAIVE_COLUMNS; i++) {
             const bool letter = i < 2;
             uint32_t target = 3 + random_below((letter ? first_sure : states) - 3);
-            target = state == 1 && random_below(2) ? 2 : target;
+            target = state == 1 ? 2 : target;
             target = sure ? first_sure + random_below(states - first_sure) : target;
             target = letter || (!sure && i < NAIVE_CLASSES && random_below(4) == 0) ? target : 0;
             const bool accept = state == 2 || (sure ? !letter : random_below(200) == 0);
@@ -161,21 +161,22 @@ static void far_tables(uint16_t *next, uint32_t states) {
 static void test_far_runs(void) {
     static const char *const pieces[] = {"a", "b", "!", "\n", "\xE4\xBD\xA0", "\xFF"};
     static uint8_t text[FAR_TEXT + 4];
-    static size_t want[FAR_TEXT + 4], got[FAR_TEXT + 4 + CAP];
-    for (int i = 0; i < 24; i++) {
+    static size_t want[FAR_TEXT + 4], got[2 * FAR_TEXT + 8];
+    for (int i = 0; i < 12; i++) {
         uint16_t next[NAIVE_STATES_MAX * NAIVE_COLUMNS];
         const uint32_t states = 8 + random_below(NAIVE_STATES_MAX - 7);
         far_tables(next, states);
         const pybpe_automaton a = naive_automaton(next, states);
         pybpe_pretok *p = splitter_of(&a, NULL);
-        size_t n = 0;
+        size_t n = random_below(FAR_TEXT / 4); /* the first run does not begin with the text */
+        memset(text, '!', n);
         while (n < FAR_TEXT) {
             const char *piece = pieces[random_below(300) > 0 ? random_below(2) : 2 + random_below(4)];
             memcpy(text + n, piece, strlen(piece));
             n += strlen(piece);
         }
         const size_t count = naive_split(next, text, n, want, 0);
-        CHECK_EQ(split_all(p, text, n, CAP, got), count);
+        CHECK_EQ(split_all(p, text, n, FAR_TEXT + 4, got), count);
         CHECK(memcmp(got, want, count * sizeof *want) == 0);
         pybpe_pretok_free(p);
     }
@@ -332,6 +333,30 @@ static void test_memory_of_runs_in_vain(void) {
     free(text);
 }
 
+/* The same in the pieces of a sequence: what is remembered of each is freed. */
+static void test_runs_in_vain_in_pieces(void) {
+    enum { RUN = 600, PIECES = 6 };
+    static uint8_t text[PIECES / 2 * (RUN + 1)];
+    static size_t ends[sizeof text + CAP];
+    uint16_t runs[4 * NAIVE_COLUMNS], far[5 * NAIVE_COLUMNS];
+    const pybpe_automaton first = runs_automaton(runs, 3, 0), second = far_automaton(far);
+    failing_memory memory = {.left = -1};
+    const pybpe_allocator mem = {failing_resize, &memory};
+    pybpe_pretok *steps[] = {splitter_of(&first, &mem), splitter_of(&second, &mem)};
+    const long blocks = memory.blocks;
+    pybpe_pretok *p = NULL;
+    CHECK_EQ(pybpe_pretok_new_sequence(&p, (const pybpe_pretok *const *)steps, 2, NULL, NULL), PYBPE_OK);
+    memset(text, 'a', sizeof text);
+    for (size_t i = RUN; i < sizeof text; i += RUN + 1) {
+        text[i] = '!';
+    }
+    CHECK_EQ(split_all(p, text, sizeof text, sizeof text + CAP, ends), sizeof text); /* each a, and each ! */
+    CHECK_EQ(memory.blocks, blocks);
+    pybpe_pretok_free(p);
+    pybpe_pretok_free(steps[0]);
+    pybpe_pretok_free(steps[1]);
+}
+
 static void test_allocation_failures(void) {
     enum { SHORT = 3000 };
     static uint8_t text[SHORT];
@@ -397,6 +422,7 @@ int main(void) {
     test_encoding();
     test_runs_in_vain();
     test_memory_of_runs_in_vain();
+    test_runs_in_vain_in_pieces();
     test_allocation_failures();
     test_wrong_tables();
     return check_report("automaton");

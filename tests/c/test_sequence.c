@@ -23,7 +23,7 @@ enum {
 /* A few splitters in sequence. */
 typedef struct chain {
     uint16_t next[STEPS_MAX][CELLS]; /* of automata */
-    bool named[STEPS_MAX];
+    bool named[STEPS_MAX], bytes[STEPS_MAX];
     pybpe_pretok *steps[STEPS_MAX];
     pybpe_pretok *all;
     size_t count;
@@ -64,7 +64,8 @@ static uint32_t random_automaton(uint16_t *next) {
 static void chain_make(chain *c) {
     c->count = 2 + random_below(STEPS_MAX - 1);
     for (size_t i = 0; i < c->count; i++) {
-        c->named[i] = random_below(5) == 0;
+        c->bytes[i] = (i > 0 && c->bytes[i - 1]) || random_below(8) == 0;
+        c->named[i] = !c->bytes[i] && random_below(5) == 0;
         if (c->named[i]) {
             const int pattern = PYBPE_PATTERN_GPT2 + (int)random_below(PYBPE_PATTERN_QWEN2 - PYBPE_PATTERN_GPT2 + 1);
             const int digits = random_below(3) == 0 ? PYBPE_PATTERN_DIGITS3 : 0;
@@ -74,6 +75,7 @@ static void chain_make(chain *c) {
         uint32_t states =
             i + 1 < c->count && random_below(2) == 0 ? run_automaton(c->next[i]) : random_automaton(c->next[i]);
         pybpe_automaton a = naive_automaton(c->next[i], states);
+        a.bytes = c->bytes[i];
         CHECK_EQ(pybpe_pretok_new_automaton(&c->steps[i], &a, NULL, NULL), PYBPE_OK);
     }
     CHECK_EQ(pybpe_pretok_new_sequence(&c->all, (const pybpe_pretok *const *)c->steps, c->count, NULL, NULL), PYBPE_OK);
@@ -89,6 +91,13 @@ static void chain_free(chain *c) {
 /* All ends of words of a text that is a piece, each plus `start`. */
 static size_t split_piece(const chain *c, size_t step, const uint8_t *piece, size_t n, size_t *ends, size_t start) {
     static size_t room[TEXT + CAP];
+    uint8_t copy[TEXT];
+    if (c->bytes[step]) { /* all bytes but those of ASCII are of the class of "!" */
+        for (size_t i = 0; i < n; i++) {
+            copy[i] = piece[i] < 0x80 ? piece[i] : '!';
+        }
+        piece = copy;
+    }
     if (!c->named[step]) {
         return naive_split(c->next[step], piece, n, ends, start);
     }
