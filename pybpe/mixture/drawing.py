@@ -140,7 +140,8 @@ class Passes:
                 if left:
                     stretches.append(Stretch(self._number, self._low, _END))
                 found, documents = found + left, documents + len(self._documents) - self._used_documents
-                self._number, self._low, self._used, self._used_documents = self._number + 1, 0, 0, 0
+                self._number, self._low = self._number + 1, 0
+                self._used = self._used_documents = 0
                 continue
             stretch, some, count = self._part(tokens - found, tolerance)
             stretches += [stretch] if count else []

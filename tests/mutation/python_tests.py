@@ -14,6 +14,7 @@ _RECIPE = [
     "test_mix_recipe.py::test_files_that_are_not_toml_are_refused",
     "test_mix_recipe.py::test_paths_in_a_file_are_relative_to_it",
     "test_mix_recipe.py::test_seeds_and_defaults",
+    "test_mix_recipe.py::test_the_manifest_gets_json_without_secrets",
     "test_mix_recipe.py::test_random_recipes_ask_what_the_slow_version_asks",
     "test_mix_recipe.py::test_the_largest_amount_that_is_named_fits_and_one_percent_more_does_not",
     "test_mix_recipe.py::test_impossible_amounts_are_refused",

@@ -104,6 +104,14 @@ def test_seeds_and_defaults() -> None:
     assert source.max_epochs == 4 and not source.limits_epochs
     (source,) = load_recipe(of(sources={"a": {**B, "max_epochs": 1.5}})).sources
     assert source.max_epochs == 1.5 and source.limits_epochs
+    assert load_recipe(of(sources={"a": A}, tokens=1)).phases[0].tokens == 1
+
+
+def test_the_manifest_gets_json_without_secrets() -> None:
+    sources = {"a": {"data": Path("x"), "epochs": 1}, "b": {"inputs": ["https://me:word@host/x.txt"], "epochs": 1}}
+    assert load_recipe({"sources": sources}).content == {
+        "sources": {"a": {"data": "x", "epochs": 1}, "b": {"inputs": ["https://host/x.txt"], "epochs": 1}}
+    }
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -197,6 +205,8 @@ def test_impossible_amounts_are_refused() -> None:
     sources = {"a": {"weight": 0.3}, "b": {"weight": 0.7, "max_epochs": 1}}
     refused(pybpe.LimitError, "source b has 1000 tokens, and 7000 .* fits is 1429", sources=sources, tokens=10_000)
     assert asked_tokens(load_recipe(of(sources={"a": {"epochs": 100}})), {"a": 10}) == [{"a": 1000}]
+    phases = [{"sources": {"a": A, "b": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 3000}}}]
+    refused(pybpe.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
     with pytest.raises(pybpe.LimitError, match="the source a has no tokens"):
         asked_tokens(load_recipe(of(sources={"a": B})), {"a": 0})
     assert Fraction("0.1") == load_recipe(of(sources={"a": {"epochs": 0.1}})).phases[0].amounts["a"].value

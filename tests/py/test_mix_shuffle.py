@@ -158,7 +158,7 @@ def test_everything_is_each_document_once() -> None:
         (0, number, texts[number])
         for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))
     ]
-    assert everything(Documents(stream_of([], "append"), numpy.empty(0, dtype="<u8"), "append")) == Drawn()
+    assert everything(Documents(stream_of([], "append"), numpy.empty(0, dtype="<u8"), "append")) == Drawn((), 0, 0)
 
 
 # ----------------------------------------------------------------------------------------------------

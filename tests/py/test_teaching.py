@@ -52,6 +52,12 @@ def test_words_by_hand() -> None:
     assert (tokenizer.token_to_id("b"), tokenizer.token_to_id("c"), tokenizer.id_to_token(3)) == (3, None, "b")
 
 
+@pytest.mark.parametrize("specials", [("a", "a"), ("",), "a", {"a": 1}])
+def test_special_tokens_are_checked(specials: object) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="special"):
+        WordTokenizer(["b"], specials)  # type: ignore[arg-type]
+
+
 def test_without_a_token_for_unknown_words() -> None:
     tokenizer = WordTokenizer.train("a b", special_tokens=())
     assert tokenizer.n_vocab == 2 and tokenizer.eot_token is None
@@ -95,6 +101,13 @@ def test_the_steps_of_the_textbook() -> None:
     assert tokenizer.merges == [(step.left, step.right) for step in steps[:5]]
     characters = ["</w>", *"defilnorstw"]
     assert list(tokenizer.get_vocab()) == [*characters, "es", "est", "est</w>", "ol", "old", "<|unk|>"]
+
+
+def test_a_step_shows_four_words() -> None:
+    words = {(letter,): count for count, letter in enumerate("abcde")}
+    assert str(Step("x", "y", 3, words)) == "x + y = xy, 3 times: a x0, b x1, c x2, d x3, ..."
+    assert str(Step("x", "y", 3, {("a", "b"): 2})) == "x + y = xy, 3 times: a b x2"
+    assert str(Step("x", "y", 3, dict(list(words.items())[:4]))) == "x + y = xy, 3 times: a x0, b x1, c x2, d x3"
 
 
 def test_steps_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
