@@ -112,6 +112,23 @@ def test_scrubbed_text_has_nothing_left() -> None:
         assert find_pii(replace_pii(text, find_pii(text))) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "is_card"),
+    [
+        ("4222222222222", True),
+        ("4222222222223", False),
+        ("6304000000000000000", True),
+        ("6666666666666", False),  # the sum of its digits is right
+        ("378282246310005", True),
+        ("3782 822463 10005", True),
+        ("4111-1111-1111-1111", True),
+        ("422222222222", False),
+    ],
+)
+def test_cards_have_a_check_digit(text: str, is_card: bool) -> None:
+    assert ("CREDIT_CARD" in [finding.kind for finding in find_pii(text)]) == is_card
+
+
 def test_only_some_kinds() -> None:
     text = "ann@example.com 13812345678"
     assert replace_pii(text, find_pii(text, ["PHONE"])) == "ann@example.com <PHONE>"

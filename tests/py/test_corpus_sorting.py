@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+import pybpe
 from pybpe import corpus
 from pybpe.corpus import clusters, decisions
 from pybpe.corpus.connecting import _are_no_stars, _with_least, connect
@@ -127,6 +128,13 @@ def test_little_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "much.jsonl").read_bytes() == (tmp_path / "little.jsonl").read_bytes()
     assert reports[0].dropped == reports[1].dropped
     assert reports[0].dropped["duplicate"] == 60 and reports[0].dropped["near_duplicate"] > 90
+
+
+def test_the_least_memory_limit(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a few words\n", encoding="utf-8")
+    assert corpus.clean(str(tmp_path / "in.txt"), tmp_path / "out.jsonl", dedup="exact", memory_limit=10**6)
+    with pytest.raises(pybpe.ArgumentError, match="memory_limit"):
+        corpus.clean(str(tmp_path / "in.txt"), tmp_path / "out2.jsonl", dedup="exact", memory_limit=10**6 - 1)
 
 
 _PEAK = """

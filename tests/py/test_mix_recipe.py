@@ -92,6 +92,12 @@ def test_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
     assert x.data == str(tmp_path / "a[1]" / "d")
     assert y.inputs == (str(tmp_path / "a[[]1]" / "*.txt"), "/z.txt")
     assert load_recipe(path).phases[0].amounts["y"].value == 1
+    path.write_text(
+        '[sources.x]\ninputs = "https://host/x.txt"\nepochs = 1\n[sources.y]\ninputs = "name.txt"\nepochs = 1\n'
+    )
+    x, y = load_recipe(path).sources
+    assert x.inputs == ("https://host/x.txt",) and y.inputs == (str(tmp_path / "a[1]" / "name.txt"),)
+    assert x.split.splits == y.split.splits == (8, 1, 1)
 
 
 def test_seeds_and_defaults() -> None:
@@ -207,6 +213,11 @@ def test_impossible_amounts_are_refused() -> None:
     assert asked_tokens(load_recipe(of(sources={"a": {"epochs": 100}})), {"a": 10}) == [{"a": 1000}]
     phases = [{"sources": {"a": A, "b": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 3000}}}]
     refused(pybpe.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
+    phases = [{"sources": {"a": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 5}}}]
+    refused(pybpe.LimitError, "phase 1: the source a .* fits is 4000", sources={"a": {}, "b": {}}, phases=phases)
+    for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 tokens")):
+        phases = [{"sources": {"a": {"tokens": first}}}, {"sources": {"a": {"tokens": 100}}}]
+        refused(pybpe.LimitError, advice, sources={"a": {}}, phases=phases)
     with pytest.raises(pybpe.LimitError, match="the source a has no tokens"):
         asked_tokens(load_recipe(of(sources={"a": B})), {"a": 0})
     assert Fraction("0.1") == load_recipe(of(sources={"a": {"epochs": 0.1}})).phases[0].amounts["a"].value

@@ -17,7 +17,7 @@ from pybpe.dataset.token_files import TokenStream
 from pybpe.mixture import documents as documents_module
 from pybpe.mixture import drawing as drawing_module
 from pybpe.mixture.documents import Documents, Marking, find_documents
-from pybpe.mixture.drawing import Drawn, Passes, draw, everything
+from pybpe.mixture.drawing import Drawn, Passes, Stretch, draw, everything
 from pybpe.mixture.keys import Keys, drawing_keys, writing_keys
 from pybpe.mixture.recipe import load_recipe
 from pybpe.mixture.shuffled import _order
@@ -60,6 +60,7 @@ def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: 
     for number in range(30):
         texts = numbered([rng.choice([1, 2, 5, 30]) for _ in range(rng.randint(1, 12))])
         found = find_documents(stream_of(texts, eot), Marking(MARK, eot, 1000), str(tmp_path / str(number)))
+        assert len(found) == len(texts) and found.tokens == sum(found.lengths)
         assert found.lengths.tolist() == [len(text) + 1 for text in texts]
         ends = [0, *found.lengths.cumsum().tolist()]
         for first in range(len(texts)):
@@ -67,6 +68,11 @@ def test_documents_are_found(eot: str, block: int, tmp_path: Path, monkeypatch: 
                 ids, lacks_mark = found.tokens_of(ends[first], ends[last])
                 expected = [i for text in texts[first:last] for i in [MARK, *text]]
                 assert [MARK] * lacks_mark + ids.tolist() == expected
+
+
+def test_an_empty_stream_has_no_documents(tmp_path: Path) -> None:
+    found = find_documents(TokenStream(numpy.empty(0, numpy.uint16)), Marking(MARK, "append", 9), str(tmp_path / "x"))
+    assert len(found) == found.tokens == 0 and list(found.blocks()) == []
 
 
 @pytest.mark.parametrize(
@@ -97,6 +103,7 @@ def drawn_texts(texts: list[list[int]], drawn: Drawn, seed: int, source: str = "
     found = []
     for stretch in drawn.stretches:
         keys = drawing_keys(seed, source, stretch.number).first(numpy.arange(len(texts)))
+        assert stretch.chosen(keys).any()
         for number in sorted(stretch.chosen(keys).nonzero()[0].tolist(), key=lambda number: int(keys[number])):
             size = stretch.cut[1] if stretch.cut and stretch.cut[0] == number else len(texts[number]) + 1
             found.append((stretch.number, number, texts[number][: size - 1]))
@@ -154,6 +161,7 @@ def test_phases_draw_from_several_sources_what_the_slow_version_draws(monkeypatc
 def test_everything_is_each_document_once() -> None:
     texts = numbered([3, 1, 4])
     documents = Documents(stream_of(texts, "append"), numpy.array([4, 2, 5], dtype="<u8"), "append")
+    assert everything(documents).stretches == (Stretch(0, 0, 1 << 64),)
     assert drawn_texts(texts, everything(documents), 0) == [
         (0, number, texts[number])
         for number in sorted(range(3), key=lambda number: reference.key(("draw", 0, "x", 0), number))

@@ -1,8 +1,9 @@
 """Trees of patterns: their width, whether they are a run of characters or can be empty, and their simplest form."""
 
 import pytest
+import regex
 
-from pybpe.dialects.parse import REGEX, parse
+from pybpe.dialects.parse import REGEX, RUST, parse
 from pybpe.dialects.tree import (
     ANY,
     NEWLINE,
@@ -28,6 +29,7 @@ from pybpe.dialects.tree import (
     width,
     without,
 )
+from pybpe.dialects.write import Writer, write
 
 A, B, C = chars([(97, 97)]), chars([(98, 98)]), chars([(99, 99)])
 LETTER, NO_LETTER = chars([], ["L"]), chars([], ["L"], negated=True)
@@ -120,6 +122,13 @@ def test_a_boundary_has_a_word_on_one_side() -> None:
     not_before, not_after = Look(A, behind=True, negated=True), Look(A, negated=True)
     assert boundary(A, False) == Alt((Seq((before, not_after)), Seq((not_before, after))))
     assert boundary(A, True) == Alt((Seq((before, after)), Seq((not_before, not_after))))
+
+
+def test_the_empty_set_and_the_ends_of_ranges_are_written() -> None:
+    nothing = write(Chars(), REGEX)
+    assert regex.search(nothing, "\x00a\uffff\U0010ffff") is None
+    assert [Writer(REGEX).char(point) for point in (0x85, 0xFFFF, 0x10FFFF)] == [r"\u0085", r"\uffff", r"\U0010ffff"]
+    assert [Writer(RUST).char(point) for point in (0x85, 0x10FFFF)] == [r"\x{85}", r"\x{10ffff}"]
 
 
 def test_what_can_be_empty() -> None:

@@ -22,7 +22,7 @@ from llmc_compat.shards import read_shard
 from pybpe.cli import main
 from pybpe.dataset.packed_rows import layout as layout_module
 from pybpe.dataset.packed_rows import pieces as pieces_module
-from pybpe.dataset.packed_rows.columns import columns_of
+from pybpe.dataset.packed_rows.columns import columns_of, spare_rows
 from pybpe.dataset.packed_rows.layout import METHODS, chunks, place, shuffled
 from pybpe.dataset.packed_rows.pieces import groups
 from pybpe.dataset.statistics import dataset_statistics
@@ -65,6 +65,16 @@ def test_columns_are_as_in_the_slow_version(method: str, monkeypatch: pytest.Mon
                     parts = [(piece, piece[-1] in last) for piece in pieces_of_rows([row], MARK, PAD)]
                     assert {name: column[i].tolist() for name, column in found.items()} == columns(parts, size, PAD)
         assert begins == len(texts)
+
+
+def test_a_spare_row_is_a_mark_and_padding() -> None:
+    made = vars(spare_rows(2, 5, MARK, PAD, "uint16"))
+    assert [str(column.dtype) for column in made.values()] == ["uint16", "int32", "int32", "uint8", "int64"]
+    assert made.pop("begins").tolist() == [0, 0]
+    expected = columns([([MARK], False)], 5, PAD)
+    assert {name: column.tolist() for name, column in made.items()} == {
+        name: [row] * 2 for name, row in expected.items()
+    }
 
 
 COLUMNS = ("input_ids", "document_ids", "position_ids", "loss_mask")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference.mixture import permuted
 
 import pybpe
-from pybpe.dataset.sampling import Permutation, ResumableSampler
+from pybpe.dataset.sampling import Iteration, Permutation, ResumableSampler
 
 
 def permutation(n: int, seed: int = 0, epoch: int = 0) -> list[int]:
@@ -95,6 +95,23 @@ def sampler_of(n: int, rank: int, world: int, state: dict[str, int]) -> Resumabl
     sampler.load_state_dict(state)
     sampler.set_epoch(state["epoch"])  # as training loops do; it must not lose the place
     return sampler
+
+
+def test_an_iteration_resumes_in_its_place() -> None:
+    order, sampler = permutation(10, 3), ResumableSampler(10, seed=3)
+    assert not sampler.has_begun
+    iteration = Iteration(sampler)
+    assert sampler.has_begun and [next(iteration) for _ in range(4)] == order[:4]
+    state = iteration.state_dict()
+    assert state["consumed"] == 4 and [next(iteration) for _ in range(3)] == order[4:7]
+    iteration.load_state_dict(state)
+    assert iteration.state_dict() == state and list(iteration) == order[4:]
+    sampler.set_epoch(1)
+    assert not sampler.has_begun
+    sampler.load_state_dict({**state, "consumed": 0})
+    assert not sampler.has_begun
+    sampler.load_state_dict({**state, "consumed": 1})
+    assert sampler.has_begun
 
 
 def test_the_next_iteration_is_a_whole_epoch_again() -> None:

@@ -64,7 +64,7 @@ def test_without_a_token_for_unknown_words() -> None:
     with pytest.raises(pybpe.ArgumentError, match="'c' is not in the vocabulary"):
         tokenizer.encode("a c")
     for wrong in (-1, 2):
-        with pytest.raises(pybpe.ArgumentError, match=f"{wrong} is not an id"):
+        with pytest.raises(pybpe.ArgumentError, match=rf"{wrong} is not an id of this vocabulary \(0 to 1\)"):
             tokenizer.decode([0, wrong])
 
 
