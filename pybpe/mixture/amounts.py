@@ -87,7 +87,7 @@ def _too_small(recipe: Recipe, source: Source, asked: list[dict[str, int]], size
     phase = recipe.phases[last]
     left = most - (used - asked[last][name])
     advice = f"raise its max_epochs from {float(source.max_epochs):g}"
-    largest = _largest(recipe, last, sizes) if phase.amounts[name].kind == "weight" else None
+    largest = _largest(recipe, last, sizes)
     if largest is not None:
         advice = f"the largest tokens that fits is {largest}; or {advice}"
     elif left > 0 and phase.amounts[name].kind != "weight":

@@ -215,9 +215,12 @@ def test_impossible_amounts_are_refused() -> None:
     refused(pybpe.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
     phases = [{"sources": {"a": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 5}}}]
     refused(pybpe.LimitError, "phase 1: the source a .* fits is 4000", sources={"a": {}, "b": {}}, phases=phases)
+    phases = [{"sources": {"b": {"tokens": 5000}}}, {"sources": {"a": A, "b": A}, "tokens": 20_000}]
+    refused(pybpe.LimitError, "times as many: raise", sources={"a": {}, "b": {}}, phases=phases)
     for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 tokens")):
         phases = [{"sources": {"a": {"tokens": first}}}, {"sources": {"a": {"tokens": 100}}}]
         refused(pybpe.LimitError, advice, sources={"a": {}}, phases=phases)
+    assert asked_tokens(load_recipe(of(sources={"a": {"tokens": 1}})), {"a": 10}) == [{"a": 1}]
     with pytest.raises(pybpe.LimitError, match="the source a has no tokens"):
         asked_tokens(load_recipe(of(sources={"a": B})), {"a": 0})
     assert Fraction("0.1") == load_recipe(of(sources={"a": {"epochs": 0.1}})).phases[0].amounts["a"].value

@@ -75,6 +75,14 @@ def test_an_empty_stream_has_no_documents(tmp_path: Path) -> None:
     assert len(found) == found.tokens == 0 and list(found.blocks()) == []
 
 
+def test_lengths_that_are_in_a_file_are_used(tmp_path: Path) -> None:
+    numpy.array([3, 5], dtype="<u8").tofile(tmp_path / "x")
+    stream = stream_of([[1, 2], [3, 4, 5, 6]], "append")
+    assert find_documents(stream, Marking(MARK, "append", 9), str(tmp_path / "x")).lengths.tolist() == [3, 5]
+    numpy.array([8], dtype="<u8").tofile(tmp_path / "y")
+    assert find_documents(stream, Marking(MARK, "append", 9), str(tmp_path / "y")).lengths.tolist() == [8]
+
+
 @pytest.mark.parametrize(
     ("ids", "eot", "message"),
     [
