@@ -6,8 +6,12 @@ _ROWS = [
     "test_packed_rows.py::test_refit_never_needs_more_rows_than_best_fit",
     "test_packed_rows.py::test_two_and_three_pieces_fill_rows_exactly",
     "test_packed_rows.py::test_refit_is_as_good_with_many_pieces",
+    "test_packed_rows.py::test_lengths_that_are_left_are_found_as_in_the_slow_version",
+    "test_packed_rows.py::test_short_pieces_fill_rows_too",
+    "test_packed_rows.py::test_a_stream_must_begin_with_a_mark",
     "test_packed_rows.py::test_every_token_is_in_one_row_in_order",
     "test_packed_rows.py::test_random_documents_are_in_rows",
+    "test_row_formats.py::test_columns_are_as_in_the_slow_version",
 ]
 _RECIPE = [
     "test_mix_recipe.py::test_what_is_not_a_recipe_is_refused",
@@ -40,6 +44,7 @@ TESTS = {
     "corpus/sorting.py": [
         "test_corpus_sorting.py::test_sorting",
         "test_corpus_sorting.py::test_components",
+        "test_corpus_sorting.py::test_distinct_rows_are_in_blocks_that_are_not_empty",
         "test_corpus_sorting.py::test_the_least_memory_limit",
     ],
     "dataset/packed_rows/best_fit.py": _ROWS,

@@ -198,6 +198,26 @@ def test_texts_do_not_influence_each_other() -> None:
     assert filters.reasons(texts) == [filters.reasons([text])[0] for text in texts]
 
 
+def test_the_published_limits() -> None:
+    gopher: dict[str, float] = {
+        **{"min_words": 50, "max_words": 100_000, "min_mean_word_length": 3, "max_mean_word_length": 10},
+        **{"max_hashes_per_word": 0.1, "min_alphabetic_words": 0.8, "max_repeated_lines": 0.3},
+        **{"max_repeated_line_chars": 0.2, "max_repeated_paragraphs": 0.3, "max_repeated_paragraph_chars": 0.2},
+        **{"max_top_ngrams_2": 0.2, "max_top_ngrams_3": 0.18, "max_top_ngrams_4": 0.16},
+        **{f"max_repeated_ngrams_{n}": (20 - n) / 100 for n in range(5, 11)},
+        **{"max_bullet_lines": 0.9, "max_ellipsis_lines": 0.3},
+    }
+    fineweb = {**gopher, "max_repeated_line_chars": 0.1, "max_short_lines": 0.67, "min_terminal_lines": 0.12}
+    assert dict(Filters.gopher().limits()) == gopher and dict(Filters.fineweb().limits()) == fineweb
+
+
+def test_limits_at_the_ends_of_their_ranges() -> None:
+    limits = Filters(max_digit_ratio=0, min_words=3, max_words=3, max_top_ngrams={1: 0.5})
+    assert limits.reasons(["a b c", "a b", "a b c d", "a b 1", "a a a"]) == [
+        *[None, "min_words", "max_words", "max_digit_ratio", "max_top_ngrams_1"]
+    ]
+
+
 def test_no_limits_and_no_texts() -> None:
     assert Filters().reasons([STORY]) == [None]
     assert Filters.gopher().reasons([]) == []

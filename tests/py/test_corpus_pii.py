@@ -1,5 +1,7 @@
 """Personal data: precision and recall on a labeled set, as docs/corpus.md states them; linear time; placeholders."""
 
+import calendar
+import random
 import re
 from pathlib import Path
 
@@ -127,6 +129,49 @@ def test_scrubbed_text_has_nothing_left() -> None:
 )
 def test_cards_have_a_check_digit(text: str, is_card: bool) -> None:
     assert ("CREDIT_CARD" in [finding.kind for finding in find_pii(text)]) == is_card
+
+
+def check_digit(digits: str) -> str:
+    """The one of ISO 7064, MOD 11-2, by its recursive definition."""
+    remainder = 0
+    for digit in digits:
+        remainder = (remainder + int(digit)) * 2 % 11
+    return "0123456789X"[(12 - remainder) % 11]
+
+
+def test_chinese_numbers_have_a_date_and_a_check_digit() -> None:
+    rng = random.Random(1)
+    found = 0
+    for _ in range(400):
+        year, month, day = rng.choice([1899, 1900, 1949, 2000, 2100, 2101]), rng.randint(1, 13), rng.randint(0, 31)
+        digits = f"{rng.randint(1, 9)}{rng.randrange(10**5):05}{year}{month:02}{day:02}{rng.randrange(1000):03}"
+        last = rng.choice([check_digit(digits)] * 3 + list("0123456789Xx"))
+        exists = month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1] and 1900 <= year <= 2100
+        is_id = exists and last.upper() == check_digit(digits)
+        assert ("CHINESE_ID" in [finding.kind for finding in find_pii(digits + last)]) == is_id
+        found += is_id
+    assert found > 50
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("64.1.2.3", "IP_ADDRESS"),
+        ("63.1.2.3", None),
+        ("1.2.3.64", "IP_ADDRESS"),
+        ("api_key=abcd1234abcd1234", None),
+        ("api_key=abcd1234abcd1234e", "API_KEY"),
+        ("api_key=abcdefghijklmnopq", None),
+        ("api_key=12345678901234567", None),
+    ],
+)
+def test_what_is_too_simple_is_not_found(text: str, kind: str | None) -> None:
+    assert [finding.kind for finding in find_pii(text)] == ([kind] if kind else [])
+
+
+def test_what_is_no_text() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="text must be a str, not"):
+        find_pii(b"ann@example.com")  # type: ignore[arg-type]
 
 
 def test_only_some_kinds() -> None:

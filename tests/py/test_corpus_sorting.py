@@ -35,9 +35,11 @@ def test_sorting(memory: int, columns: int, tmp_path: Path) -> None:
         count = int(rng.integers(1, 900))
         sorter.add(rows[at : at + count])
         at += count
+        assert sorter._held_rows <= sorter._most
     expected = sorted(rows.tolist())
-    for _ in range(2):
-        assert all_rows(sorter.blocks()) == expected
+    assert all_rows(sorter.blocks()) == expected
+    files = sorted(tmp_path.iterdir())
+    assert all_rows(sorter.blocks()) == expected and sorted(tmp_path.iterdir()) == files
     unique = sorted(set(map(tuple, expected)))
     assert [tuple(row) for row in all_rows(distinct(sorter.blocks()))] == unique
     cursor = Cursor(sorter.blocks(), columns)
@@ -47,6 +49,11 @@ def test_sorting(memory: int, columns: int, tmp_path: Path) -> None:
     assert any(tmp_path.iterdir()) == (memory < 10**6)
     sorter.close()
     assert not any(tmp_path.iterdir())
+
+
+def test_distinct_rows_are_in_blocks_that_are_not_empty() -> None:
+    blocks = [numpy.array([[value] for value in values], dtype=numpy.uint64) for values in ([1, 1], [1], [1, 2], [2])]
+    assert [block.tolist() for block in distinct(blocks)] == [[[1]], [[2]]]
 
 
 def components(nodes: int, edges: list[list[int]]) -> dict[int, int]:

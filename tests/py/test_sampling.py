@@ -24,6 +24,11 @@ def test_permutations_are_as_defined(n: int, seed: int, epoch: int, data: st.Dat
     assert found.tolist() == [permuted(place, n, seed, epoch) for place in places]
 
 
+def test_short_permutations_are_as_defined() -> None:
+    for n in range(1, 40):
+        assert permutation(n, n, 1) == [permuted(place, n, n, 1) for place in range(n)]
+
+
 @pytest.mark.parametrize("n", [*range(1, 40), 255, 256, 257, 4096, 4097])
 def test_permutations_are_permutations(n: int) -> None:
     assert sorted(permutation(n, seed=n)) == list(range(n))
