@@ -157,6 +157,11 @@ def test_short_pieces_fill_rows_too() -> None:
         assert (used < size).sum() <= 1  # as long as there are pieces of one token, no other row has space
 
 
+def test_the_size_of_groups_never_changes() -> None:
+    """Packing that resumes with a later version must make the same groups."""
+    assert (pieces_module._GROUP_TOKENS, pieces_module._GROUP_ROWS) == (1 << 23, 256)
+
+
 def test_a_stream_must_begin_with_a_mark() -> None:
     with pytest.raises(pybpe.FormatError, match="the first token is 5, not the mark 0"):
         next(groups(TokenStream(numpy.array([5, 0, 5])), MARK, 4))
