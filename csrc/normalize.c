@@ -119,7 +119,8 @@ typedef struct normal_work {
 
 static bool out_room(normal_work *w, size_t more) {
     size_t need;
-    uint8_t *out = size_add(w->length, more, &need) ? mem_reserve(w->mem, w->out, &w->room, need, 1) : NULL;
+    const bool fits = size_add(w->length, more, &need);
+    uint8_t *out = fits ? mem_reserve(w->mem, w->out, &w->room, need, 1) : NULL; /* LCOV_EXCL_BR_LINE: in 64 bits */
     w->out = out != NULL ? out : w->out;
     return out != NULL;
 }

@@ -67,7 +67,8 @@ __attribute__((target("avx2"))) static void minimize_avx2(const minhash *m, cons
 static minhash minhash_new(void) {
     minhash m = {.minimize = minimize_portable};
 #if defined(PYBPE_AVX)
-    m.minimize = __builtin_cpu_supports("avx2") ? minimize_avx2 : minimize_portable;
+    const bool avx2 = __builtin_cpu_supports("avx2");
+    m.minimize = avx2 ? minimize_avx2 : minimize_portable; /* LCOV_EXCL_BR_LINE: as for minimize_portable */
 #endif
     for (uint32_t i = 0; i < PYBPE_MINHASH_SIZE; i++) {
         uint64_t x = shingle_scramble((i + 1) * SHINGLE_BASE);

@@ -106,7 +106,7 @@ int automaton_init(special_automaton *a, const pybpe_strings *strings, const uin
     uint64_t total = strings_total(strings);
     *a = (special_automaton){.states_count = 1, .seed = hash_seed_draw()};
     size_t slots = 16;
-    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* more than that do not fit in 32-bit memory */
+    while (slots < 2 * (total + 1) && slots <= SIZE_MAX / 2) { /* LCOV_EXCL_BR_LINE: only 32-bit memory is too small */
         slots *= 2;
     }
     a->edges_mask = slots - 1;

@@ -93,7 +93,7 @@ bool string_set_first(const string_set *s, const uint8_t *text, size_t n, size_t
     size_t at = from;
     for (; at < n; at++) {
         if (state == ROOT) {
-            at = found ? at : candidate_find(s, text, n, at);
+            at = candidate_find(s, text, n, at); /* nothing is found: in this state the search would have ended */
             if (at == n) {
                 break;
             }

@@ -39,7 +39,7 @@ static void byte_level_fill(int16_t byte_of[BYTE_LEVEL_END]) {
     int next = 0x100;
     memset(byte_of, 0xFF, BYTE_LEVEL_END * sizeof *byte_of);
     for (int byte = 0; byte < 256; byte++) {
-        bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
+        bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
         byte_of[printable ? byte : next++] = (int16_t)byte;
     }
 }

@@ -28,7 +28,8 @@ void pybpe_vocab_free(pybpe_vocab *v) {
 
 int vocab_alloc(pybpe_vocab **out, const vocab_sizes *sizes, const pybpe_allocator *mem, pybpe_error *err) {
     size_t bytes;
-    if (sizes->tokens >= PYBPE_NO_ID || sizes->merges > UINT32_MAX || sizes->custom > UINT32_MAX) {
+    if (sizes->tokens >= PYBPE_NO_ID || sizes->merges > UINT32_MAX ||
+        sizes->custom > UINT32_MAX) { /* LCOV_EXCL_BR_LINE: more than 4 GiB */
         return error_set(err, PYBPE_ERR_LIMIT, 0,
                          "a vocabulary may have up to 4,294,967,294 tokens and as many merges");
     }

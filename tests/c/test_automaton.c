@@ -52,7 +52,7 @@ static bool check_cut(const pybpe_pretok *p, const uint8_t *text, size_t n, cons
 static void test_random_automata(void) {
     static uint8_t room[TEXT];
     static size_t want[2 * TEXT], got[2 * TEXT + CAP];
-    size_t cuts = 0;
+    size_t cuts = 0, has_cuts[2] = {0};
     for (int i = 0; i < AUTOMATA; i++) {
         uint16_t next[NAIVE_STATES_MAX * NAIVE_COLUMNS];
         uint32_t states = 2 + random_below(NAIVE_STATES_MAX - 1);
@@ -67,6 +67,7 @@ static void test_random_automata(void) {
         }
         pybpe_automaton a = naive_automaton(next, states);
         pybpe_pretok *p = splitter_of(&a, NULL);
+        has_cuts[pybpe_pretok_has_cuts(p)] += 1;
         for (int k = 0; k < 8; k++) {
             size_t n = random_text(room);
             uint8_t *text = malloc(n + (n == 0)); /* of just this size, for sanitizers */
@@ -74,12 +75,15 @@ static void test_random_automata(void) {
             size_t count = naive_split(next, text, n, want, 0);
             CHECK_EQ(split_all(p, text, n, CAP + random_below(9), got), count);
             CHECK(memcmp(got, want, count * sizeof *want) == 0);
+            const size_t before = cuts;
             cuts += n > 0 && check_cut(p, text, n, want, count);
+            CHECK(cuts == before || pybpe_pretok_has_cuts(p));
             free(text);
         }
         pybpe_pretok_free(p);
     }
     CHECK(cuts > 1000);
+    CHECK(has_cuts[0] > 0 && has_cuts[1] > 0);
 }
 
 /* x|y+ for two classes: state 2 after x, 3 after y. */

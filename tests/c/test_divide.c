@@ -101,7 +101,12 @@ static void test_records(void) {
         (void)snprintf(line, sizeof line, "{\"x\": %s, \"text\": \"a\"}", bad[i]);
         CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, line, strlen(line)), PYBPE_ERR_FORMAT);
     }
-    const char *lines[] = {"{}",
+    char digits[1500] = "{\"x\": ";
+    memset(digits + strlen(digits), '1', 1400);
+    strcat(digits, ", \"text\": \"a\"}");
+    CHECK_EQ(divide(d, PYBPE_DOCUMENTS_RECORD, digits, strlen(digits)), PYBPE_ERR_FORMAT); /* too many */
+    const char *lines[] = {"{\"x\":-",
+                           "{}",
                            "[]",
                            "{\"text\":1}",
                            "{\"text\":\"\\ud800\"}",

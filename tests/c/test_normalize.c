@@ -169,7 +169,33 @@ static void test_failing_memory(void) {
     CHECK(passed > 0 && passed < 24);
 }
 
+/* Memory ends while each kind of output is written: after each number of letters, a character with marks, a byte that
+   is not UTF-8, and more letters. */
+static void test_failing_memory_anywhere(void) {
+    enum { LETTERS = 400 };
+    static const char middle[] = "z\xCC\x81\xCC\xA3\xCC\x81\xFFz\xCC\xA3";
+    uint8_t text[2 * LETTERS + sizeof middle];
+    int passed = 0, failed = 0;
+    for (size_t letters = 0; letters < LETTERS; letters++) {
+        memset(text, 'a', sizeof text);
+        memcpy(text + letters, middle, sizeof middle - 1);
+        for (long grant = 0; grant < 8; grant++) {
+            failing_memory m = {.left = grant};
+            const pybpe_allocator mem = {failing_resize, &m};
+            uint8_t *out = NULL;
+            size_t length = 0;
+            int code = pybpe_normalize(&out, &length, PYBPE_NORMALIZER_NFC, text, sizeof text, &mem, NULL);
+            passed += code == PYBPE_OK && out[length - 1] == 'a';
+            failed += code == PYBPE_ERR_MEMORY && out == NULL;
+            pybpe_normalize_free(out, &mem);
+            CHECK_EQ(m.blocks, 0);
+        }
+    }
+    CHECK(passed > 0 && failed > LETTERS && passed + failed == 8 * LETTERS);
+}
+
 int main(void) {
+    test_failing_memory_anywhere();
     test_by_hand();
     test_hangul();
     test_runs_of_marks();

@@ -105,6 +105,23 @@ static void test_others(void) {
                 "ABC\xE4\xBD\xA0|DE|");
 }
 
+/* Groups of numbers in a text that is split in several calls. */
+static void test_many_groups(void) {
+    enum { ROUNDS = 2000 };
+    static char text[7 * ROUNDS];
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = "a12345 "[i % 7];
+    }
+    pybpe_pretok *p = new_pretok(PYBPE_PATTERN_GPT2 + PYBPE_PATTERN_DIGITS3, "");
+    pybpe_counter *c = NULL;
+    CHECK_EQ(pybpe_counter_new(&c, p, NULL, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_add(c, (const uint8_t *)text, sizeof text, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_get_stats(c).words, 5); /* a, " a", 12, 345, and the last blank */
+    CHECK_EQ(pybpe_counter_get_stats(c).total, 3 * ROUNDS + 1);
+    pybpe_counter_free(c);
+    pybpe_pretok_free(p);
+}
+
 static void test_arguments(void) {
     pybpe_pretok *p = new_pretok(PYBPE_PATTERN_GPT2, "swar");
     size_t ends[CAP];
@@ -324,6 +341,7 @@ static void test_cuts(void) {
 int main(void) {
     test_gpt2();
     test_others();
+    test_many_groups();
     test_arguments();
     test_names();
     test_the_widest_is_taken();

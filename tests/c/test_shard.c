@@ -179,6 +179,7 @@ static void test_refused_writes(void) {
     pybpe_shard_writer *w;
     pybpe_error err;
     scratch_clear();
+    CHECK_EQ(pybpe_shard_writer_new(&w, "w.bin", PYBPE_SHARD_UINT16 - 1, NULL, &err), PYBPE_ERR_VALUE);
     CHECK_EQ(pybpe_shard_writer_new(&w, "w.bin", 9, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(w == NULL);
     CHECK_EQ(pybpe_shard_writer_new(&w, "no/such/folder.bin", PYBPE_SHARD_UINT16, NULL, &err), PYBPE_ERR_IO);

@@ -108,6 +108,24 @@ static void test_refused(void) {
     list_string(&l, "");
     CHECK_EQ(pybpe_specials_new(&s, &l.strings, l.ids, NULL, &err), PYBPE_ERR_VALUE);
     CHECK(s == NULL && err.offset == 1);
+    list_start(&l);
+    list_string(&l, "one");
+    const uint8_t flag = 0x80;
+    CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, &flag, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(s == NULL && err.offset == 0);
+}
+
+/* A single word may be next to the last code point, which is after all characters of words. */
+static void test_last_code_point(void) {
+    string_list l;
+    list_start(&l);
+    list_string(&l, "one");
+    const uint8_t flag = PYBPE_SPECIAL_SINGLE_WORD;
+    pybpe_specials *s = NULL;
+    CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, &flag, NULL, NULL), PYBPE_OK);
+    expect_find(s, "one\xF4\x8F\xBF\xBF", 0, 0, 3, l.ids[0]);
+    expect_none(s, "one\xC3\xA9", 0);
+    pybpe_specials_free(s);
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -462,6 +480,7 @@ int main(void) {
     test_by_hand();
     test_end_of_text();
     test_refused();
+    test_last_code_point();
     test_random();
     test_random_long();
     test_random_flags();

@@ -323,11 +323,16 @@ static void test_find(void) {
         "{\"a\": , \"model\": {\"vocab\": {}, \"merges\": []}}",
         "{\"model\": {\"vocab\": {}, \"merges\": []}, \"a\": }",
         "{: 1, \"model\": {\"vocab\": {}, \"merges\": []}}",
+        "{\"other\": {\"vocab\": {}, \"merges\": []}}",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK_EQ(find(others[i], spans), 0);
     }
     CHECK_EQ(pybpe_tokenizer_json_find(NULL, 0, spans), 0);
+    static const char spaced[] = "{\"a\":\r\t1E+5,\"model\":{\"vocab\":{},\r\"merges\":[]}}\t\0";
+    CHECK_EQ(find(spaced, spans), 1);
+    CHECK_EQ(pybpe_tokenizer_json_find((const uint8_t *)spaced, sizeof spaced - 1, spans),
+             0); /* a zero byte after it */
 }
 
 static void test_failing_memory(void) {

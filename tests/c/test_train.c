@@ -399,6 +399,23 @@ static void test_thresholds(void) {
     CHECK_EQ(run(&c, &config, 1000, many, 1000), 444);
     CHECK(memcmp(few, many, 3 * 44 * sizeof *few) == 0);
     CHECK(few[0] == 'a' && few[1] == 'b' && few[3] == 'c' && few[4] == 'd');
+    config.vocab_size = 1200; /* scans with more tokens than a table of all pairs may have */
+    CHECK_EQ(run(&c, &config, 1000, many, 1000), 944);
+    CHECK(memcmp(few, many, 3 * 44 * sizeof *few) == 0);
+}
+
+/* Tokens that have their first eight bytes in common: the greater one is merged first. */
+static void test_ties_of_long_tokens(void) {
+    const uint32_t base[] = {'a', 'b', 256, 'c', 257, 'd', 258, 'e', 259, 'f', 260, 'g', 261, 'h', 262, 'i', 262, 'k'};
+    corpus c;
+    pybpe_train_config config = config_of(300);
+    config.base_merges = base;
+    config.base_merges_count = 9;
+    corpus_start(&c);
+    corpus_word(&c, "abcdefghi1", 3);
+    corpus_word(&c, "abcdefghk1", 3);
+    EXPECT(&c, &config, 'a', 'b', 256, 256, 'c', 257, 257, 'd', 258, 258, 'e', 259, 259, 'f', 260, 260, 'g', 261, 261,
+           'h', 262, 262, 'i', 263, 262, 'k', 264, 264, '1', 265, 263, '1', 266);
 }
 
 /* The second scan of a text that is much longer than the number of pairs follows a merge that spells a token again. */
@@ -651,6 +668,7 @@ int main(void) {
     test_parity_refused();
     test_parity_of_a_long_word();
     test_thresholds();
+    test_ties_of_long_tokens();
     test_existing_token_in_a_long_text();
     test_random();
     test_failing_memory();

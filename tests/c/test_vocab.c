@@ -63,6 +63,24 @@ static void test_new_refuses(void) {
     spec.tokens = (pybpe_strings){NULL, NULL, 0};
     expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
 
+    fill(&s);
+    spec = small_spec(&s);
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = "";
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    pybpe_vocab *none;
+    pybpe_error reason;
+    CHECK_EQ(pybpe_vocab_new(&none, &spec, NULL, &reason), PYBPE_ERR_VALUE);
+    CHECK(strstr(reason.msg, "has no regular expression") != NULL);
+    const uint32_t unused = small_add_token(&s, "", 0);
+    spec = small_spec(&s);
+    spec.eot_id = unused;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    spec.eot_id = PYBPE_NO_ID;
+    spec.specials = &unused;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    fill(&s);
+
     small_add_token(&s, "abc", 3); /* id 260, as 257 */
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 260, __LINE__);
@@ -471,6 +489,45 @@ static void test_foreign(void) {
     CHECK(pybpe_vocab_load(&v, "/nonexistent/tokenizer.bin", NULL, &err) == PYBPE_ERR_IO && v == NULL);
 }
 
+/* GPT-2's vocabulary is recognized by its size: files of version 1 have no end-of-text id. */
+static void test_foreign_gpt2(void) {
+    enum { TOKENS = 50257 };
+    uint8_t *file = calloc(1024 + 5 * (size_t)TOKENS, 1);
+    size_t n = 1024;
+    put_i32(file, 20240328);
+    put_i32(file + 4, 1);
+    put_i32(file + 8, TOKENS);
+    for (uint32_t id = 0; id < TOKENS; id++) {
+        const uint8_t token[] = {(uint8_t)id, (uint8_t)(id >> 8), '#', '#'};
+        const uint8_t length = id < 256 ? 1 : 4;
+        file[n] = length;
+        memcpy(file + n + 1, token, length);
+        n += (size_t)1 + length;
+    }
+    pybpe_vocab *v = NULL;
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file, n, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_vocab_get_spec(v).eot_id, TOKENS - 1);
+    CHECK_EQ(pybpe_vocab_get_spec(v).specials_count, 1);
+    pybpe_vocab_free(v);
+    free(file);
+}
+
+/* A trailer whose length is right, but which is shorter than any trailer. */
+static void test_short_trailer(void) {
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    foreign(&s, 2, 259, &file);
+    const size_t tokens_end = file.n;
+    const pybpe_vocab_spec spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
+    put_i32(file.data + 20, 12);
+    pybpe_vocab *v = NULL;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, tokens_end + 12, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK_EQ(err.offset, tokens_end);
+}
+
 /* The parts that lower tokens leave of each token, even where ids are not in the order of lengths. */
 static void test_recover(void) {
     small_vocab s;
@@ -659,6 +716,42 @@ static void test_utf8_complete_everywhere(void) {
 Memory
 */
 
+/* Tokens of a byte that is not a token, on either side, have no merge. */
+static void test_recover_without_bytes(void) {
+    static small_vocab s;
+    memset(&s, 0, sizeof s);
+    const char *const tokens[] = {"a", "b", "ab", "a?", "?b", "aba"};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        small_add_token(&s, tokens[i], strlen(tokens[i]));
+    }
+    const pybpe_vocab_spec spec = small_spec(&s);
+    uint32_t merges[12];
+    const uint32_t want[] = {0, 1, 2, 0};
+    size_t count = 0;
+    CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
+    CHECK(count == 2 && memcmp(merges, want, sizeof want) == 0);
+}
+
+/* With a regular expression there is one more part to allocate. */
+static void test_custom_without_memory(void) {
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    spec.pattern = PYBPE_PATTERN_CUSTOM;
+    spec.custom = "a+";
+    int code = PYBPE_ERR_MEMORY;
+    for (long grant = 0; grant < 40 && code != PYBPE_OK; grant++) {
+        failing_memory m = {.left = grant};
+        const pybpe_allocator mem = {failing_resize, &m};
+        pybpe_vocab *v = NULL;
+        code = pybpe_vocab_new(&v, &spec, &mem, NULL);
+        CHECK((code == PYBPE_ERR_MEMORY && v == NULL) || (code == PYBPE_OK && grant > 8));
+        pybpe_vocab_free(v);
+        CHECK_EQ(m.blocks, 0);
+    }
+    CHECK_EQ(code, PYBPE_OK);
+}
+
 static void test_failing_memory(void) {
     static bytes file;
     static bytes foreign_file;
@@ -701,6 +794,10 @@ int main(void) {
     test_forged();
     test_where();
     test_foreign();
+    test_foreign_gpt2();
+    test_short_trailer();
+    test_recover_without_bytes();
+    test_custom_without_memory();
     test_recover();
     test_decode();
     test_decode_unused();
