@@ -372,7 +372,7 @@ static bool memo_reserve(const dfa *a, dfa_memo *m, size_t from, size_t until) {
     from = m->bits != NULL ? from - (from - m->from) % 64 : from;
     size_t room = 2 * (until - from) + 64;
     uint64_t *bits = NULL;
-    if (room <= SIZE_MAX / 16 / a->unsure_count) {
+    if (room <= SIZE_MAX / 16 / a->unsure_count) { /* LCOV_EXCL_BR_LINE: a text of more than 2^40 bytes */
         bits = mem_alloc_zeroed(&a->mem, memo_words(a, room), sizeof *bits);
     }
     if (bits == NULL) {
