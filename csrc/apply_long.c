@@ -174,8 +174,7 @@ static bool run_start(apply_work *work, uint32_t rank, uint32_t position) {
     if (b == NOWHERE) {
         return false;
     }
-    work->s->blocks[b].positions[0] = position;
-    work->s->runs[r] = (apply_run){rank, position, b, 0, b, 1};
+    work->s->runs[r] = (apply_run){rank, position, b, 0, b, 1}; /* the heap has its first position */
     work->s->open_runs[rank] = r;
     return apply_heap_push(work, (apply_head){(uint64_t)rank << 32 | position, r});
 }
@@ -204,9 +203,7 @@ static uint64_t queue_pop(apply_work *work) {
         run->head_block = work->free_run;
         work->free_run = top.run;
         work->heads -= 1;
-        if (work->heads > 0) {
-            apply_heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
-        }
+        apply_heap_sift_down(s->heap, work->heads, 0, s->heap[work->heads]);
         return key;
     }
     if (run->head_index == BLOCK_POSITIONS) {

@@ -415,6 +415,23 @@ typedef struct id_buffer {
     size_t cap;
 } id_buffer;
 
+/* Begins with texts of n bytes. There must be room for as many ids. */
+static void work_begin(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, size_t n, id_buffer to,
+                       pybpe_error *err) {
+    work->e = e;
+    work->c = c;
+    work->end = work->text = NO_TEXT;
+    work->before = 0;
+    work->err = err;
+    work->code = PYBPE_OK;
+    const size_t most = CACHE_NARROW_IDS;
+    work->sink = (id_sink){.ids = to.ids, .id_bytes = to.id_bytes, .roomy = to.cap >= most ? to.cap - most + 1 : 0};
+    work->count = 0;
+    work->ended = 0;
+    cache_fit(c, n);
+}
+
+/* Checks what the caller gave, and begins. */
 static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c, size_t n, id_buffer to,
                       pybpe_error *err) {
     if (to.ids != NULL && to.id_bytes != 2 && to.id_bytes != 4) {
@@ -427,17 +444,7 @@ static int work_start(encode_work *work, const pybpe_encoder *e, pybpe_cache *c,
     if (c->encoder != e) {
         return error_set(err, PYBPE_ERR_VALUE, 0, "the cache belongs to another encoder; create one for this encoder");
     }
-    work->e = e;
-    work->c = c;
-    work->end = work->text = NO_TEXT;
-    work->before = 0;
-    work->err = err;
-    work->code = PYBPE_OK;
-    const size_t most = CACHE_NARROW_IDS;
-    work->sink = (id_sink){.ids = to.ids, .id_bytes = to.id_bytes, .roomy = to.cap >= most ? to.cap - most + 1 : 0};
-    work->count = 0;
-    work->ended = 0;
-    cache_fit(c, n);
+    work_begin(work, e, c, n, to, err);
     return PYBPE_OK;
 }
 
@@ -560,11 +567,8 @@ int stages_encode_units(stages_scan *scan, size_t held, size_t *total) {
     stages_units *u = &scan->units;
     const size_t n = u->ends[u->count - 1];
     encode_work work;
-    int code = work_start(&work, scan->e->stages->first, c->first, n,
-                          (id_buffer){c->stage_ids, sizeof *c->stage_ids, c->stage_ids_cap}, scan->err);
-    if (code != PYBPE_OK) { /* LCOV_EXCL_START: there is room for all ids, and the cache is that of the first stage */
-        return code;
-    } /* LCOV_EXCL_STOP */
+    work_begin(&work, scan->e->stages->first, c->first, n,
+               (id_buffer){c->stage_ids, sizeof *c->stage_ids, c->stage_ids_cap}, scan->err);
     text_begin(&work, scan->text + scan->pos, n);
     work.sink.count = held;
     work.ends = u->word_ids;

@@ -134,8 +134,7 @@ static unsigned sets_wanted(const pybpe_cache *c, size_t n) {
     /* With one word for every four sets, few of the groups of four slots lack room. Without room, a word is merged each
        time that it occurs. */
     if (c->added > c->sets / 4) {
-        const size_t more = c->sets < usual / 2 ? 4 * c->sets : 2 * c->sets;
-        want = want > more ? want : more;
+        want = want > 4 * c->sets ? want : 4 * c->sets;
     }
     unsigned log2_sets = CACHE_LOG2_SETS_MIN;
     while (log2_sets < CACHE_LOG2_SETS_USUAL && (size_t)1 << log2_sets < want) {

@@ -52,7 +52,6 @@ void stages_start(stages_scan *scan, const pybpe_encoder *e, pybpe_cache *c, con
     scan->text = text;
     scan->n = n;
     scan->err = err;
-    scan->has_words = words != NULL;
     scan->words = words != NULL ? *words : (stages_ends){NULL, 0, 0};
     scan->words_place = words != NULL ? (pretok_place){0} : pretok_place_at(e->pretok, 0, n, &scan->room);
     scan->splits = (stages_ends){NULL, 0, 0};
@@ -66,7 +65,7 @@ void stages_end(stages_scan *scan) {
     pretok_place_end(&scan->splits_place);
 }
 
-/* The next end of a word after `pos`; SIZE_MAX if there is none. */
+/* The next end of a word after `pos`, which is not the end of the text: there, a word ends. */
 static size_t next_word(stages_scan *scan, size_t pos) {
     stages_ends *w = &scan->words;
     for (;;) {
@@ -76,15 +75,9 @@ static size_t next_word(stages_scan *scan, size_t pos) {
         if (w->used < w->count) {
             return w->ends[w->used];
         }
-        if (scan->has_words) { /* LCOV_EXCL_START: the last word ends where the text does */
-            return SIZE_MAX;
-        } /* LCOV_EXCL_STOP */
         pretok_cut_fn *cut = pretok_cutter(scan->e->pretok);
         size_t count = cut(&scan->words_place, NULL, scan->text, scan->n, scan->words_found, STAGES_ENDS);
         *w = (stages_ends){scan->words_found, 0, count};
-        if (count == 0) { /* LCOV_EXCL_START: so does the last word of a pattern */
-            return SIZE_MAX;
-        } /* LCOV_EXCL_STOP */
     }
 }
 

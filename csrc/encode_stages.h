@@ -102,7 +102,6 @@ typedef struct stages_scan {
     const uint8_t *text;
     size_t n;
     pybpe_error *err;
-    bool has_words; /* from the caller */
     pretok_place words_place, splits_place;
     sequence_room room;
     stages_ends words, splits; /* words: of the vocabulary's pattern; no merge crosses their ends */

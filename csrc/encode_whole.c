@@ -31,8 +31,7 @@ static int whole_table_fill(whole_table *w, const pybpe_vocab *v, const merge_ta
 
 int whole_table_new(whole_table *w, const pybpe_vocab *v, const merge_table *merges, const pybpe_allocator *mem,
                     pybpe_error *err) {
-    w->longest = 0;
-    w->bits = mem_alloc_zeroed(mem, v->count / 8 + 1, 1);
+    *w = (whole_table){.bits = mem_alloc_zeroed(mem, v->count / 8 + 1, 1)};
     if (w->bits == NULL) {
         return error_set_memory(err, "the tokens that are taken whole", v->count / 8 + 1);
     }

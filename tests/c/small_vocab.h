@@ -79,11 +79,14 @@ static inline pybpe_vocab_spec small_spec(const small_vocab *v) {
     return spec;
 }
 
-/* An allocator that grants `left` allocations of `least` bytes or more, and counts blocks that are not freed. */
+/* An allocator that grants `left` allocations of `least` bytes or more, and counts blocks that are not freed. With
+   `once` it refuses only one. */
 typedef struct failing_memory {
     long left;
     long blocks;
     size_t least;
+    int once;
+    size_t refused; /* bytes, the last time */
 } failing_memory;
 
 static inline void *failing_resize(void *context, void *ptr, size_t size) {
@@ -95,6 +98,8 @@ static inline void *failing_resize(void *context, void *ptr, size_t size) {
     }
     if (size >= m->least) {
         if (m->left == 0) {
+            m->left -= m->once != 0;
+            m->refused = size;
             return NULL;
         }
         m->left -= 1;

@@ -79,6 +79,25 @@ static void test_fitting(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
+/* Two long words of one slot are remembered; of three, the last two. */
+static void test_pairs_of_long_words(const pybpe_encoder *e) {
+    enum { BYTES = 20 };
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    for (uint64_t slot = 10; slot < 12; slot++) {
+        uint8_t word[3][BYTES] = {"first", "second", "third"};
+        for (uint32_t i = 0; i < 3; i++) {
+            cache_long_add(c, slot + ((uint64_t)i << 40), word[i], BYTES, &(uint32_t){100 + i}, 1);
+            for (uint32_t k = 0; k <= i; k++) {
+                size_t count = 0;
+                const uint32_t *found = cache_long_find(c, slot + ((uint64_t)k << 40), word[k], BYTES, &count);
+                CHECK(k + 1 < i ? found == NULL : found != NULL && count == 1 && *found == 100 + k);
+            }
+        }
+    }
+    pybpe_cache_free(c);
+}
+
 /* The i-th of the keys that belong to the set. */
 static word_key key_of_set(const pybpe_cache *c, const cache_slot *set, unsigned i) {
     word_key key = {0, UINT64_C(8) << 56};
@@ -120,9 +139,8 @@ static void test_neighbors(const pybpe_encoder *e) {
         known += id != 0;
     }
     CHECK_EQ(known, 3);
+    CHECK_EQ(c->added, 5);
     CHECK_EQ(first_id(c, neighbor, theirs), 50);
-    cache_fit(c, 1 << 16); /* moves all words to a larger table */
-    CHECK_EQ(first_id(c, cache_set(c, theirs), theirs), 50);
     pybpe_cache_free(c);
 }
 
@@ -145,11 +163,127 @@ static void test_growing_to_the_usual_size(const pybpe_encoder *e) {
     pybpe_cache_free(c);
 }
 
-/* A table of the usual size grows once, when it has turned many words away. */
+/* Words of one set, of which some are in its neighbor, and then one of the neighbor's own: four slots hold four. */
+static void test_room_of_neighbors(const pybpe_encoder *e) {
+    pybpe_cache *c = NULL;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    cache_slot *set = c->table.data;
+    cache_slot *neighbor = set + CACHE_WAYS;
+    for (uint32_t i = 0; i < 4; i++) {
+        cache_slot *own = i < 3 ? set : neighbor;
+        cache_add(c, own, key_of_set(c, own, i), &(uint32_t){100 + i}, 1);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        cache_slot *own = i < 3 ? set : neighbor;
+        CHECK_EQ(first_id(c, own, key_of_set(c, own, i)), 100 + i);
+    }
+    pybpe_cache_free(c);
+}
+
+/* Words are looked up, not merged again, also if they are in the neighboring set. */
+static void test_encoding_neighbors(const pybpe_encoder *e) {
+    enum { BYTES = 13, WORDS = 3, ROUNDS = 4 };
+    pybpe_cache *c = NULL;
+    uint8_t words[WORDS][BYTES + 1];
+    unsigned found = 0;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    for (unsigned number = 0; found < WORDS; number++) { /* words of digits, of the first set */
+        snprintf((char *)words[found], sizeof words[found], "%013u", number);
+        found += cache_set(c, word_key_careful(words[found], BYTES)) == (cache_slot *)c->table.data;
+    }
+    for (size_t i = 0; i < WORDS * ROUNDS; i++) {
+        const size_t n = BYTES;
+        size_t count = 0;
+        CHECK_EQ(pybpe_encode_words(e, c, words[i % WORDS], &n, 1, NULL, 0, 0, &count, NULL), PYBPE_OK);
+        CHECK_EQ(c->added, i < WORDS ? i + 1 : WORDS);
+    }
+    pybpe_cache_free(c);
+}
+
+/* A larger table has all words of a smaller one. */
+static void test_resizing(const pybpe_encoder *e) {
+    enum { WORDS = 2 * WORD_INLINE_MAX };
+    failing_memory m = {.left = -1};
+    const pybpe_allocator mem = {failing_resize, &m};
+    pybpe_cache *c = NULL;
+    word_key keys[WORDS];
+    uint32_t ids[WORDS];
+    CHECK_EQ(pybpe_cache_new(&c, e, &mem, NULL), PYBPE_OK);
+    c->seed = (hash_seed){UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0xBF58476D1CE4E5B9)}; /* no set is crowded */
+    keys[0] = key_of_set(c, c->table.data, 0);                                         /* in the first slot */
+    for (size_t i = 1; i < WORDS; i++) {                                               /* words of all lengths */
+        uint8_t word[WORD_INLINE_MAX];
+        random_word(word, sizeof word);
+        keys[i] = word_key_careful(word, 1 + i % WORD_INLINE_MAX);
+    }
+    for (uint32_t i = 0; i < WORDS; i++) {
+        cache_slot *set = cache_set(c, keys[i]);
+        if (cache_find(c, set, keys[i]) == NULL) { /* words of one or two letters are alike */
+            cache_add(c, set, keys[i], &(uint32_t){100 + i}, 1);
+        }
+    }
+    for (size_t i = 0; i < WORDS; i++) {
+        ids[i] = first_id(c, cache_set(c, keys[i]), keys[i]);
+        CHECK(ids[i] != 0);
+    }
+    cache_fit(c, 1 << 16);
+    CHECK_EQ(c->sets, 1 << 11);
+    for (size_t i = 0; i < WORDS; i++) {
+        CHECK_EQ(first_id(c, cache_set(c, keys[i]), keys[i]), ids[i]);
+    }
+    pybpe_cache_free(c);
+    CHECK_EQ(m.blocks, 0);
+}
+
+/* The arena starts small, is doubled when it is full, and has an end. Then it starts over. After 2^32 times, the cache
+   is empty. */
+static void test_generations(const pybpe_encoder *e) {
+    enum { ARENA_MIN = 1 << 14, ARENA_MAX = 1 << 23, IDS = 100, BYTES = 20 };
+    static const uint32_t ids[IDS];
+    static const uint8_t word[BYTES];
+    const size_t entry = sizeof(cache_entry) + sizeof ids + BYTES;
+    pybpe_cache *c = NULL;
+    size_t count = 0;
+    CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    cache_slot *set = c->table.data;
+    const word_key key = key_of_set(c, set, 0);
+    CHECK_EQ(c->generation, 1);
+    cache_add(c, set, key, ids, IDS);
+    cache_long_add(c, 1, word, BYTES, ids, IDS);
+    c->generation = UINT32_MAX;
+    for (size_t size = ARENA_MIN; c->generation == UINT32_MAX;) {
+        CHECK_EQ(c->arena_size, size);
+        size *= size < ARENA_MAX && c->arena_used + entry > size ? 2 : 1;
+        cache_long_add(c, 0, word, BYTES, ids, IDS);
+    }
+    CHECK_EQ(c->arena_size, ARENA_MAX);
+    CHECK_EQ(c->generation, 1);
+    CHECK(cache_find(c, set, key) == NULL);
+    CHECK(cache_long_find(c, 1, word, BYTES, &count) == NULL);
+    for (size_t i = 1; i <= c->long_mask; i++) { /* all but the last word's */
+        CHECK_EQ(c->long_slots[i].generation, 0);
+    }
+    pybpe_cache_free(c);
+}
+
+/* A small table grows for long texts, one set per 32 bytes, and after many words; one of the usual size grows once,
+   when it has turned many words away. */
 static void test_growing(const pybpe_encoder *e) {
     const size_t much = (size_t)1 << 40;
     pybpe_cache *c = NULL;
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
+    for (size_t sets = c->sets; sets < 1 << 13; sets *= 2) {
+        cache_fit(c, 32 * sets);
+        CHECK_EQ(c->sets, sets);
+        cache_fit(c, 32 * sets + 32);
+        CHECK_EQ(c->sets, 2 * sets);
+    }
+    c->added = c->sets / 4;
+    cache_fit(c, 0);
+    CHECK_EQ(c->sets, 1 << 13);
+    c->added += 1;
+    cache_fit(c, 0);
+    CHECK_EQ(c->sets, 1 << 15);
     cache_fit(c, much);
     const size_t usual = c->sets;
     c->added = usual;
@@ -222,6 +356,11 @@ int main(void) {
     test_growing_to_the_usual_size(e);
     test_crowding(e);
     test_neighbors(e);
+    test_room_of_neighbors(e);
+    test_encoding_neighbors(e);
+    test_resizing(e);
+    test_pairs_of_long_words(e);
+    test_generations(e);
     test_trimming(e);
     naive_prepare(&v);
     CHECK_EQ(wrong_words(&v, e, c, LONG_BYTES, LONG_WORDS), 0);

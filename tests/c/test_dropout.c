@@ -1,5 +1,6 @@
 /*
-Encoding with dropout: what it refuses, its memory, and words of all lengths. tests/py/test_dropout.py has the distribution.
+Encoding with dropout: against its definition, what it refuses, its memory, and words of all lengths.
+tests/py/test_dropout.py has the distribution.
 */
 #include "base.h" /* before any system header */
 #include "check.h"
@@ -32,6 +33,139 @@ static bool spells(const small_vocab *v, const uint32_t *ids, size_t count, cons
         at += length;
     }
     return at == n;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The definition: the queue is a sorted list, and SplitMix64 gives the random numbers
+*/
+
+static uint64_t mix_by_definition(uint64_t x) {
+    x ^= x >> 30;
+    x *= UINT64_C(0xBF58476D1CE4E5B9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+static uint64_t draw_by_definition(uint64_t *state) {
+    *state += UINT64_C(0x9E3779B97F4A7C15);
+    return mix_by_definition(*state);
+}
+
+/* A geometric number: the bit of value v is set with the probability rate^v / (1 + rate^v). */
+static uint64_t passed_by_definition(uint64_t *state, double rate) {
+    const double whole = (double)(UINT64_C(1) << 53);
+    uint64_t passed = 0;
+    for (unsigned bit = 0; bit < 64 && rate * whole >= 1; bit++) {
+        const uint64_t limit = (uint64_t)(rate / (1 + rate) * whole);
+        passed |= (uint64_t)(draw_by_definition(state) >> 11 < limit) << bit;
+        rate *= rate;
+    }
+    return passed;
+}
+
+enum { DEFINED = 64 }; /* the longest word */
+
+typedef struct defined_word {
+    uint32_t ids[DEFINED + 1]; /* at the first byte of each token; 0 elsewhere: no word has a byte 0 */
+    size_t n;
+    uint64_t queue[3 * DEFINED]; /* rank << 32 | position, sorted */
+    size_t queued;
+} defined_word;
+
+/* The rank of the token at a position and the next one, + 1; 0 if they do not merge. */
+static unsigned defined_rank(const defined_word *word, size_t at, size_t *next) {
+    for (*next = at + 1; *next < word->n && word->ids[*next] == 0;) {
+        *next += 1;
+    }
+    return *next < word->n ? naive_ranks[word->ids[at]][word->ids[*next]] : 0;
+}
+
+static void defined_add(defined_word *word, size_t at) {
+    size_t next;
+    const unsigned rank = defined_rank(word, at, &next);
+    if (rank > 0) {
+        const uint64_t entry = (uint64_t)(rank - 1) << 32 | at;
+        size_t i = word->queued++;
+        for (; i > 0 && word->queue[i - 1] > entry; i--) {
+            word->queue[i] = word->queue[i - 1];
+        }
+        word->queue[i] = entry;
+    }
+}
+
+/* Takes an entry from the queue, and merges its pair unless that has changed. */
+static void defined_take(const small_vocab *v, defined_word *word, size_t k) {
+    const uint64_t entry = word->queue[k];
+    const size_t at = (uint32_t)entry;
+    const unsigned rank = (unsigned)(entry >> 32);
+    size_t next;
+    word->queued -= 1;
+    memmove(word->queue + k, word->queue + k + 1, (word->queued - k) * sizeof *word->queue);
+    if (word->ids[at] == 0 || defined_rank(word, at, &next) != rank + 1) {
+        return;
+    }
+    word->ids[at] = v->merged[rank];
+    word->ids[next] = 0;
+    defined_add(word, at);
+    for (size_t before = at; before-- > 0;) {
+        if (word->ids[before] != 0) {
+            defined_add(word, before);
+            break;
+        }
+    }
+}
+
+static size_t dropout_by_definition(const small_vocab *v, const pybpe_dropout *how, uint64_t place, const uint8_t *w,
+                                    size_t n, uint32_t *ids) {
+    uint64_t state = mix_by_definition(mix_by_definition(how->seed) + place);
+    defined_word word = {.n = n};
+    for (size_t i = 0; i < n; i++) {
+        word.ids[i] = w[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        defined_add(&word, i);
+    }
+    while (word.queued > 0) {
+        const uint64_t passed = passed_by_definition(&state, how->rate);
+        if (passed >= word.queued) {
+            break;
+        }
+        defined_take(v, &word, (size_t)passed);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        ids[count] = word.ids[i];
+        count += word.ids[i] != 0;
+    }
+    return count;
+}
+
+/* Two words: the random numbers of the second one depend on its place. */
+static void test_definition(const small_vocab *v, const pybpe_encoder *e) {
+    const double rates[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999999999999999};
+    uint64_t state = 1234567;
+    CHECK_EQ(draw_by_definition(&state), UINT64_C(6457827717110365317)); /* as published */
+    CHECK_EQ(draw_by_definition(&state), UINT64_C(3203168211198807973));
+    naive_prepare(v);
+    for (size_t round = 0; round < 2000; round++) {
+        const size_t n = 2 + random_below(DEFINED - 1);
+        const size_t other = 1 + random_below(9);
+        const pybpe_dropout how = {rates[round % 7], round, UINT64_C(1000000007) * round};
+        uint8_t text[DEFINED + 9];
+        uint32_t ids[sizeof text];
+        uint32_t want[sizeof text];
+        size_t got = 0;
+        memset(text, 'x', other); /* no merges */
+        text[other] = ' ';
+        for (size_t i = 1; i < n; i++) {
+            text[other + i] = (uint8_t)"ab"[random_below(2)];
+        }
+        CHECK_EQ(pybpe_encode_dropout(e, &how, text, other + n, ids, &got, NULL), PYBPE_OK);
+        const size_t count = dropout_by_definition(v, &how, how.offset + other, text + other, n, want);
+        CHECK(got == other + count && memcmp(ids + other, want, 4 * count) == 0);
+    }
+    naive_forget(v);
 }
 
 static void test_words_of_all_lengths(const small_vocab *v, const pybpe_encoder *e) {
@@ -102,7 +236,7 @@ static void test_too_long(const small_vocab *v) {
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encode_dropout(e, &how, (const uint8_t *)"a", UINT32_MAX / 3, ids, &count, &err), PYBPE_ERR_LIMIT);
-    CHECK_EQ(count, 5);
+    CHECK(count == 5 && err.offset == 0);
     pybpe_encoder_free(e);
     pybpe_vocab_free(vocab);
 }
@@ -182,6 +316,7 @@ int main(void) {
     pybpe_encoder *e;
     CHECK_EQ(pybpe_vocab_new(&vocab, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_encoder_new(&e, vocab, NULL, NULL), PYBPE_OK);
+    test_definition(&v, e);
     test_words_of_all_lengths(&v, e);
     test_rates(e);
     test_refusals(e);
