@@ -218,6 +218,7 @@ static void test_descriptor_0(void) {
     close(0);
     CHECK_EQ(pybpe_output_open(&o, "zero", NULL, &err), PYBPE_OK);
     CHECK_EQ(pybpe_output_write(o, "body", 4, &err), PYBPE_OK);
+    errno = EINTR; /* of an earlier call: the folder and the file are opened only once */
     CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_OK);
     CHECK(file_is("zero", "body"));
     CHECK_EQ(pybpe_output_open(&o, "zero", NULL, &err), PYBPE_OK);
@@ -291,6 +292,10 @@ static void test_writing_through_links(void) {
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     struct stat st;
     CHECK(lstat("second", &st) == 0 && S_ISLNK(st.st_mode) && file_is("folder/x", "new"));
+    CHECK_EQ(pybpe_output_open(&o, "link", NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_output_write(o, "newer", 5, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+    CHECK(lstat("link", &st) == 0 && S_ISLNK(st.st_mode) && file_is("folder/x", "newer"));
     CHECK_EQ(pybpe_output_open(&o, "nowhere", NULL, NULL), PYBPE_OK); /* a dangling link is replaced */
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     CHECK(lstat("nowhere", &st) == 0 && S_ISREG(st.st_mode));
@@ -298,16 +303,28 @@ static void test_writing_through_links(void) {
     CHECK_EQ(scratch_clear(), 3);
 }
 
-/* The temporary name of a file must not be too long where the file's own is not. */
+/* Returns whether there is a file that this process is writing, with a temporary name that begins with `n` bytes of
+   `target`. */
+static int temporary_is(const char *target, size_t n) {
+    char path[600];
+    snprintf(path, sizeof path, "%.*s.%ld-0.tmp", (int)n, target, (long)getpid());
+    return access(path, F_OK) == 0;
+}
+
+/* The temporary name of a file must not be too long where the file's own is not. It keeps whole characters. */
 static void test_writing_long_names(void) {
-    static const char *const chars[] = {"n", "\xc3\xa9", "\xe5\x90\x8d"};
-    for (size_t i = 0; i < 3; i++) {
+    static const struct {
+        const char *character;
+        size_t kept; /* bytes of 255 - 40, in whole characters */
+    } cases[] = {{"n", 215}, {"\xc3\xa9", 214}, {"\xe5\x90\x8d", 213}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[300] = "";
-        while (strlen(name) + strlen(chars[i]) <= 255) {
-            strcat(name, chars[i]);
+        while (strlen(name) + strlen(cases[i].character) <= 255) {
+            strcat(name, cases[i].character);
         }
         pybpe_output *o;
         CHECK_EQ(pybpe_output_open(&o, name, NULL, NULL), PYBPE_OK);
+        CHECK(temporary_is(name, cases[i].kept));
         CHECK_EQ(pybpe_output_write(o, "new", 3, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
         CHECK(file_is(name, "new"));
@@ -323,6 +340,22 @@ static void test_writing_without_characters(void) {
     CHECK_EQ(pybpe_output_open(&o, name, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
     CHECK(file_is(name, ""));
+    CHECK_EQ(scratch_clear(), 1);
+}
+
+/* The length of a folder's name does not matter: the temporary file is in that folder, with the whole name. */
+static void test_writing_in_folders_with_long_names(void) {
+    char path[300];
+    memset(path, 'f', 240);
+    memcpy(path + 240, "/x", 3);
+    pybpe_output *o;
+    path[240] = '\0';
+    CHECK(mkdir(path, 0700) == 0);
+    path[240] = '/';
+    CHECK_EQ(pybpe_output_open(&o, path, NULL, NULL), PYBPE_OK);
+    CHECK(temporary_is(path, 242));
+    CHECK_EQ(pybpe_output_commit(o, NULL), PYBPE_OK);
+    CHECK(file_is(path, "") && remove(path) == 0);
     CHECK_EQ(scratch_clear(), 1);
 }
 
@@ -394,9 +427,9 @@ static void test_commit_fails(void) {
     pybpe_error err;
     CHECK(mkdir("folder", 0700) == 0);
     CHECK_EQ(pybpe_output_open(&o, "folder/x", NULL, &err), PYBPE_OK);
-    char command[64];
-    snprintf(command, sizeof command, "folder/x.%ld-0.tmp", (long)getpid());
-    CHECK(remove(command) == 0 && rmdir("folder") == 0); /* someone deleted it */
+    char temporary[64];
+    snprintf(temporary, sizeof temporary, "folder/x.%ld-0.tmp", (long)getpid());
+    CHECK(remove(temporary) == 0 && rmdir("folder") == 0); /* someone deleted it */
     CHECK_EQ(pybpe_output_commit(o, &err), PYBPE_ERR_IO);
     CHECK_EQ(err.sys_errno, ENOENT);
     CHECK(strstr(err.msg, "folder/x: the finished file cannot be given its name") != NULL);
@@ -471,6 +504,7 @@ int main(void) {
     test_writing_through_links();
     test_writing_long_names();
     test_writing_without_characters();
+    test_writing_in_folders_with_long_names();
     test_unwritable();
     test_no_room();
     test_commit_fails();
