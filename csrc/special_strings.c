@@ -155,7 +155,6 @@ bool string_scan_next(string_scan *scan, special_match *match) {
     }
     size_t read;
     if (scan->at >= scan->n || !string_set_first(scan->s, scan->text, scan->n, scan->at, match, &read)) {
-        scan->at = scan->n;
         return false;
     }
     scan->at = match->end;

@@ -65,6 +65,10 @@ static void test_by_hand(void) {
         CHECK(start == 1 && end == 3 && id == 1001);
         pybpe_specials_free(s);
     }
+    list_start(&l);
+    s = specials_of(&l); /* none at all */
+    expect_none(s, "<|a|>", 0);
+    pybpe_specials_free(s);
     special_match match;
     special_scan none;
     special_scan_start(&none, NULL, (const uint8_t *)"ab", 2, 0);
@@ -165,8 +169,10 @@ static int wrong_answers(const string_list *l, const pybpe_specials *s, const ui
         wrong += got != want && !(want == SPECIAL_TOUCHES && got == SPECIAL_UNDECIDED);
         wrong += got == SPECIAL_TOUCHES && end <= low;
         if (walking && low >= until) {
+            const size_t read = walker.at;
             got = special_reader_ask(&walker, low, high, &until);
             wrong += got != want && !(want == SPECIAL_TOUCHES && got == SPECIAL_UNDECIDED);
+            wrong += walker.at < read; /* it reads a text once */
             walking = got == SPECIAL_TOUCHES; /* otherwise no more questions */
         }
     }
@@ -196,6 +202,40 @@ static int wrong_scans(const string_list *l, const pybpe_specials *s, const uint
     return wrong + (next != count);
 }
 
+static int ends_with_match(const string_list *l, const uint8_t *text, size_t n) {
+    for (size_t i = 0; i < l->strings.count; i++) {
+        const size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);
+        if (length <= n && occurs_at(l, i, text, n, n - length)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The most bytes that are read after a match: of each string, what follows its shortest start that ends with a match. */
+static size_t naive_look_ahead(const string_list *l) {
+    size_t most = 0;
+    for (size_t i = 0; i < l->strings.count; i++) {
+        const size_t length = (size_t)(l->offsets[i + 1] - l->offsets[i]);
+        size_t n = 1;
+        while (!ends_with_match(l, l->bytes + l->offsets[i], n)) {
+            n++;
+        }
+        most = length - n > most ? length - n : most;
+    }
+    return most;
+}
+
+/* There is an automaton of the reversed strings if and only if more than a few bytes are read after a match. */
+static int wrong_look_ahead(const string_list *l) {
+    string_set set;
+    CHECK_EQ(string_set_init(&set, &l->strings, l->ids, NULL, NULL), PYBPE_OK);
+    const size_t want = naive_look_ahead(l);
+    int wrong = set.forward.look_ahead != want || (set.backward.states != NULL) != (want > 32);
+    string_set_free(&set);
+    return wrong;
+}
+
 static void random_list(string_list *l, uint32_t letters) {
     list_start(l);
     uint32_t count = 1 + random_below(6);
@@ -218,12 +258,12 @@ static void random_list(string_list *l, uint32_t letters) {
 static void test_random(void) {
     static string_list l;
     int wrong = 0;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 8000; round++) {
         uint32_t letters = 1 + random_below(3);
         random_list(&l, letters);
         pybpe_specials *s = specials_of(&l);
-        uint8_t text[40];
-        size_t n = random_below(sizeof text);
+        size_t n = random_below(40);
+        uint8_t *text = malloc(n + (n == 0)); /* exactly: a sanitizer sees one byte too many */
         for (size_t i = 0; i < n; i++) {
             text[i] = (uint8_t)('a' + random_below(letters + 1));
         }
@@ -236,7 +276,9 @@ static void test_random(void) {
         }
         wrong += wrong_scans(&l, s, text, n, random_below((uint32_t)n + 1));
         wrong += wrong_answers(&l, s, text, n);
+        wrong += wrong_look_ahead(&l);
         pybpe_specials_free(s);
+        free(text);
     }
     CHECK_EQ(wrong, 0);
 }
@@ -274,7 +316,7 @@ static int wrong_flags(const string_list *l, const uint8_t *flags, const pybpe_s
 static void test_random_flags(void) {
     static string_list l;
     int wrong = 0, refused = 0;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 10000; round++) {
         uint8_t flags[64], text[160];
         list_start(&l);
         for (uint32_t i = 0, count = 1 + random_below(5); i < count; i++) {
@@ -303,7 +345,7 @@ static void test_random_flags(void) {
         pybpe_specials_free(s);
     }
     CHECK_EQ(wrong, 0);
-    CHECK(refused > 100 && refused < 10000);
+    CHECK(refused > 100 && refused < 5000);
 }
 
 /* Much white space before and after many specials: each byte of it is read a few times. */
@@ -349,7 +391,7 @@ static void fill_periodic(uint8_t *to, size_t n, const uint8_t *period, size_t l
 static void test_random_long(void) {
     static string_list l;
     int wrong = 0;
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < 400; round++) {
         uint8_t period[4], text[400], string[90];
         size_t length = 1 + random_below(4);
         for (size_t i = 0; i < length; i++) {
@@ -367,6 +409,7 @@ static void test_random_long(void) {
         pybpe_specials *s = specials_of(&l);
         wrong += wrong_scans(&l, s, text, n, random_below((uint32_t)n + 1));
         wrong += wrong_answers(&l, s, text, n);
+        wrong += wrong_look_ahead(&l);
         pybpe_specials_free(s);
     }
     CHECK_EQ(wrong, 0);
@@ -417,10 +460,10 @@ static void test_large(void) {
     free(ids);
 }
 
-/* x and xaxa...xab in a text of xa: after each x, 16 kB are read without a match. If what was read is kept, 4 MB
-   take no time; without it, hours. Memory for the window may be missing: then a shorter text gives the same. */
+/* x and xaxa...xab in a text of xa: after each x, 4 kB are read without a match. If what was read is kept, 2 MB take no
+   time; without it, minutes. Memory for the window may be missing: then a shorter text gives the same. */
 static void test_look_ahead(void) {
-    enum { LONG = 16001, TEXT = 4000000, SHORT_TEXT = 40000 };
+    enum { LONG = 4001, TEXT = 2000000, SHORT_TEXT = 8000 };
     uint8_t *bytes = malloc(1 + LONG);
     uint8_t *text = malloc(TEXT);
     const uint64_t offsets[] = {0, 1, 1 + LONG};
