@@ -50,11 +50,8 @@ static bool byte_level_bytes(const int16_t byte_of[BYTE_LEVEL_END], uint8_t *tex
     size_t length = 0;
     for (size_t i = 0; i < *n;) {
         uint32_t c = text[i++];
-        if (c >= 0xC0 && c < 0xE0 && i < *n && byte_is_continuation(text[i])) {
+        if (c >= 0xC2 && c < 0xE0 && i < *n && byte_is_continuation(text[i])) { /* C0 and C1 are not UTF-8 */
             c = (c & 0x1F) << 6 | (text[i++] & 0x3F);
-            if (c < 0x80) { /* overlong: not UTF-8 */
-                return false;
-            }
         } else if (c >= 0x80) {
             return false;
         }

@@ -78,20 +78,26 @@ static void test_escapes(void) {
     pybpe_vocab_free(v);
 }
 
-/* The escapes that have names, and a custom pattern. */
+/* The escapes that have names, a custom pattern, and the other settings. */
 static void test_named_escapes(void) {
     const uint64_t offsets[] = {0, 8};
     const pybpe_strings texts = {(const uint8_t *)"\"\\/\b\f\n\r\t", offsets, 1};
     pybpe_vocab_spec spec = SPEC;
     spec.pattern = PYBPE_PATTERN_CUSTOM;
     spec.custom = "[a-z]+|.";
+    spec.normalizer = PYBPE_NORMALIZER_NFKC;
+    spec.whole_words = 1;
     char text[8192];
     size_t n = write_vocab(text, sizeof text, ",\"\\\"\\\\\\/\\b\\f\\n\\r\\t\":300");
     pybpe_vocab *v;
     CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &texts, &spec, NULL, NULL),
              PYBPE_OK);
     CHECK_EQ(pybpe_vocab_find(v, texts.bytes, 8, 1), 300);
-    CHECK(strcmp(pybpe_vocab_get_spec(v).custom, spec.custom) == 0);
+    const pybpe_vocab_spec got = pybpe_vocab_get_spec(v);
+    CHECK(strcmp(got.custom, spec.custom) == 0 && got.pattern == PYBPE_PATTERN_CUSTOM);
+    CHECK_EQ(got.normalizer, PYBPE_NORMALIZER_NFKC);
+    CHECK_EQ(got.whole_words, 1);
+    CHECK_EQ(got.eot_id, 300);
     pybpe_vocab_free(v);
     static const char *const wrong[] = {",\"\\a\":256", ",\"\\", ",\"\\B\":256"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -234,7 +240,8 @@ static void test_specials_after_the_vocabulary(void) {
         {",\"<|e|>\":256", {256, 257}, PYBPE_OK},
         {",\"<|e|>\":300", {300, 301}, PYBPE_ERR_FORMAT},
         {",\"<f>\":300", {257, 300}, PYBPE_OK},
-        {",\"<|e|>\":300,\"<f>\":400", {300, 400}, PYBPE_OK},
+        {",\"<|e|>\":300,\"<f>\":515", {300, 515}, PYBPE_OK}, /* 516 ids for 258 tokens */
+        {",\"<|e|>\":300,\"<f>\":516", {300, 516}, PYBPE_ERR_FORMAT}, /* more unused ids than tokens */
         {",\"aa\":300", {257, 258}, PYBPE_OK},
         {",\"aa\":300", {256, 257}, PYBPE_ERR_FORMAT},
     };
@@ -251,6 +258,36 @@ static void test_specials_after_the_vocabulary(void) {
             cases[i].expected);
         pybpe_vocab_free(v);
     }
+}
+
+/* Many specials with unused ids between them. Their ids are in memory of exactly their size, so that sanitizers see a
+   search beyond them. */
+static void test_many_specials(void) {
+    enum { MANY = 40 };
+    char texts[4 * MANY + 1], more[16 * MANY], text[8192];
+    uint64_t offsets[MANY + 1] = {0};
+    uint32_t *ids = malloc(MANY * sizeof *ids);
+    size_t length = 0;
+    for (uint32_t i = 0; i < MANY; i++) {
+        ids[i] = 256 + 3 * i;
+        offsets[i + 1] = 4 * (uint64_t)(i + 1);
+        snprintf(texts + 4 * i, 5, "<%02u>", i);
+        length += (size_t)snprintf(more + length, sizeof more - length, ",\"<%02u>\":%u", i, ids[i]);
+    }
+    size_t n = write_vocab(text, sizeof text, more);
+    const pybpe_strings strings = {(const uint8_t *)texts, offsets, MANY};
+    pybpe_vocab_spec spec = SPEC;
+    spec.eot_id = PYBPE_NO_ID;
+    spec.specials = ids;
+    spec.specials_count = MANY;
+    pybpe_vocab *v = NULL;
+    CHECK_EQ(pybpe_vocab_new_json(&v, (const uint8_t *)text, n, (const uint8_t *)"[]", 2, &strings, &spec, NULL, NULL),
+             PYBPE_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)texts + 4 * i, 4, 1), ids[i]);
+    }
+    pybpe_vocab_free(v);
+    free(ids);
 }
 
 /* As many tokens and merges as a text of this length can contain: there is just enough room for them. */
@@ -380,6 +417,7 @@ int main(void) {
     test_refused();
     test_specials_out_of_order();
     test_specials_after_the_vocabulary();
+    test_many_specials();
     test_dense();
     test_cuts();
     test_find();

@@ -125,6 +125,11 @@ static void test_new_refuses(void) {
     spec.normalizer = 3;
     expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
     spec = small_spec(&s);
+#if SIZE_MAX > UINT32_MAX
+    spec.merges_count = (size_t)UINT32_MAX + 1; /* refused before any is read */
+    expect_refused(&spec, PYBPE_ERR_LIMIT, 0, __LINE__);
+    spec = small_spec(&s);
+#endif
     s.offsets[5] = 3;
     expect_refused(&spec, PYBPE_ERR_VALUE, 4, __LINE__);
 }
@@ -236,17 +241,26 @@ static void expect_equal(const pybpe_vocab_spec *a, const pybpe_vocab_spec *b) {
 }
 
 static void test_round_trip(void) {
+    static const char *const customs[] = {NULL, "\\w+|\\W", NULL, NULL, "."};
+    uint8_t many[40];
     small_vocab s;
     fill(&s);
+    for (size_t n = 14; n <= sizeof many; n++) { /* reading copies short tokens differently */
+        for (size_t i = 0; i < n; i++) {
+            many[i] = (uint8_t)(n + i);
+        }
+        small_add_token(&s, many, n);
+    }
+    small_add_special(&s, "<|f|>");
     pybpe_vocab_spec spec = small_spec(&s);
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 5; round++) {
         static bytes file;
-        spec.pattern = round == 1 ? PYBPE_PATTERN_CUSTOM : PYBPE_PATTERN_O200K | PYBPE_PATTERN_DIGITS1;
-        spec.custom = round == 1 ? "\\w+|\\W" : NULL;
+        spec.custom = customs[round];
+        spec.pattern = customs[round] != NULL ? PYBPE_PATTERN_CUSTOM : PYBPE_PATTERN_O200K | PYBPE_PATTERN_DIGITS1;
         spec.normalizer = round == 2 ? PYBPE_NORMALIZER_NFKC : PYBPE_NORMALIZER_NONE;
         spec.eot_id = round == 3 ? PYBPE_NO_ID : 259;
         CHECK_EQ(save(&spec, round == 3 ? 1 : 2, &file), PYBPE_OK);
-        CHECK(round < 3 || memcmp(file.data + 12, "\0\0\0\0", 4) == 0); /* version 1 has no end of text */
+        CHECK(round != 3 || memcmp(file.data + 12, "\0\0\0\0", 4) == 0); /* version 1 has no end of text */
         pybpe_vocab *v;
         pybpe_error err;
         CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
@@ -420,6 +434,31 @@ static void test_where(void) {
     }
 }
 
+/* A trailer that is too short to have all fields, though its length and its checksum are right. Nothing is read after
+   the end of the file. */
+static void test_short_trailers(void) {
+    static bytes file;
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    CHECK_EQ(save(&spec, 2, &file), PYBPE_OK);
+    const size_t trailer = file.n - 76; /* as above */
+    for (size_t length = 0; length < 48; length++) {
+        uint8_t *part = malloc(trailer + length);
+        pybpe_vocab *v = NULL;
+        pybpe_error err = {0};
+        memcpy(part, file.data, trailer + length);
+        put_i32(part + 20, (uint32_t)length);
+        if (length >= 8) {
+            forge_checksum(part, trailer + length);
+        }
+        CHECK_EQ(pybpe_vocab_load_mem(&v, part, trailer + length, NULL, &err), PYBPE_ERR_FORMAT);
+        CHECK_EQ(err.offset, trailer);
+        pybpe_vocab_free(v);
+        free(part);
+    }
+}
+
 /* Lays out a file as llm.c's scripts do. */
 static void foreign(const small_vocab *s, uint32_t version, uint32_t eot, bytes *out) {
     memset(out, 0, sizeof *out);
@@ -485,6 +524,13 @@ static void test_foreign(void) {
     file.data[1024 + 2 * 7 + 1] = 8; /* as token 8 */
     CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
     CHECK_EQ(err.offset, 1024 + 2 * 8);
+    small_start(&s);
+    foreign(&s, 1, 0, &file);
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_OK);
+    pybpe_vocab_free(v);
+    put_i32(file.data + 8, 257); /* more than fit */
+    CHECK_EQ(pybpe_vocab_load_mem(&v, file.data, file.n, NULL, &err), PYBPE_ERR_FORMAT);
+    CHECK(err.offset == 8 && strstr(err.msg, "1 to 256") != NULL);
     v = (pybpe_vocab *)1;
     CHECK(pybpe_vocab_load(&v, "/nonexistent/tokenizer.bin", NULL, &err) == PYBPE_ERR_IO && v == NULL);
 }
@@ -793,6 +839,7 @@ int main(void) {
     test_damage();
     test_forged();
     test_where();
+    test_short_trailers();
     test_foreign();
     test_foreign_gpt2();
     test_short_trailer();
