@@ -4,6 +4,7 @@ Vocabularies: what is accepted and refused, tokenizer.bin there and back, damage
 #include "check.h"
 #include "random_state.h"
 #include "small_vocab.h"
+#include "vocab.h"
 
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ static void test_new(void) {
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"c", 1, 0), 'c');
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"bc", 2, 0), PYBPE_NO_ID);
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"", 0, 0), PYBPE_NO_ID);
+    CHECK_EQ(pybpe_vocab_find(v, NULL, 0, 0), PYBPE_NO_ID);
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"<|e|>", 5, 0), PYBPE_NO_ID);
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"<|e|>", 5, 1), 259);
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 1), PYBPE_NO_ID);
@@ -110,9 +112,13 @@ static void test_new_refuses(void) {
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* not ascending */
     fill(&s);
-    spec = small_spec(&s);
-    spec.eot_id = 260;
-    expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    small_add_token(&s, "", 0);
+    for (uint32_t eot = 260; eot < 262; eot++) { /* an unused id, and none */
+        spec = small_spec(&s);
+        spec.eot_id = eot;
+        expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
+    }
+    fill(&s);
     spec = small_spec(&s);
     spec.pattern = 99;
     expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
@@ -167,12 +173,68 @@ static void test_a_byte_without_a_token(void) {
         CHECK_EQ(pybpe_encode_words(e, c, text, ends, 1, NULL, 4, 0, &count, &err), PYBPE_OK);
         CHECK_EQ(count, 2);
     }
-    uint32_t merges[2 * 260];
-    CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
-    CHECK_EQ(count, 0);
     pybpe_cache_free(c);
     pybpe_encoder_free(e);
     pybpe_vocab_free(v);
+}
+
+/* Only one byte lacks a token, the first or the last one. Tokens that contain it cannot be merged from bytes. */
+static void test_which_byte_lacks_a_token(void) {
+    for (unsigned lacking = 0; lacking < 256; lacking += 255) {
+        const uint8_t tokens[][2] = {{(uint8_t)lacking, 'a'}, {'a', (uint8_t)lacking}, {'a', 'b'}};
+        uint32_t merges[2 * SMALL_TOKENS];
+        size_t count = 77;
+        small_vocab s;
+        memset(&s, 0, sizeof s);
+        for (unsigned byte = 0; byte < 256; byte++) {
+            const uint8_t b = (uint8_t)byte;
+            small_add_token(&s, &b, byte != lacking); /* otherwise the id is unused */
+        }
+        for (size_t i = 0; i < 3; i++) {
+            small_add_token(&s, tokens[i], 2);
+        }
+        pybpe_vocab_spec spec = small_spec(&s);
+        pybpe_vocab *v;
+        unsigned byte = 77;
+        CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+        CHECK(vocab_lacks_byte(v, &byte) && byte == lacking);
+        pybpe_vocab_free(v);
+        CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
+        CHECK(count == 1 && merges[0] == 'a' && merges[1] == 'b');
+    }
+}
+
+/* Merges in an order that has nothing to do with the ids of the tokens that they make: all words of two and three
+   letters, in a random order. */
+static void test_merges_in_any_order(void) {
+    enum { WORDS = 9 + 27 };
+    for (int round = 0; round < 200; round++) {
+        uint8_t words[WORDS][4];
+        uint32_t lengths[WORDS];
+        small_vocab s;
+        small_start(&s);
+        for (uint32_t i = 0; i < WORDS; i++) {
+            const uint32_t k = random_below(i + 1); /* insert it here */
+            memcpy(words[i], words[k], 4);
+            lengths[i] = lengths[k];
+            lengths[k] = i < 9 ? 2 : 3;
+            for (uint32_t j = 0, rest = i < 9 ? i : i - 9; j < 3; j++, rest /= 3) {
+                words[k][j] = (uint8_t)('a' + rest % 3);
+            }
+        }
+        for (size_t i = 0; i < WORDS; i++) {
+            small_add_token(&s, words[i], lengths[i]);
+        }
+        for (int i = 0; i < 40; i++) {
+            const uint32_t left = random_below(2) ? 'a' + random_below(3) : 256 + random_below(WORDS);
+            small_add_merge(&s, left, 'a' + random_below(3));
+        }
+        pybpe_vocab_spec spec = small_spec(&s);
+        pybpe_vocab *v;
+        CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+        CHECK(memcmp(v->merged, s.merged, s.merges_count * sizeof *s.merged) == 0);
+        pybpe_vocab_free(v);
+    }
 }
 
 /* A special may have the bytes of an ordinary token, and an id may be unused. */
@@ -182,6 +244,7 @@ static void test_new_accepts(void) {
     uint32_t special = small_add_special(&s, "abc");
     small_add_token(&s, "", 0);
     pybpe_vocab_spec spec = small_spec(&s);
+    spec.eot_id = 'a'; /* need not be a special */
     pybpe_vocab *v;
     CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_vocab_find(v, (const uint8_t *)"abc", 3, 0), 257);
@@ -834,6 +897,8 @@ int main(void) {
     test_new_refuses();
     test_new_accepts();
     test_a_byte_without_a_token();
+    test_which_byte_lacks_a_token();
+    test_merges_in_any_order();
     test_round_trip();
     test_save_refuses();
     test_damage();
