@@ -172,7 +172,7 @@ static int wrong_answers(const string_list *l, const pybpe_specials *s, const ui
             const size_t read = walker.at;
             got = special_reader_ask(&walker, low, high, &until);
             wrong += got != want && !(want == SPECIAL_TOUCHES && got == SPECIAL_UNDECIDED);
-            wrong += walker.at < read; /* it reads a text once */
+            wrong += walker.at < read;        /* it reads a text once */
             walking = got == SPECIAL_TOUCHES; /* otherwise no more questions */
         }
     }

@@ -240,7 +240,7 @@ static void test_specials_after_the_vocabulary(void) {
         {",\"<|e|>\":256", {256, 257}, PYBPE_OK},
         {",\"<|e|>\":300", {300, 301}, PYBPE_ERR_FORMAT},
         {",\"<f>\":300", {257, 300}, PYBPE_OK},
-        {",\"<|e|>\":300,\"<f>\":515", {300, 515}, PYBPE_OK}, /* 516 ids for 258 tokens */
+        {",\"<|e|>\":300,\"<f>\":515", {300, 515}, PYBPE_OK},         /* 516 ids for 258 tokens */
         {",\"<|e|>\":300,\"<f>\":516", {300, 516}, PYBPE_ERR_FORMAT}, /* more unused ids than tokens */
         {",\"aa\":300", {257, 258}, PYBPE_OK},
         {",\"aa\":300", {256, 257}, PYBPE_ERR_FORMAT},

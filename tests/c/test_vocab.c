@@ -107,10 +107,16 @@ static void test_new_refuses(void) {
     spec.eot_id = PYBPE_NO_ID;
     expect_refused(&spec, PYBPE_ERR_VALUE, 0, __LINE__);
     fill(&s);
-    s.specials[1] = 259;
+    s.specials[1] = 258;
     s.specials_count = 2;
     spec = small_spec(&s);
     expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* not ascending */
+    pybpe_vocab *v;
+    pybpe_error err;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, &err), PYBPE_ERR_VALUE);
+    CHECK(strstr(err.msg, "special 1 has id 258, ") != NULL && strstr(err.msg, "before it, 259") != NULL);
+    s.specials[1] = 259;
+    expect_refused(&spec, PYBPE_ERR_VALUE, 1, __LINE__); /* twice */
     fill(&s);
     small_add_token(&s, "", 0);
     for (uint32_t eot = 260; eot < 262; eot++) { /* an unused id, and none */
