@@ -27,6 +27,30 @@ static void expect_refused(const pybpe_vocab_spec *spec, int code, uint64_t offs
     CHECK(got == code && err.code == code && err.offset == offset && v == NULL && err.msg[0] != '\0');
 }
 
+/* An allocator whose memory is not zero. */
+static void *filling_resize(void *context, void *ptr, size_t n) {
+    (void)context;
+    if (n == 0) {
+        free(ptr);
+        return NULL;
+    }
+    void *fresh = realloc(ptr, n);
+    return fresh != NULL && ptr == NULL ? memset(fresh, 0xEE, n) : fresh;
+}
+
+/* Zeros follow the last token. */
+static void test_padding(void) {
+    static const uint8_t zeros[VOCAB_PADDING];
+    const pybpe_allocator filling = {filling_resize, NULL};
+    small_vocab s;
+    fill(&s);
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, &filling, NULL), PYBPE_OK);
+    CHECK(memcmp(v->bytes + v->offsets[v->count], zeros, sizeof zeros) == 0);
+    pybpe_vocab_free(v);
+}
+
 static void test_new(void) {
     small_vocab s;
     fill(&s);
@@ -710,6 +734,25 @@ static void test_decode(void) {
     pybpe_vocab_free(v);
 }
 
+/* Only tokens of 256 bytes, a length that does not fit a byte. */
+static void test_decode_long(void) {
+    uint8_t token[256], out[8 * sizeof token];
+    small_vocab s;
+    fill(&s);
+    memset(token, 'x', sizeof token);
+    const uint32_t id = small_add_token(&s, token, sizeof token);
+    const uint32_t ids[8] = {id, id, id, id, id, id, id, id};
+    pybpe_vocab_spec spec = small_spec(&s);
+    pybpe_vocab *v;
+    size_t length = 0;
+    CHECK_EQ(pybpe_vocab_new(&v, &spec, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_decode(v, ids, 4, 8, NULL, 0, &length, NULL), PYBPE_OK);
+    CHECK_EQ(length, sizeof out);
+    CHECK_EQ(pybpe_decode(v, ids, 4, 8, out, sizeof out, &length, NULL), PYBPE_OK);
+    CHECK(length == sizeof out && memcmp(out, token, sizeof token) == 0 && out[sizeof out - 1] == 'x');
+    pybpe_vocab_free(v);
+}
+
 /* Only ids without a token, with every amount of room: several ids are copied at once, and no byte may be written
    outside. */
 static void test_decode_unused(void) {
@@ -899,6 +942,7 @@ static void test_failing_memory(void) {
 }
 
 int main(void) {
+    test_padding();
     test_new();
     test_new_refuses();
     test_new_accepts();
@@ -918,6 +962,7 @@ int main(void) {
     test_custom_without_memory();
     test_recover();
     test_decode();
+    test_decode_long();
     test_decode_unused();
     test_decode_rows();
     test_utf8_complete();
