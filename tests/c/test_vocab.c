@@ -684,7 +684,10 @@ static void test_recover(void) {
     pybpe_vocab_spec spec = small_spec(&s);
     uint32_t merges[2 * SMALL_TOKENS];
     size_t count = 0;
-    CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, NULL, NULL), PYBPE_OK);
+    failing_memory counted = {.left = -1};
+    const pybpe_allocator mem = {failing_resize, &counted};
+    CHECK_EQ(pybpe_vocab_recover_merges(&spec, merges, &count, &mem, NULL), PYBPE_OK);
+    CHECK_EQ(counted.blocks, 0);
     const uint32_t want[] = {'b', 'c', 'a', 257, 'a', 'b', 'x', 'x', 260, 260,
                              261, 261, 262, 262, 263, 263, 264, 264, 265, 264};
     CHECK_EQ(count, sizeof want / 8);
