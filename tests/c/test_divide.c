@@ -271,8 +271,48 @@ static void test_memory(void) {
     CHECK(memory.left < 100);
 }
 
+/* Memory ends at any of many documents, in each form. */
+static void test_memory_of_kinds(void) {
+    enum { DOCUMENTS = 400, KINDS = 4, LISTED = 3 };
+    static const char *const one[KINDS] = {"one more document\n", "one more document\n\n", "one more document<|x|>",
+                                           "one more document"};
+    const uint64_t mark_offsets[] = {0, 5};
+    const uint32_t id = 0;
+    const pybpe_strings marks = {(const uint8_t *)"<|x|>", mark_offsets, 1};
+    pybpe_specials *specials = NULL;
+    CHECK_EQ(pybpe_specials_new(&specials, &marks, &id, NULL, NULL), PYBPE_OK);
+    const pybpe_division how = {.marks = specials, .last = all, .splits = 1};
+    static uint8_t text[DOCUMENTS * 32];
+    static uint64_t offsets[DOCUMENTS + 1];
+    for (int kind = 0; kind < KINDS; kind++) {
+        const size_t n = strlen(one[kind]);
+        for (size_t i = 0; i < DOCUMENTS; i++) {
+            memcpy(text + i * n, one[kind], n);
+            offsets[i + 1] = (i + 1) * n;
+        }
+        int code = PYBPE_ERR_MEMORY;
+        for (long grant = 0; code != PYBPE_OK && grant < 100; grant++) {
+            failing_memory memory = {.left = grant};
+            const pybpe_allocator mem = {failing_resize, &memory};
+            pybpe_divider *d = NULL;
+            code = pybpe_divider_new(&d, &how, &mem, NULL);
+            if (code == PYBPE_OK) {
+                code = kind == LISTED ? pybpe_divider_add(d, text, offsets, DOCUMENTS, NULL)
+                                      : pybpe_divider_divide(d, kind, text, DOCUMENTS * n, NULL);
+            }
+            CHECK(code == PYBPE_ERR_MEMORY ||
+                  (code == PYBPE_OK && grant > 3 && pybpe_divider_documents(d, 0).count >= DOCUMENTS));
+            pybpe_divider_free(d);
+            CHECK_EQ(memory.blocks, 0);
+        }
+        CHECK_EQ(code, PYBPE_OK);
+    }
+    pybpe_specials_free(specials);
+}
+
 int main(void) {
     test_kinds();
+    test_memory_of_kinds();
     test_records();
     test_counts_of_records();
     test_depth();

@@ -170,6 +170,7 @@ static void test_arguments(void) {
     CHECK_EQ(new_code("?.bin", 1, 2, 0, 0), PYBPE_ERR_VALUE);
     CHECK_EQ(new_code("?.bin", SIZE_MAX, 2, 0, 1), PYBPE_ERR_VALUE);
     CHECK_EQ(new_code("?.bin", SIZE_MAX / 2, 1, 0, 3), PYBPE_ERR_VALUE);
+    CHECK_EQ(new_code("?.bin", 1 << 15, 1 << 16, 0, 1), PYBPE_ERR_VALUE);    /* 2^31 tokens */
     CHECK_EQ(new_code("?.bin", SIZE_MAX / 2 + 1, 2, 0, 1), PYBPE_ERR_VALUE); /* these products wrap to 0 */
     CHECK_EQ(new_code("?.bin", SIZE_MAX / 4 + 1, 1, 0, 4), PYBPE_ERR_VALUE);
     CHECK_EQ(new_code("?.bin", 1, 6, 0, 1), PYBPE_ERR_LIMIT); /* b.bin has 6 tokens, and 7 are needed */

@@ -169,22 +169,25 @@ static void test_failing_memory(void) {
     CHECK(passed > 0 && passed < 24);
 }
 
-/* Memory ends while each kind of output is written: after each number of letters, a character with marks, a byte that
-   is not UTF-8, and more letters. */
+/* Memory ends while each kind of output is written: after characters that become eleven times as long and each number
+   of letters, a character with marks, a byte that is not UTF-8, and more letters. */
 static void test_failing_memory_anywhere(void) {
-    enum { LETTERS = 400 };
+    enum { LETTERS = 400, LONG = 60 };
     static const char middle[] = "z\xCC\x81\xCC\xA3\xCC\x81\xFFz\xCC\xA3";
-    uint8_t text[2 * LETTERS + sizeof middle];
+    uint8_t text[3 * LONG + 2 * LETTERS + sizeof middle];
     int passed = 0, failed = 0;
     for (size_t letters = 0; letters < LETTERS; letters++) {
         memset(text, 'a', sizeof text);
-        memcpy(text + letters, middle, sizeof middle - 1);
+        for (size_t i = 0; i < 3 * LONG; i++) {
+            text[i] = (uint8_t)"\xEF\xB7\xBA"[i % 3];
+        }
+        memcpy(text + 3 * LONG + letters, middle, sizeof middle - 1);
         for (long grant = 0; grant < 8; grant++) {
             failing_memory m = {.left = grant};
             const pybpe_allocator mem = {failing_resize, &m};
             uint8_t *out = NULL;
             size_t length = 0;
-            int code = pybpe_normalize(&out, &length, PYBPE_NORMALIZER_NFC, text, sizeof text, &mem, NULL);
+            int code = pybpe_normalize(&out, &length, PYBPE_NORMALIZER_NFKC, text, sizeof text, &mem, NULL);
             passed += code == PYBPE_OK && out[length - 1] == 'a';
             failed += code == PYBPE_ERR_MEMORY && out == NULL;
             pybpe_normalize_free(out, &mem);

@@ -418,6 +418,17 @@ static void test_ties_of_long_tokens(void) {
            'h', 262, 262, 'i', 263, 262, 'k', 264, 264, '1', 265, 263, '1', 266);
 }
 
+/* A filter of pairs has fewer cells than merges are wanted. */
+static void test_more_merges_than_cells(void) {
+    corpus c;
+    corpus_start(&c);
+    corpus_word(&c, "ab", 1000000);
+    corpus_word(&c, "cd", 10);
+    corpus_word(&c, "ef", 1);
+    pybpe_train_config config = config_of(100000);
+    EXPECT(&c, &config, 'a', 'b', 256, 'c', 'd', 257, 'e', 'f', 258);
+}
+
 /* The second scan of a text that is much longer than the number of pairs follows a merge that spells a token again. */
 static void test_existing_token_in_a_long_text(void) {
     const uint32_t base[] = {'b', 'c', 'a', 'b', 257, 'c'}; /* as in test_existing_token */
@@ -669,6 +680,7 @@ int main(void) {
     test_parity_of_a_long_word();
     test_thresholds();
     test_ties_of_long_tokens();
+    test_more_merges_than_cells();
     test_existing_token_in_a_long_text();
     test_random();
     test_failing_memory();
