@@ -132,6 +132,11 @@ class PackedSequences:
         span = self.span(index)
         return self.stream.slice(span.start, span.stop + 1)
 
+    def mapped_ids(self, index: int) -> numpy.ndarray[Any, Any]:
+        """Returns what `ids` returns, perhaps as a view of a mapped file: copy it at once."""
+        span = self.span(index)
+        return self.stream.mapped(span.start, span.stop + 1)
+
     def span(self, index: int) -> range:
         """Returns the positions of a window's inputs in the stream."""
         i = operator.index(index)

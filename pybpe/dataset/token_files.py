@@ -39,11 +39,11 @@ _MOST_MAPS = 1 << 14
 class TokenStream:
     """The ids of several files, one after another, as if they were one array.
 
-    A slice inside one file is a view of the file; one that crosses a border is a copy. Do not change the files in place
-    while they are open: slicing a file that has become shorter raises an error, but reading a view taken earlier kills
-    the process (SIGBUS). Replacing a file by renaming another one over it is safe. A stream is pickled as its paths:
-    another process maps the files again, and raises FormatError if their lengths are no longer the same. So does a
-    process that was forked.
+    A slice of files is a copy, which stays as it is when a file is truncated later. Do not change the files in place
+    while they are open: slicing a file that has become shorter raises an error, unless that happens while the slice is
+    copied, which kills the process (SIGBUS). Replacing a file by renaming another one over it is safe. A stream is
+    pickled as its paths: another process maps the files again, and raises FormatError if their lengths are no longer
+    the same. So does a process that was forked.
 
     Args:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
@@ -96,6 +96,10 @@ class TokenStream:
         Raises:
             FormatError: the file has become shorter since it was opened.
         """
+        return self._parts.own(self.mapped(start, stop))
+
+    def mapped(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
+        """Returns what `slice` returns, perhaps as a view of a mapped file: copy it at once."""
         import numpy
 
         first = min(bisect_right(self._starts, start), len(self._parts.lengths)) - 1
@@ -129,6 +133,11 @@ class _Array:
     def get(self, i: int) -> numpy.ndarray[Any, Any]:
         """The ids."""
         return self._array
+
+    @staticmethod
+    def own(ids: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        """Returns some of the ids as they are: they do not depend on a file."""
+        return ids
 
 
 class _Files:
@@ -175,6 +184,14 @@ class _Files:
                 file.size(),
             )
         return part
+
+    @staticmethod
+    def own(ids: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+        """Returns a read-only copy of ids that are mapped, and ids that are not mapped as they are."""
+        if not ids.flags.owndata:
+            ids = ids.copy()
+            ids.flags.writeable = False
+        return ids
 
     def _keep(self, i: int, part: numpy.ndarray[Any, Any]) -> None:
         self._mapped[i] = part

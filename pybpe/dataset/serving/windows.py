@@ -36,11 +36,16 @@ class Windows:
         Raises:
             IndexError: there is no such window. FormatError: see PackedSequences.
         """
+        part, index = self._place(index)
+        return part.ids(index)
+
+    def _place(self, index: int) -> tuple[PackedSequences, int]:
+        """Returns the source of a window, and the window's index in it."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"window {index} is out of range: there are {len(self)}")
         index += len(self) if index < 0 else 0
         part = bisect_right(self._starts, index) - 1
-        return self._parts[part].ids(index - self._starts[part])
+        return self._parts[part], index - self._starts[part]
 
     def batch(self, indices: Sequence[int]) -> Array:
         """Returns the inputs and the targets of some windows: int64, shape (2, indices, length). See `ids`."""
@@ -48,7 +53,8 @@ class Windows:
 
         both = numpy.empty((2, len(indices), self.length), dtype=numpy.int64)
         for row, index in enumerate(indices):
-            ids = self.ids(index)
+            part, index = self._place(index)
+            ids = part.mapped_ids(index)
             both[0, row] = ids[:-1]
             both[1, row] = ids[1:]
         return both
