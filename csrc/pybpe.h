@@ -481,7 +481,7 @@ typedef struct pybpe_language {
    merges the pair that is most frequent in the words of this language, in all languages. If no pair of this language
    occurs min_frequency times, it helps the next. The result is a trainer like others. Everything is copied. Returns
    PYBPE_ERR_LIMIT if all words have more than 4 GiB - 1 bytes in total, if the sum of word counts over all bytes
-   exceeds 2^43, or if the tokens of a development text or its size exceed 2^32 - 1. */
+   reaches 2^43, or if the tokens of a development text or its size exceed 2^32 - 1. */
 int pybpe_trainer_new_parity(pybpe_trainer **out, const pybpe_language *languages, size_t count,
                              const pybpe_train_config *config, const pybpe_allocator *mem, pybpe_error *err);
 

@@ -225,8 +225,7 @@ int train_merge_pair(pybpe_trainer *t, uint32_t index, bool *rescan, pybpe_error
     }
     side_clear(&t->left);
     side_clear(&t->right);
-    t->pairs.pairs[index].count = 0;
-    if (t->languages != NULL) {
+    if (t->languages != NULL) { /* their heaps may still have this pair */
         memset(pair_counts(&t->pairs, index), 0, t->languages_count * sizeof(uint64_t));
     }
     pair_places_free(&t->pairs, index);

@@ -87,7 +87,7 @@ int pair_table_add(pair_table *t, uint32_t left, uint32_t right, uint32_t *index
 /* The counts of a pair, by column. */
 static inline uint64_t *pair_counts(const pair_table *t, uint32_t index) { return &t->counts[index * t->columns]; }
 
-/* Allocates memory for exactly n places of a pair. */
+/* Allocates memory for exactly n places of a pair, at least one. */
 int pair_places_alloc(pair_table *t, uint32_t index, uint32_t n, pybpe_error *err);
 void pair_places_free(pair_table *t, uint32_t index);
 

@@ -79,8 +79,9 @@ int train_parity_start(pybpe_trainer *t, const pybpe_language *languages, pybpe_
         all += l->threshold < WEIGHT_MAX ? l->threshold : WEIGHT_MAX;
         l->threshold = threshold_at_least(t, l->threshold / PARITY_FIRST_SHARE);
         if (all >= WEIGHT_MAX) {
-            return error_set(err, PYBPE_ERR_LIMIT, i,
-                             "word counts are too large: their sum over all bytes of all languages exceeds 2^43");
+            return error_set(
+                err, PYBPE_ERR_LIMIT, i,
+                "word counts are too large: their sum over all bytes of all languages must be less than 2^43");
         }
     }
     t->threshold = KEPT;

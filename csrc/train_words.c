@@ -109,9 +109,10 @@ typedef struct counted_word {
     uint32_t word;
 } counted_word;
 
+/* The more frequent word comes first; the order of equally frequent ones does not matter. */
 static int counted_word_compare(const void *x, const void *y) {
     const counted_word *a = x, *b = y;
-    return a->count != b->count ? (a->count < b->count ? 1 : -1) : (a->word > b->word) - (a->word < b->word);
+    return (a->count < b->count) - (a->count > b->count);
 }
 
 static uint64_t word_length(const pybpe_strings *words, size_t i) { return words->offsets[i + 1] - words->offsets[i]; }

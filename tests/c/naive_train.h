@@ -1,21 +1,22 @@
 /*
 Training by its definition: count all pairs, merge the best, repeat. Slow and obvious: the trainer must give the same
-merges. Only the lexicographic tie break.
+merges.
 */
 #ifndef NAIVE_TRAIN_H
 #define NAIVE_TRAIN_H
 
 #include <string.h>
 
+#include "naive_rules.h"
 #include "pybpe.h"
 
-enum { MAX_MERGES = 64 };
+enum { MAX_MERGES = 64, CORPUS_WORDS = 1200, CORPUS_BYTES = 36000 };
 
-/* Words as the tests write them: "aa", 1, " bb", 2, ..., NULL. */
+/* Words as the tests write them: "aa", 1, " bb", 2, ... */
 typedef struct corpus {
-    uint8_t bytes[8192];
-    uint64_t offsets[65];
-    uint64_t counts[64];
+    uint8_t bytes[CORPUS_BYTES];
+    uint64_t offsets[CORPUS_WORDS + 1];
+    uint64_t counts[CORPUS_WORDS];
     pybpe_strings strings;
 } corpus;
 
@@ -35,14 +36,15 @@ static inline void corpus_word(corpus *c, const char *word, uint64_t count) {
     corpus_add(c, word, strlen(word), count);
 }
 
-enum { NAIVE_TOKENS = 256 + MAX_MERGES, NAIVE_WORD = 32 }; /* words are at most 32 bytes */
+enum { NAIVE_TOKENS = 1280, NAIVE_WORD = 32 }; /* words are at most 32 bytes */
 
 typedef struct naive {
     uint8_t bytes[NAIVE_TOKENS][NAIVE_WORD];
     size_t lengths[NAIVE_TOKENS];
     uint32_t tokens;
-    uint32_t words[64][NAIVE_WORD];
-    size_t sizes[64];
+    uint32_t words[CORPUS_WORDS][NAIVE_WORD];
+    size_t sizes[CORPUS_WORDS];
+    uint64_t pairs[NAIVE_TOKENS][NAIVE_TOKENS]; /* counts; all 0 except in naive_best_of */
 } naive;
 
 static inline void naive_start(naive *n, const corpus *c) {
@@ -65,37 +67,59 @@ static inline int naive_compare(const naive *n, uint32_t x, uint32_t y) {
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-static inline uint64_t naive_count(const naive *n, const corpus *c, uint32_t left, uint32_t right) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < c->strings.count; i++) {
-        for (size_t j = 0; j + 1 < n->sizes[i]; j++) {
-            count += n->words[i][j] == left && n->words[i][j + 1] == right ? c->counts[i] : 0;
-        }
-    }
-    return count;
+/* Hugging Face's number of a token: GPT-2 gives each byte a character, and bytes are numbered by these. */
+static inline uint32_t naive_order(uint32_t id) {
+    bool printable = (id >= 0x21 && id <= 0x7E) || (id >= 0xA1 && id <= 0xFF && id != 0xAD);
+    return id < 256 && !printable ? 256 + id : id < 256 ? id : 512 + id;
 }
 
-/* The best pair; 0 if there is none. */
-static inline int naive_best(const naive *n, const corpus *c, const pybpe_train_config *config, uint32_t best[2]) {
-    uint64_t most = 0;
-    for (size_t i = 0; i < c->strings.count; i++) {
+/* Returns whether pair x is merged before pair y if both are equally frequent. */
+static inline bool naive_before(const naive *n, int tie_break, const uint32_t x[2], const uint32_t y[2]) {
+    const size_t differ = x[0] == y[0];
+    return tie_break == PYBPE_TIE_HUGGINGFACE ? naive_order(x[differ]) < naive_order(y[differ])
+                                              : naive_compare(n, x[differ], y[differ]) > 0;
+}
+
+static inline bool naive_allows(const naive *n, const pybpe_train_config *config, uint32_t left, uint32_t right) {
+    return n->lengths[left] + n->lengths[right] <= config->max_token_length &&
+           naive_rules_allow(config->rules, n->bytes[left], n->lengths[left], n->bytes[right], n->lengths[right]);
+}
+
+/* Adds the counts of the words from `from` to n->pairs, or sets these pairs to 0. */
+static inline void naive_count(naive *n, const corpus *c, size_t from, size_t to, bool clear) {
+    for (size_t i = from; i < to; i++) {
         for (size_t j = 0; j + 1 < n->sizes[i]; j++) {
-            uint32_t left = n->words[i][j], right = n->words[i][j + 1];
-            uint64_t count = naive_count(n, c, left, right);
-            if (count == 0 || count < config->min_frequency || count < most ||
-                n->lengths[left] + n->lengths[right] > config->max_token_length) {
-                continue;
-            }
-            int order = count > most ? 1 : naive_compare(n, left, best[0]);
-            order = order != 0 ? order : naive_compare(n, right, best[1]);
-            if (order > 0) {
-                most = count;
-                best[0] = left;
-                best[1] = right;
-            }
+            uint64_t *count = &n->pairs[n->words[i][j]][n->words[i][j + 1]];
+            *count = clear ? 0 : *count + c->counts[i];
         }
     }
+}
+
+/* The best pair of the words from `from` to before `to`; 0 if there is none. */
+static inline int naive_best_of(naive *n, const corpus *c, size_t from, size_t to, const pybpe_train_config *config,
+                                uint32_t best[2]) {
+    uint64_t most = 0;
+    naive_count(n, c, from, to, false);
+    for (size_t i = from; i < to; i++) {
+        for (size_t j = 0; j + 1 < n->sizes[i]; j++) {
+            const uint32_t *pair = &n->words[i][j];
+            uint64_t count = n->pairs[pair[0]][pair[1]];
+            if (count == 0 || count < config->min_frequency || count < most ||
+                (count == most && !naive_before(n, config->tie_break, pair, best)) ||
+                !naive_allows(n, config, pair[0], pair[1])) {
+                continue;
+            }
+            most = count;
+            best[0] = pair[0];
+            best[1] = pair[1];
+        }
+    }
+    naive_count(n, c, from, to, true);
     return most > 0;
+}
+
+static inline int naive_best(naive *n, const corpus *c, const pybpe_train_config *config, uint32_t best[2]) {
+    return naive_best_of(n, c, 0, c->strings.count, config, best);
 }
 
 static inline uint32_t naive_merge(naive *n, const corpus *c, const uint32_t pair[2]) {

@@ -108,4 +108,14 @@ static inline void *failing_resize(void *context, void *ptr, size_t size) {
     return realloc(ptr, size);
 }
 
+/* The same, but only one allocation fails: an error must not be forgotten when memory comes back. */
+static inline void *failing_once(void *context, void *ptr, size_t size) {
+    failing_memory *m = context;
+    if (size > 0 && m->left == 0) {
+        m->left = -1;
+        return NULL;
+    }
+    return failing_resize(context, ptr, size);
+}
+
 #endif

@@ -16,8 +16,18 @@ typedef struct table {
     pybpe_counter_stats stats;
 } table;
 
+/* What a counter has allocated: its slots, and the blocks of its arena. */
+static uint64_t memory_of(const pybpe_counter *c) {
+    uint64_t memory = (c->mask + 1) * sizeof(count_slot);
+    for (const count_block *block = c->blocks; block != NULL; block = block->next) {
+        memory += sizeof *block + block->cap;
+    }
+    return memory;
+}
+
 static table table_of(const pybpe_counter *c) {
     table t = {.stats = pybpe_counter_get_stats(c)};
+    CHECK_EQ(t.stats.memory, memory_of(c));
     t.bytes = malloc((size_t)t.stats.bytes + 1);
     t.offsets = malloc(((size_t)t.stats.words + 1) * sizeof *t.offsets);
     t.counts = malloc(((size_t)t.stats.words + 1) * sizeof *t.counts);
@@ -71,20 +81,20 @@ static void test_by_hand(void) {
     CHECK_EQ(pybpe_counter_add(c, NULL, 0, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_counter_add_words(c, &empty, NULL, NULL), PYBPE_OK);
     add_text(c, "the the<|x|>the fifteen_letters sixteen--letters");
-    add_text(c, "<|x|><|x|>the");
+    add_text(c, "<|x|><|x|>the<|x|>the<|x|> the");
     table t = table_of(c);
-    CHECK_EQ(table_find(&t, "the", 3), 3);
-    CHECK_EQ(table_find(&t, " the", 4), 1);
+    CHECK_EQ(table_find(&t, "the", 3), 4);
+    CHECK_EQ(table_find(&t, " the", 4), 2);
     CHECK_EQ(table_find(&t, " fifteen", 8), 1);
     CHECK_EQ(table_find(&t, "<|", 2), 0);
-    CHECK_EQ(t.stats.total, 10);
-    CHECK(t.stats.memory > 0);
+    CHECK_EQ(t.stats.total, 12);
     table_free(&t);
     pybpe_counter_free(c);
 
-    c = counter_of(NULL, NULL); /* without a pattern words only */
+    c = counter_of(NULL, NULL); /* without a pattern words only, or texts without words */
     pybpe_error err;
     CHECK_EQ(pybpe_counter_add(c, (const uint8_t *)"x", 1, &err), PYBPE_ERR_VALUE);
+    CHECK_EQ(pybpe_counter_add_texts(c, &empty, NULL, NULL), PYBPE_OK);
     pybpe_counter_free(c);
     pybpe_specials_free(s);
     pybpe_pretok_free(p);
@@ -102,7 +112,7 @@ static void test_counted_texts(void) {
     CHECK_EQ(table_find(&t, "a", 1), 3 + 2 + 1);
     CHECK_EQ(table_find(&t, " a", 2), 3);
     CHECK_EQ(table_find(&t, " b", 2), 3 + 2 + 2);
-    CHECK_EQ(table_find(&t, "x", 1), 0);
+    CHECK_EQ(t.stats.words, 3); /* "x" counts zero times, so it is not a word */
     CHECK_EQ(t.stats.total, 3 * 3 + 2 * 3 + 1);
     table_free(&t);
     const uint64_t large[] = {UINT64_MAX, 1, 1, 1};
@@ -232,8 +242,7 @@ static void test_merging_strangers(void) {
         }
         CHECK_EQ(pybpe_counter_merge(all, c, NULL), PYBPE_OK);
         CHECK_EQ(pybpe_counter_get_stats(all).words, (i + 1) * WORDS);
-        CHECK_EQ(pybpe_counter_get_stats(all).memory,
-                 (all->mask + 1) * sizeof(count_slot)); /* short words need no more */
+        CHECK_EQ(memory_of(all), (all->mask + 1) * sizeof(count_slot)); /* short words need no more */
         pybpe_counter_free(c);
     }
     pybpe_counter_free(all);
@@ -265,6 +274,33 @@ static void test_growth(void) {
     table_free(&t);
     pybpe_counter_free(c);
     pybpe_counter_free(copy);
+}
+
+/* Adds words that no other call has added; each takes one slot. */
+static void add_new_words(pybpe_counter *c, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++) {
+        const uint64_t number = i + 1, offsets[] = {0, sizeof number};
+        const pybpe_strings word = {(const uint8_t *)&number, offsets, 1};
+        CHECK_EQ(pybpe_counter_add_words(c, &word, NULL, NULL), PYBPE_OK);
+    }
+}
+
+/* The table doubles its size when it holds as many words as it says, and not before. */
+static void test_room(void) {
+    pybpe_counter *c = counter_of(NULL, NULL);
+    const pybpe_counter_stats empty = pybpe_counter_get_stats(c);
+    add_new_words(c, 0, (size_t)empty.room);
+    CHECK_EQ(pybpe_counter_get_stats(c).memory, empty.memory);
+    add_new_words(c, (size_t)empty.room, (size_t)empty.room + 1);
+    CHECK_EQ(pybpe_counter_get_stats(c).memory, 2 * empty.memory);
+    CHECK_EQ(pybpe_counter_get_stats(c).room, 2 * empty.room);
+    CHECK_EQ(pybpe_counter_reserve(c, (size_t)empty.room * 2, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_counter_get_stats(c).room, 2 * empty.room);
+    const size_t too_many[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / sizeof(count_slot)};
+    for (size_t i = 0; i < sizeof too_many / sizeof *too_many; i++) {
+        CHECK_EQ(pybpe_counter_reserve(c, too_many[i], NULL), PYBPE_ERR_MEMORY);
+    }
+    pybpe_counter_free(c);
 }
 
 /* The code that 32-bit machines use for the upper half of a product, with values computed by hand. */
@@ -376,6 +412,51 @@ static void test_failing_memory(void) {
     CHECK(passed > 0 && passed < 32);
 }
 
+/* Texts, with the n-th allocation failing: short words, for which the table grows, and long ones, which need an arena. */
+static void test_texts_without_memory(void) {
+    enum { WORDS = 20000, LENGTH = 8, LONG = 40 };
+    static uint8_t text[WORDS * LENGTH + LONG];
+    pybpe_pretok *p = NULL;
+    memset(text, 'a', sizeof text);
+    for (size_t i = 0; i < WORDS; i++) {
+        text[i * LENGTH] = ' ';
+        for (size_t k = 1, number = i; k < LENGTH; k++, number /= 26) {
+            text[i * LENGTH + k] = (uint8_t)('a' + number % 26);
+        }
+    }
+    CHECK_EQ(pybpe_pretok_new(&p, PYBPE_PATTERN_GPT2, NULL, NULL), PYBPE_OK);
+    long grant = 0;
+    for (int code = PYBPE_ERR_MEMORY; code != PYBPE_OK && grant < 20; grant++) {
+        failing_memory m = {.left = grant};
+        const pybpe_allocator mem = {failing_resize, &m};
+        pybpe_counter *c = (pybpe_counter *)1;
+        code = pybpe_counter_new(&c, p, NULL, &mem, NULL);
+        CHECK(code == PYBPE_OK ? grant >= 2 : code == PYBPE_ERR_MEMORY && c == NULL);
+        code = code == PYBPE_OK ? pybpe_counter_add(c, text, sizeof text, NULL) : code;
+        CHECK(code == PYBPE_OK || code == PYBPE_ERR_MEMORY);
+        CHECK(code != PYBPE_OK || pybpe_counter_get_stats(c).words == WORDS);
+        pybpe_counter_free(c);
+        CHECK_EQ(m.blocks, 0);
+    }
+    CHECK(grant >= 4 && grant < 20); /* the counter, its table, the next table, and a block of the arena */
+    pybpe_pretok_free(p);
+}
+
+/* Merging words of another seed into a table that must grow on the way, and cannot. */
+static void test_merging_without_memory(void) {
+    enum { WORDS = 8000 };
+    failing_memory m = {.left = 2};
+    const pybpe_allocator mem = {failing_resize, &m};
+    pybpe_counter *some = NULL, *others = counter_of(NULL, NULL);
+    CHECK_EQ(pybpe_counter_new(&some, NULL, NULL, &mem, NULL), PYBPE_OK);
+    add_new_words(some, 0, WORDS);
+    add_new_words(others, WORDS, 2 * WORDS);
+    CHECK_EQ(pybpe_counter_merge(some, others, NULL), PYBPE_ERR_MEMORY);
+    pybpe_counter_free(some);
+    pybpe_counter_free(others);
+    CHECK_EQ(m.blocks, 0);
+}
+
 /* Nobody can predict which words collide: each counter has its own seed, or that of its splitter. */
 static void test_seeds(void) {
     pybpe_pretok *p = NULL;
@@ -467,8 +548,11 @@ int main(void) {
     test_absorb();
     test_merging_strangers();
     test_growth();
+    test_room();
     test_products();
     test_overflow();
     test_failing_memory();
+    test_texts_without_memory();
+    test_merging_without_memory();
     return check_report("count");
 }

@@ -138,7 +138,9 @@ static void test_limits(void) {
     const uint64_t offsets[] = {0, UINT64_C(1) << 32}, counts[] = {1};
     uint32_t order[] = {0};
     pybpe_strings strings = {(const uint8_t *)"a", offsets, UINT32_MAX};
-    CHECK_EQ(pybpe_words_sort(&strings, order, NULL, NULL), PYBPE_ERR_LIMIT);
+    pybpe_error err;
+    CHECK_EQ(pybpe_words_sort(&strings, order, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK_EQ(err.offset, 0);
     strings.count = 1;
     pybpe_words_block block = block_of(1, 1);
     size_t taken;

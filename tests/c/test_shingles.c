@@ -5,8 +5,10 @@ texts in many scripts with references in Python.)
 */
 #include "base.h"
 #include "check.h"
+#include "naive_measures.h"
 #include "naive_shingles.h"
 #include "random_state.h"
+#include "shingles.h"
 #include "small_vocab.h"
 
 enum {
@@ -132,8 +134,11 @@ static void expect_definition(const uint8_t *text, size_t n) {
     for (size_t i = 0; i < count; i++) {
         unspaced += words[i].n == 3 && words[i].chars == 1;
     }
-    CHECK_EQ(found[PYBPE_MEASURE_WORDS], count);
-    CHECK_EQ(found[PYBPE_MEASURE_UNSPACED], unspaced);
+    uint64_t want[PYBPE_MEASURES];
+    naive_measure(text, n, &tables, want);
+    for (size_t i = 0; i < PYBPE_MEASURES; i++) {
+        CHECK_EQ(found[i], want[i]);
+    }
     for (size_t i = 0; i < NGRAMS; i++) {
         uint64_t top, repeated;
         naive_ngrams(words, count, ngrams[i] * (2 * unspaced > count ? 2 : 1), &top, &repeated);
@@ -144,11 +149,14 @@ static void expect_definition(const uint8_t *text, size_t n) {
 }
 
 static size_t random_text(uint8_t *text, size_t n, bool chinese) {
-    static const char *const pieces[] = {"a ", "B ", "b ",           "the ",     "A",   "12",
-                                         "\n", ".",  "\xE4\xB8\xAD", "\xE4\xB8", "\xFF"};
+    static const char *const pieces[] = {
+        "\xE4\xB8\xAD", "a ",           "B ",           "b ",           "the ", "A",  "12", "7a", "\n", "\n\n",
+        " \n ",         "\x1C",         "- ",           "\xE2\x80\xA2", "...",  "..", "!",  "# ", "*",  ":",
+        "? ",           "\xE2\x80\xA6", "\xEF\xBC\x9F", "\xE4\xB8",     "\xFF"};
+    const uint32_t count = random_below(3) > 0 ? sizeof pieces / sizeof *pieces : 12; /* fewer short lines */
     size_t at = 0;
     while (at + 4 < n) {
-        const char *piece = pieces[chinese && random_below(3) > 0 ? 8 : random_below(11)];
+        const char *piece = pieces[chinese && random_below(3) > 0 ? 0 : random_below(count)];
         memcpy(text + at, piece, strlen(piece));
         at += strlen(piece);
     }
@@ -166,6 +174,126 @@ static void check_random_texts(void) {
         text[i] = i % 2 == 0 ? 'a' : ' ';
     }
     expect_definition(text, 400); /* one word, again and again */
+}
+
+/* Texts in one call have the measures that each has alone; what is not asked for is 0. */
+static void check_many_texts(void) {
+    enum { TEXTS = 30, BYTES = 3000 };
+    static uint8_t text[TEXTS * BYTES];
+    static uint64_t rows[TEXTS * COLUMNS], counts[TEXTS * PYBPE_MEASURES];
+    const pybpe_measuring nothing = {0}, more = {ngrams, NGRAMS, 2, 2}; /* "not 0" */
+    uint64_t offsets[TEXTS + 1] = {0}, alone[COLUMNS];
+    for (size_t i = 0; i < TEXTS; i++) {
+        offsets[i + 1] =
+            offsets[i] + random_text(text + offsets[i], 5 + random_below(i % 9 == 0 ? BYTES - 5 : 90), false);
+    }
+    const pybpe_strings texts = {text, offsets, TEXTS};
+    CHECK_EQ(pybpe_texts_measure(rows, &texts, &tables, &more, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_texts_measure(counts, &texts, &tables, &nothing, NULL, NULL), PYBPE_OK);
+    for (size_t i = 0; i < TEXTS; i++) {
+        const uint64_t ends[] = {0, offsets[i + 1] - offsets[i]};
+        const pybpe_strings one = {text + offsets[i], ends, 1};
+        CHECK_EQ(pybpe_texts_measure(alone, &one, &tables, &everything, NULL, NULL), PYBPE_OK);
+        CHECK(memcmp(alone, rows + i * COLUMNS, sizeof alone) == 0);
+        memset(alone + PYBPE_MEASURE_DISTINCT, 0, (PYBPE_MEASURES - PYBPE_MEASURE_DISTINCT) * sizeof *alone);
+        CHECK(memcmp(alone, counts + i * PYBPE_MEASURES, PYBPE_MEASURES * sizeof *alone) == 0);
+    }
+}
+
+/* Lines that differ in one byte are different, wherever it is. */
+static void check_similar_lines(void) {
+    enum { LONGEST = 40 };
+    static uint8_t text[LONGEST * (LONGEST + 1)];
+    for (size_t length = 1; length <= LONGEST; length++) {
+        const uint64_t offsets[] = {0, length * (length + 1)};
+        const pybpe_strings texts = {text, offsets, 1};
+        uint64_t found[COLUMNS];
+        memset(text, 'x', sizeof text);
+        for (size_t i = 0; i < length; i++) {
+            text[i * (length + 1) + i] = 'y';
+            text[i * (length + 1) + length] = '\n';
+        }
+        CHECK_EQ(pybpe_texts_measure(found, &texts, &tables, &everything, NULL, NULL), PYBPE_OK);
+        CHECK_EQ(found[PYBPE_MEASURE_LINES], length);
+        CHECK_EQ(found[PYBPE_MEASURE_REPEATED_LINES], 0);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------
+Counting n-grams
+*/
+
+static bool bit_at(const uint64_t *bits, size_t i) { return (bits[i / 64] >> i % 64 & 1) != 0; }
+
+/* Returns whether the n words from i occur elsewhere too. */
+static bool naive_repeats(const shingle_words *w, size_t i, size_t n) {
+    bool repeats = false;
+    for (size_t k = 0; k + n <= w->count; k++) {
+        repeats = repeats || (k != i && memcmp(w->hashes + i, w->hashes + k, n * sizeof *w->hashes) == 0);
+    }
+    return repeats;
+}
+
+/* After n-grams are counted, the candidates are the places of those that occur twice. */
+static void check_candidates(void) {
+    uint64_t hashes[300];
+    uint32_t chars[300];
+    shingle_repeats r = {.mem = mem_of(NULL), .seed = {1, 2}};
+    for (size_t count = 1; count <= 300; count += count < 4 ? 1 : 31) {
+        const shingle_words w = {hashes, chars, count, count};
+        for (size_t i = 0; i < count; i++) {
+            hashes[i] = naive_scramble(random_below(8));
+            chars[i] = 1;
+        }
+        CHECK_EQ(shingle_repeats_begin(&r, count, NULL), PYBPE_OK);
+        for (size_t n = 1; n <= 5; n++) {
+            shingle_found found;
+            int wrong = 0;
+            CHECK_EQ(shingle_repeats_count(&r, &w, n, &found, NULL), PYBPE_OK);
+            for (size_t i = 0; i < count; i++) {
+                wrong += bit_at(r.candidates, i) != (i + n <= count && naive_repeats(&w, i, n));
+            }
+            CHECK_EQ(wrong, 0);
+        }
+    }
+    shingle_repeats_free(&r);
+}
+
+/* So many different words that they are counted in parts; the first ones once again. The secret numbers are even: if
+   words then met in a few places of the table, this would take hours. */
+static void check_parts(void) {
+    enum { MOST = 1 << 20, AGAIN = 100, PARTED = MOST + AGAIN };
+    static uint64_t hashes[PARTED];
+    static uint32_t chars[PARTED];
+    shingle_repeats r = {.mem = mem_of(NULL), .seed = {UINT64_C(0xD1B54A32D192ED02), NAIVE_BASE - 1}};
+    const shingle_words w = {hashes, chars, PARTED, PARTED};
+    for (size_t i = 0; i < PARTED; i++) {
+        hashes[i] = naive_scramble(i % MOST + 1);
+        chars[i] = 3;
+    }
+    shingle_found found;
+    CHECK_EQ(shingle_repeats_begin(&r, PARTED, NULL), PYBPE_OK);
+    CHECK_EQ(shingle_repeats_count(&r, &w, 1, &found, NULL), PYBPE_OK);
+    CHECK(found.distinct == MOST && found.top_count == 2);
+    CHECK(found.top_chars == 6 && found.repeated_chars == 3 * AGAIN);
+    shingle_repeats_free(&r);
+}
+
+/* A window that moves by one word at a time takes the same time for any size. */
+static void check_windows(void) {
+    enum { MOVED = 1 << 18, SIZE = MOVED / 2 };
+    static uint64_t hashes[MOVED];
+    const shingle_words w = {.hashes = hashes, .count = MOVED, .room = MOVED};
+    for (size_t i = 0; i < MOVED; i++) {
+        hashes[i] = naive_scramble(i);
+    }
+    shingle_window moved = shingle_window_new(&w, SIZE);
+    for (size_t to = 1; to <= MOVED - SIZE; to++) {
+        shingle_window_move(&moved, to);
+    }
+    const shingle_words last = {.hashes = hashes + MOVED - SIZE, .count = SIZE, .room = SIZE};
+    const shingle_window expected = shingle_window_new(&last, SIZE);
+    CHECK_EQ(shingle_window_hash(&moved), shingle_window_hash(&expected));
 }
 
 /* ---------------------------------------------------------------------------------------------------
@@ -323,9 +451,14 @@ static void check_failing_memory(void) {
 int main(void) {
     tables_fill();
     check_random_texts();
+    check_many_texts();
+    check_similar_lines();
+    check_candidates();
+    check_windows();
     check_shingles();
     check_signatures();
     check_refusals();
     check_failing_memory();
+    check_parts();
     return check_report("test_shingles");
 }

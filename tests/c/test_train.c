@@ -1,5 +1,6 @@
 /*
-Training: worked examples, hostile words, and random ones against the definition.
+Training: worked examples, hostile words, failing memory, and vocabularies. test_train_random.c compares trainings with
+their definition.
 */
 #include "check.h"
 #include "naive_train.h"
@@ -104,12 +105,15 @@ static void test_large_counts(void) {
     corpus_word(&c, "aaaa", UINT64_C(3) << 32);
     corpus_word(&c, "bcbcbc", 50);
     EXPECT(&c, &config, 'a', 'a', 256, 256, 256, 257);
+    corpus_word(&c, "x", UINT64_MAX); /* words without pairs do not matter */
+    corpus_word(&c, "y", UINT64_MAX);
+    EXPECT(&c, &config, 'a', 'a', 256, 256, 256, 257);
 
     corpus_word(&c, "overflow", UINT64_MAX / 4);
     pybpe_trainer *t = NULL;
     pybpe_error err;
     CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, &err), PYBPE_ERR_LIMIT);
-    CHECK(t == NULL && err.offset == 2);
+    CHECK(t == NULL && err.offset == 4);
     corpus_start(&c);
     corpus_word(&c, "ab", UINT64_C(1) << 62); /* 2^63 symbols, and again */
     corpus_word(&c, "cd", UINT64_C(1) << 62);
@@ -132,6 +136,30 @@ static void test_existing_token(void) {
     corpus_word(&c, "abc", 10); /* bc first: a bc */
     corpus_word(&c, "abcd", 4);
     EXPECT(&c, &config, 'b', 'c', 256, 'a', 'b', 257, 257, 'c', 258, 'a', 256, 258, 258, 'd', 259);
+}
+
+/* The same when the index of tokens has grown. */
+static void test_existing_token_of_many(void) {
+    enum { BASE = 1000 };
+    static uint32_t base[2 * BASE];
+    corpus c;
+    pybpe_trainer *t = NULL;
+    const uint32_t *merges, first[] = {'b', 'c', 'a', 'b', 257, 'c'}; /* 258 is abc */
+    pybpe_train_config config = config_of(256 + BASE);
+    config.base_merges = base;
+    config.base_merges_count = BASE;
+    for (uint32_t i = 0; i < BASE; i++) {
+        base[2 * i] = i < 3 ? first[2 * i] : 128 + i / 100;
+        base[2 * i + 1] = i < 3 ? first[2 * i + 1] : i % 100;
+    }
+    base[2 * BASE - 2] = 'a';
+    base[2 * BASE - 1] = 256;
+    corpus_start(&c);
+    CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_trainer_merges(t, &merges), BASE);
+    CHECK(merges[3 * BASE - 4] == 256 + BASE - 2 && merges[3 * BASE - 1] == 258);
+    CHECK_EQ(pybpe_trainer_tokens(t), 256 + BASE - 1);
+    pybpe_trainer_free(t);
 }
 
 static void test_base(void) {
@@ -162,18 +190,30 @@ static void test_base(void) {
     }
 }
 
-static void test_refused(void) {
+static void expect_refused(const pybpe_train_config *config, int code) {
     corpus c;
-    uint32_t merges[3 * MAX_MERGES];
+    pybpe_trainer *t = (pybpe_trainer *)1;
+    pybpe_error err = {.offset = 7};
     corpus_start(&c);
+    CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, config, NULL, &err), code);
+    CHECK(t == NULL && err.code == code && err.offset == 0 && err.msg[0] != '\0');
+    CHECK_EQ(pybpe_trainer_new_parity(&t, NULL, 1, config, NULL, NULL), code);
+}
+
+static void test_refused(void) {
     pybpe_train_config config = config_of(255);
-    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+    expect_refused(&config, PYBPE_ERR_VALUE);
+    config = config_of(UINT32_MAX / 2);
+    expect_refused(&config, PYBPE_ERR_LIMIT);
     config = config_of(300);
     config.max_token_length = 0;
-    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+    expect_refused(&config, PYBPE_ERR_VALUE);
     config = config_of(300);
     config.tie_break = 7;
-    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
+    expect_refused(&config, PYBPE_ERR_VALUE);
+    config = config_of(300);
+    config.rules = 4;
+    expect_refused(&config, PYBPE_ERR_VALUE);
 }
 
 static void test_rules(void) {
@@ -188,13 +228,18 @@ static void test_rules(void) {
     size_t allowed = run(&c, &config, 1000, merges, MAX_MERGES);
     CHECK_EQ(all, 8 + 3);
     CHECK_EQ(allowed, 7 + 2); /* not the fifth word, and not ":" with " " */
+    config.base_merges = (const uint32_t[]){':', ' '};
+    config.base_merges_count = 1;
+    corpus_start(&c);
+    corpus_word(&c, "a: b", 9); /* nothing is added to what the base has made */
+    corpus_word(&c, "xy", 1);
+    EXPECT(&c, &config, ':', ' ', 256, 'x', 'y', 257);
+    config.base_merges_count = 0;
     corpus_start(&c);
     corpus_word(&c, "\xE4\xB8\xAD\xE4\xB8\xAD", 9); /* twice the same character */
     corpus_word(&c, "\xFF\x80", 9);                 /* not UTF-8 */
     config.rules = PYBPE_RULE_WHOLE_CHARACTERS;
     EXPECT(&c, &config, 0xE4, 0xB8, 256, 256, 0xAD, 257, 257, 257, 258);
-    config.rules = 4;
-    CHECK_EQ(run(&c, &config, 1, merges, MAX_MERGES), SIZE_MAX);
 }
 
 /* A character of four bytes, bytes that continue one, and characters next to bytes that are not UTF-8. */
@@ -263,8 +308,15 @@ static void test_parity(void) {
     languages[1].size = 0;
     CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_LIMIT);
     CHECK(t == NULL && err.offset == 1);
-    words[0].offsets[1] = 100; /* after the next word */
-    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_VALUE);
+    languages[1].size = 1;
+    corpus *const texts[] = {&words[0], &measured[1]};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t end = texts[i]->offsets[1];
+        texts[i]->offsets[1] = 100; /* after the next word */
+        CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_VALUE);
+        CHECK(t == NULL && err.offset == 1);
+        texts[i]->offsets[1] = end;
+    }
 }
 
 /* Trains on two languages whose development texts have the size 1. */
@@ -327,32 +379,6 @@ static void test_parity_empty_heap(void) {
     corpus_word(&measured[0], "cd", 9);
     corpus_word(&measured[1], "ef", 15); /* 30 tokens, then 15: less than the 20, then 19, of a */
     expect_parity(words, measured, want, 3);
-}
-
-static void test_parity_refused(void) {
-    static corpus words, measured;
-    corpus_start(&words);
-    corpus_start(&measured);
-    corpus_word(&words, "ab", 5);
-    corpus_word(&measured, "ab", 5);
-    const pybpe_language good = {words.strings, words.counts, measured.strings, measured.counts, 1};
-    pybpe_train_config config = config_of(300);
-    pybpe_trainer *t = NULL;
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, SIZE_MAX, &config, NULL, NULL), PYBPE_ERR_VALUE);
-    pybpe_language large = good;
-    large.size = UINT64_C(1) << 32;
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &large, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
-    measured.counts[0] = UINT64_C(1) << 31; /* twice as many tokens */
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
-    measured.counts[0] = 5;
-    words.counts[0] = UINT64_C(1) << 42; /* 2^43 symbols */
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_LIMIT);
-    words.counts[0] -= 1;
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_OK);
-    pybpe_trainer_free(t);
-    config.vocab_size = 255;
-    CHECK_EQ(pybpe_trainer_new_parity(&t, &good, 1, &config, NULL, NULL), PYBPE_ERR_VALUE);
-    CHECK(t == NULL);
 }
 
 /* So many symbols that the filter of pairs has its largest size. */
@@ -451,80 +477,119 @@ static void test_existing_token_in_a_long_text(void) {
     pybpe_trainer_free(t);
 }
 
-/* ---------------------------------------------------------------------------------------------------
-Against the definition: count all pairs, merge the best, repeat
-*/
-
-static void random_corpus(corpus *c) {
-    corpus_start(c);
-    uint32_t words = 1 + random_below(8), letters = 1 + random_below(4);
-    for (uint32_t i = 0; i < words; i++) {
-        uint8_t word[NAIVE_WORD];
-        size_t n = random_below(NAIVE_WORD - 6);
-        for (size_t j = 0; j < n; j++) {
-            word[j] = (uint8_t)('a' + random_below(letters));
-        }
-        corpus_add(c, word, n, random_below(4) != 0 ? 1 + random_below(5) : random_below(100000));
-    }
+static int parity_code(const corpus *words, const corpus *measured, uint64_t size, size_t count, uint64_t *offset) {
+    const pybpe_language language = {words->strings, words->counts, measured->strings, measured->counts, size};
+    const pybpe_language languages[] = {language, language};
+    const pybpe_train_config config = config_of(256);
+    pybpe_trainer *t = (pybpe_trainer *)1;
+    pybpe_error err = {.offset = 99};
+    int code = pybpe_trainer_new_parity(&t, languages, count, &config, NULL, &err);
+    CHECK(code == PYBPE_OK ? t != NULL : t == NULL && err.code == code && err.msg[0] != '\0');
+    *offset = err.offset;
+    pybpe_trainer_free(t);
+    return code;
 }
 
-static void test_random(void) {
-    static naive n;
-    static corpus c;
-    for (int round = 0; round < 3000; round++) {
-        random_corpus(&c);
-        pybpe_train_config config = config_of(256 + random_below(40));
-        config.max_token_length = random_below(3) != 0 ? 255 : 1 + random_below(6);
-        config.min_frequency = random_below(5);
-        uint32_t merges[3 * MAX_MERGES];
-        size_t count = run(&c, &config, 1 + random_below(2) * 1000, merges, MAX_MERGES);
-        naive_start(&n, &c);
-        size_t equal = 0;
-        uint32_t pair[2] = {0, 0};
-        while (n.tokens < config.vocab_size && naive_best(&n, &c, &config, pair)) {
-            uint32_t merged = naive_merge(&n, &c, pair);
-            const uint32_t *got = merges + 3 * equal;
-            if (equal >= count || got[0] != pair[0] || got[1] != pair[1] || got[2] != merged) {
-                break;
-            }
-            equal += 1;
-        }
-        CHECK(equal == count && (n.tokens >= config.vocab_size || !naive_best(&n, &c, &config, pair)));
-    }
+/* The largest numbers that the costs and the weights of pairs can have. */
+static void test_parity_limits(void) {
+    static corpus words, measured;
+    const uint64_t half = (UINT64_C(1) << 42) - 1; /* "ab" has two bytes */
+    uint64_t offset;
+    corpus_start(&words);
+    corpus_start(&measured);
+    corpus_word(&words, "ab", half);
+    corpus_word(&measured, "abc", UINT32_MAX / 3);
+    CHECK_EQ(parity_code(&words, &measured, 1, 1, &offset), PYBPE_OK);
+    CHECK_EQ(parity_code(&words, &measured, UINT32_MAX, 1, &offset), PYBPE_OK);
+    CHECK_EQ(parity_code(&words, &measured, UINT64_C(1) << 32, 1, &offset), PYBPE_ERR_LIMIT);
+    CHECK_EQ(offset, 0);
+    CHECK_EQ(parity_code(&words, &measured, 1, 2, &offset), PYBPE_ERR_LIMIT); /* twice as much */
+    CHECK_EQ(offset, 1);
+    words.counts[0] = half + 1;
+    CHECK_EQ(parity_code(&words, &measured, 1, 1, &offset), PYBPE_ERR_LIMIT);
+    words.counts[0] = half / 2;
+    CHECK_EQ(parity_code(&words, &measured, 1, 2, &offset), PYBPE_OK);
+    corpus_word(&measured, "d", 1); /* one token more */
+    CHECK_EQ(parity_code(&words, &measured, 1, 1, &offset), PYBPE_ERR_LIMIT);
+    CHECK_EQ(parity_code(&words, &measured, 1, UINT32_MAX / 2, &offset), PYBPE_ERR_VALUE);
+    CHECK_EQ(parity_code(&words, &measured, 1, SIZE_MAX, &offset), PYBPE_ERR_VALUE);
+    CHECK_EQ(offset, 0);
 }
 
 /* ---------------------------------------------------------------------------------------------------
 Memory
 */
 
-static void test_failing_memory(void) {
-    static corpus c;
-    random_state = 7;
-    random_corpus(&c);
-    corpus_word(&c, "enough different letters for several merges, 0123456789", 3);
-    const uint32_t base[] = {'e', 'n'};
-    pybpe_train_config config = config_of(290);
-    config.base_merges = base;
-    config.base_merges_count = 1;
-    int passed = 0, failures = 0;
-    long grant = 0;
-    for (; grant < 2000 && passed < 3; grant++) {
-        failing_memory m = {.left = grant};
-        pybpe_allocator mem = {failing_resize, &m};
-        pybpe_trainer *t = NULL;
-        pybpe_error err;
-        int done = 0;
-        int code = pybpe_trainer_new(&t, &c.strings, c.counts, &config, &mem, &err);
-        while (code == PYBPE_OK && !done) {
-            code = pybpe_trainer_step(t, 10, &done, &err);
-        }
-        passed += code == PYBPE_OK;
-        failures += code != PYBPE_OK && code != PYBPE_ERR_MEMORY;
-        pybpe_trainer_free(t);
-        failures += m.blocks != 0;
+/* Trains, for two languages or for none, and frees everything. */
+static int train_once(const corpus *c, const pybpe_train_config *config, bool parity, const pybpe_allocator *mem,
+                      pybpe_error *err) {
+    const pybpe_language language = {c->strings, c->counts, c->strings, c->counts, 1};
+    const pybpe_language languages[] = {language, language};
+    pybpe_trainer *t = (pybpe_trainer *)1;
+    int code = parity ? pybpe_trainer_new_parity(&t, languages, 2, config, mem, err)
+                      : pybpe_trainer_new(&t, &c->strings, c->counts, config, mem, err);
+    CHECK((code == PYBPE_OK) == (t != NULL));
+    for (int done = 0; code == PYBPE_OK && !done;) {
+        code = pybpe_trainer_step(t, 10, &done, err);
     }
-    CHECK_EQ(failures, 0);
-    CHECK(passed == 3 && grant > 20);
+    pybpe_trainer_free(t);
+    return code;
+}
+
+/* Fails each allocation in turn, and no other. There are so many base merges that the tables of tokens grow. */
+static void test_failing_memory(void) {
+    enum { BASE = 800 };
+    static corpus c;
+    static uint32_t base[2 * BASE];
+    corpus_start(&c);
+    corpus_word(&c, "abcbcaabcab", 7);
+    corpus_word(&c, "enough different letters for several merges, 0123456789", 3);
+    base[0] = 'e';
+    base[1] = 'n';
+    for (uint32_t i = 1; i < BASE; i++) {
+        base[2 * i] = 128 + i / 100;
+        base[2 * i + 1] = i % 100;
+    }
+    pybpe_train_config config = config_of(256 + BASE + 33);
+    config.base_merges = base;
+    config.base_merges_count = BASE;
+    for (int parity = 0; parity < 2; parity++) {
+        int code = PYBPE_ERR_MEMORY;
+        long grant = 0;
+        for (; grant < 2000 && code != PYBPE_OK; grant++) {
+            failing_memory m = {.left = grant};
+            const pybpe_allocator mem = {failing_once, &m};
+            pybpe_error err = {0};
+            code = train_once(&c, &config, parity != 0, &mem, &err);
+            CHECK(code == PYBPE_OK || (code == PYBPE_ERR_MEMORY && err.code == code && err.msg[0] != '\0'));
+            CHECK_EQ(m.blocks, 0);
+        }
+        CHECK(code == PYBPE_OK && grant > 20);
+    }
+}
+
+/* The places of a pair are freed when it is merged. */
+static void test_memory_of_places(void) {
+    enum { PAIRS = 20 };
+    long blocks[PAIRS + 1];
+    corpus c;
+    corpus_start(&c);
+    for (uint8_t i = 0; i < PAIRS; i++) {
+        corpus_add(&c, (uint8_t[]){(uint8_t)('A' + i), (uint8_t)('a' + i)}, 2, 9);
+    }
+    for (uint32_t merges = 1; merges <= PAIRS; merges++) {
+        failing_memory m = {.left = -1};
+        const pybpe_allocator mem = {failing_resize, &m};
+        const pybpe_train_config config = config_of(256 + merges);
+        pybpe_trainer *t = NULL;
+        int done = 0;
+        CHECK_EQ(pybpe_trainer_new(&t, &c.strings, c.counts, &config, &mem, NULL), PYBPE_OK);
+        CHECK_EQ(pybpe_trainer_step(t, SIZE_MAX, &done, NULL), PYBPE_OK);
+        blocks[merges] = m.blocks;
+        CHECK(done && (merges == 1 || blocks[merges] == blocks[merges - 1] - 1));
+        pybpe_trainer_free(t);
+        CHECK_EQ(m.blocks, 0);
+    }
 }
 
 /* Of equally frequent pairs, Hugging Face merges the one with the lowest ids first: those of GPT-2's first 256 tokens,
@@ -616,9 +681,10 @@ static void test_vocab_places(void) {
 
 static void test_vocab_refused(void) {
     pybpe_trainer *t = trainer_of_two(0, NULL);
-    static const uint64_t empty[] = {0, 3, 3}, descending[] = {0, 3, 2}, twice[] = {0, 1, 2};
-    pybpe_vocab_layout wrong[6];
-    for (size_t i = 0; i < 6; i++) {
+    static const uint64_t empty[] = {0, 3, 3}, empty_first[] = {0, 0, 3}, descending[] = {0, 3, 2}, twice[] = {0, 1, 2};
+    static const uint64_t offsets_of_errors[] = {1, 1, 1, 0, 0, 0, 0};
+    pybpe_vocab_layout wrong[7];
+    for (size_t i = 0; i < 7; i++) {
         wrong[i] = two_specials(0);
     }
     wrong[0].specials.offsets = empty;
@@ -627,11 +693,14 @@ static void test_vocab_refused(void) {
     wrong[3].eot = 2;
     wrong[4].special_ids = 3;
     wrong[5].pattern = 77;
-    for (size_t i = 0; i < 6; i++) {
+    wrong[6].specials.offsets = empty_first;
+    for (size_t i = 0; i < 7; i++) {
         pybpe_vocab *v = (pybpe_vocab *)1;
         pybpe_error err;
         CHECK_EQ(pybpe_trainer_vocab(&v, t, &wrong[i], NULL, &err), PYBPE_ERR_VALUE);
         CHECK(v == NULL && err.msg[0] != '\0');
+        CHECK_EQ(err.offset, offsets_of_errors[i]);
+        CHECK((strstr(err.msg, "is empty") != NULL) == (i == 0 || i == 6));
     }
     const pybpe_vocab_layout bare = {.eot = PYBPE_NO_ID, .pattern = PYBPE_PATTERN_GPT2};
     pybpe_vocab *v = NULL;
@@ -668,6 +737,7 @@ int main(void) {
     test_limits();
     test_large_counts();
     test_existing_token();
+    test_existing_token_of_many();
     test_base();
     test_refused();
     test_rules();
@@ -676,14 +746,14 @@ int main(void) {
     test_parity();
     test_parity_thresholds();
     test_parity_empty_heap();
-    test_parity_refused();
     test_parity_of_a_long_word();
     test_thresholds();
     test_ties_of_long_tokens();
     test_more_merges_than_cells();
     test_existing_token_in_a_long_text();
-    test_random();
+    test_parity_limits();
     test_failing_memory();
+    test_memory_of_places();
     test_vocab_places();
     test_vocab_refused();
     test_vocab_without_memory();
