@@ -1,4 +1,4 @@
-"""pybpe.train and train_bpe, through files and texts. The merge loop itself: test_train_core.py."""
+"""pybpe.train and train_bpe, through files and texts. The merge loop itself: tests/c/test_train_random.c."""
 
 import random
 from collections.abc import Callable
