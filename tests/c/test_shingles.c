@@ -150,9 +150,9 @@ static void expect_definition(const uint8_t *text, size_t n) {
 
 static size_t random_text(uint8_t *text, size_t n, bool chinese) {
     static const char *const pieces[] = {
-        "\xE4\xB8\xAD", "a ",           "B ",           "b ",           "the ", "A",  "12", "7a", "\n", "\n\n",
-        " \n ",         "\x1C",         "- ",           "\xE2\x80\xA2", "...",  "..", "!",  "# ", "*",  ":",
-        "? ",           "\xE2\x80\xA6", "\xEF\xBC\x9F", "\xE4\xB8",     "\xFF"};
+        "\xE4\xB8\xAD", "a ",           "B ",           "b ",           "the ",     "A",   "12", "7a", "\n", "\n\n",
+        " \n ",         "\x1C",         "- ",           "\xE2\x80\xA2", "...",      "..",  "!",  "# ", "*",  ":",
+        "? ",           "\xE2\x80\xA6", "\xEF\xBC\x9F", "\xE1\x84\x80", "\xE4\xB8", "\xFF"};
     const uint32_t count = random_below(3) > 0 ? sizeof pieces / sizeof *pieces : 12; /* fewer short lines */
     size_t at = 0;
     while (at + 4 < n) {
@@ -176,12 +176,13 @@ static void check_random_texts(void) {
     expect_definition(text, 400); /* one word, again and again */
 }
 
-/* Texts in one call have the measures that each has alone; what is not asked for is 0. */
+/* Texts in one call have the measures and signatures that each has alone; what is not asked for is 0. */
 static void check_many_texts(void) {
     enum { TEXTS = 30, BYTES = 3000 };
     static uint8_t text[TEXTS * BYTES];
     static uint64_t rows[TEXTS * COLUMNS], counts[TEXTS * PYBPE_MEASURES];
     const pybpe_measuring nothing = {0}, more = {ngrams, NGRAMS, 2, 2}; /* "not 0" */
+    uint32_t signatures[TEXTS * PYBPE_MINHASH_SIZE], signature[PYBPE_MINHASH_SIZE];
     uint64_t offsets[TEXTS + 1] = {0}, alone[COLUMNS];
     for (size_t i = 0; i < TEXTS; i++) {
         offsets[i + 1] =
@@ -190,11 +191,14 @@ static void check_many_texts(void) {
     const pybpe_strings texts = {text, offsets, TEXTS};
     CHECK_EQ(pybpe_texts_measure(rows, &texts, &tables, &more, NULL, NULL), PYBPE_OK);
     CHECK_EQ(pybpe_texts_measure(counts, &texts, &tables, &nothing, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(pybpe_texts_minhash(signatures, &texts, &tables, NULL, NULL), PYBPE_OK);
     for (size_t i = 0; i < TEXTS; i++) {
         const uint64_t ends[] = {0, offsets[i + 1] - offsets[i]};
         const pybpe_strings one = {text + offsets[i], ends, 1};
         CHECK_EQ(pybpe_texts_measure(alone, &one, &tables, &everything, NULL, NULL), PYBPE_OK);
         CHECK(memcmp(alone, rows + i * COLUMNS, sizeof alone) == 0);
+        CHECK_EQ(pybpe_texts_minhash(signature, &one, &tables, NULL, NULL), PYBPE_OK);
+        CHECK(memcmp(signature, signatures + i * PYBPE_MINHASH_SIZE, sizeof signature) == 0);
         memset(alone + PYBPE_MEASURE_DISTINCT, 0, (PYBPE_MEASURES - PYBPE_MEASURE_DISTINCT) * sizeof *alone);
         CHECK(memcmp(alone, counts + i * PYBPE_MEASURES, PYBPE_MEASURES * sizeof *alone) == 0);
     }
