@@ -563,6 +563,7 @@ static void test_failing_memory(void) {
             code = train_once(&c, &config, parity != 0, &mem, &err);
             CHECK(code == PYBPE_OK || (code == PYBPE_ERR_MEMORY && err.code == code && err.msg[0] != '\0'));
             CHECK_EQ(m.blocks, 0);
+            CHECK((code == PYBPE_OK) == (m.left >= 0)); /* no failure is forgotten */
         }
         CHECK(code == PYBPE_OK && grant > 20);
     }
