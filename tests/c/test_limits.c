@@ -168,6 +168,9 @@ static void test_training(void) {
     const pybpe_train_config config = {.vocab_size = 300, .max_token_length = 16};
     expect_trainer(&words, &once, config, PYBPE_ERR_LIMIT);
     CHECK_EQ(err.offset, 0);
+    const uint64_t least[] = {0, UINT32_MAX - 3}; /* too large with the separators before and after it */
+    const pybpe_strings large = {(const uint8_t *)"x", least, 1};
+    expect_trainer(&large, &once, config, PYBPE_ERR_LIMIT);
     expect_trainer(&words, &often, config, PYBPE_ERR_LIMIT);
     pybpe_train_config many = config;
     many.vocab_size = UINT32_MAX;
