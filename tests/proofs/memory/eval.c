@@ -30,7 +30,7 @@ static unsigned *llmc_batches_served(void) {
 
 #include "llmc/dataloader.h"
 
-enum { EXAMPLES = 3 };
+enum { EXAMPLES = 3, BUFFER = 32768 /* as evalloader_init allocates it */ };
 
 /* Any file. */
 size_t any_fread(void *data, size_t size, size_t n, FILE *file) {
@@ -63,4 +63,46 @@ void prove_header(size_t n) {
     (void)n;
 }
 
-PROOFS(PROOF(header, 0, 0, 5, "evalloader_read_u16_.0:513"))
+/* The numbers that follow the first fields of an example fit in the buffer. */
+void prove_begin(size_t n) {
+    EvalLoader loader = {.filename_ = (char *)"", .current_example_index = (int)any_between(0, INT32_MAX)};
+    size_t bytes = evalloader_begin_example_(&loader);
+    CHECK(bytes > 0 && bytes % 2 == 0 && bytes <= BUFFER * sizeof(uint16_t));
+    (void)n;
+}
+
+/* What prove_begin shows, and any numbers. */
+size_t any_begin(EvalLoader *loader) {
+    (void)loader;
+    return 2 * (size_t)any_between(1, UINT16_MAX / 2 - 3);
+}
+
+void any_u16(EvalLoader *loader, uint16_t *to, size_t count) {
+    (void)loader;
+    any_fill(to, count * sizeof *to);
+}
+
+/* An example with any contents stays in its rows of n tokens. */
+void prove_example(size_t n) {
+    enum { EXAMPLES_IN_BATCH = 2 };
+    size_t rows = EXAMPLES_IN_BATCH * ASSUMED_NUM_COMPLETIONS;
+    EvalLoader loader = {.B = rows, .T = n, .filename_ = (char *)""};
+    loader.current_example_index = (int)any_between(0, INT32_MAX - 1);
+    loader.buffer = malloc(BUFFER * sizeof *loader.buffer);
+    loader.inputs = malloc(rows * n * sizeof *loader.inputs);
+    loader.targets = malloc(rows * n * sizeof *loader.targets);
+    loader.mask = malloc(rows * n * sizeof *loader.mask);
+    loader.label = malloc(EXAMPLES_IN_BATCH * sizeof *loader.label);
+    ASSUME(loader.buffer && loader.inputs && loader.targets && loader.mask && loader.label);
+    evalloader_next_example_(&loader, (int)any_between(0, EXAMPLES_IN_BATCH - 1));
+    CHECK(loader.num_completions == ASSUMED_NUM_COMPLETIONS);
+    free(loader.buffer);
+    free(loader.inputs);
+    free(loader.targets);
+    free(loader.mask);
+    free(loader.label);
+}
+
+PROOFS(PROOF(header, 0, 0, 5, "evalloader_read_u16_.0:513") PROOF(begin, 0, 0, 4)
+           DRAWN(example, 1, 4, 1, "evalloader_next_example_.2:5",
+                 "evalloader_begin_example_:any_begin evalloader_read_u16_:any_u16"))

@@ -44,4 +44,86 @@ void prove_id(size_t n) {
     free(text);
 }
 
-PROOFS(PROOF(skip, 0, 8, 2) PROOF(string, 0, 9, 4) PROOF(id, 0, 12, 2))
+/* A name is in the text, between two quotes. */
+void prove_name(size_t n) {
+    uint8_t *text = any_bytes(n);
+    const uint8_t *name;
+    size_t length;
+    json j = {text, text + n};
+    bool read = json_name(&j, &name, &length);
+    CHECK(inside(&j, text, n));
+    CHECK(!read || (name > text && length < (size_t)(j.at - name) && length + 2 <= n));
+    free(text);
+}
+
+/* A member is found by its name, or is NULL. */
+void prove_member(size_t n) {
+    uint8_t *name = any_bytes(n);
+    json_member members[] = {{.name = "u"}, {.name = "10"}};
+    json_member *member = member_named(members, 2, name, n);
+    CHECK(member == NULL || (member == &members[0] && n == 1) || (member == &members[1] && n == 2));
+    free(name);
+}
+
+/* The space before a character ends inside the text. */
+void prove_peek(size_t n) {
+    uint8_t *text = any_bytes(n);
+    json j = {text, text + n};
+    uint8_t next = json_peek(&j);
+    CHECK(inside(&j, text, n));
+    CHECK(next == (j.at < j.end ? *j.at : 0));
+    free(text);
+}
+
+/* What the proofs above show, without loops. */
+uint8_t any_peek(json *j) {
+    CHECK(j->at <= j->end);
+    j->at += any_between(0, (size_t)(j->end - j->at));
+    return j->at < j->end ? *j->at : 0;
+}
+
+bool any_value(json *j) {
+    CHECK(j->at <= j->end);
+    size_t left = (size_t)(j->end - j->at);
+    bool read = left > 0 && any_bool();
+    j->at += any_between(read, left);
+    return read;
+}
+
+bool any_name(json *j, const uint8_t **name, size_t *n) {
+    CHECK(j->at <= j->end);
+    size_t left = (size_t)(j->end - j->at);
+    size_t moved = (size_t)any_between(0, left);
+    *name = j->at;
+    j->at += moved;
+    *n = moved >= 2 ? (size_t)any_between(0, moved - 2) : 0;
+    *name += moved >= 2 ? any_between(1, moved - 1 - *n) : 0;
+    return moved >= 2 && any_bool();
+}
+
+json_member *any_member(json_member *members, size_t count, const uint8_t *name, size_t n) {
+    CHECK(count == 1 || count == 2);
+    check_readable(name, n);
+    return any_bool() ? NULL : count == 1 || any_bool() ? &members[0] : &members[1];
+}
+
+/* The members that json_find finds are in the text, and not empty. */
+void prove_find(size_t n) {
+    uint8_t *text = any_bytes(n);
+    json_member inner[2] = {{.name = "u"}, {.name = "10"}};
+    json_member member = {.name = "a", .inner = inner, .inner_count = 2};
+    json j = {text, text + n};
+    bool read = json_find(&j, &member, 1);
+    CHECK(inside(&j, text, n));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(inner[i].begin == NULL || (inner[i].begin > text && inner[i].begin < inner[i].end));
+        CHECK(inner[i].begin == NULL || inner[i].end <= j.at);
+    }
+    CHECK(!read || member.begin == NULL || (member.begin > text && member.begin < member.end && member.end <= j.at));
+    free(text);
+}
+
+PROOFS(PROOF(skip, 0, 8, 2) PROOF(string, 0, 9, 4) PROOF(id, 0, 12, 2) DRAWN(name, 0, 8, 2) DRAWN(member, 0, 4, 4)
+           DRAWN(peek, 0, 8, 2)
+               DRAWN(find, 0, 12, 3, "json_find:2,json_find.0:4",
+                     "json_skip_value:any_value json_peek:any_peek json_name:any_name member_named:any_member"))

@@ -7,6 +7,15 @@ and calls the code. run.py runs each proof in one of two ways:
 - A compiler with sanitizers takes random draws, so that the proofs themselves are tested where there is no CBMC.
 
 A proof includes the C file that it is about, so that it can call static functions.
+
+The loops of a function that calls others would multiply. So CBMC may replace each of these by a stub any_*, which returns
+any result that the proof of the replaced function allows, and checks what that proof assumes of the arguments:
+
+    PROOF(find, 0, 6, 3, "json_find.0:4", "json_skip_value:any_value")   sizes 0 to 6; loops turn up to size + 3 times,
+                                                                         the first one of json_find up to 4 times
+
+Random draws call the functions themselves. DRAWN instead of PROOF lists a proof that CBMC has not finished: only random
+draws run it, unless run.py is given its name.
 */
 #ifndef PROVE_H
 #define PROVE_H
@@ -46,6 +55,8 @@ void *memchr(const void *s, int c, size_t n) {
 /* What the operating system writes to memory that has not been written yet: CBMC lets such memory contain anything. */
 static inline void any_fill(void *data, size_t n) { CHECK(__CPROVER_w_ok(data, n)); }
 
+static inline void check_readable(const void *data, size_t n) { CHECK(__CPROVER_r_ok(data, n)); }
+
 void PROVE(size_t n);
 int main(void) {
     PROVE(PROVE_SIZE);
@@ -62,6 +73,7 @@ static jmp_buf drawn_badly; /* where a draw goes that the proof does not allow *
 #define ASSUME(condition) ((condition) ? (void)0 : longjmp(drawn_badly, 1))
 #define CHECK(condition) ((condition) ? (void)0 : check_fail(__FILE__, __LINE__, #condition))
 #define PROOF(name, least, most, ...) {#name, prove_##name, least, most},
+#define DRAWN PROOF
 #define PROOFS(...)                                                                                                    \
     int main(void) {                                                                                                   \
         static const proof all[] = {__VA_ARGS__};                                                                      \
@@ -104,6 +116,13 @@ static inline void any_fill(void *data, size_t n) {
     uint8_t *bytes = any_bytes(n);
     memcpy(data, bytes, n);
     free(bytes);
+}
+
+static inline void check_readable(const void *data, size_t n) {
+    const volatile uint8_t *bytes = data;
+    for (size_t i = 0; i < n; i++) {
+        (void)bytes[i];
+    }
 }
 
 static inline int proofs_try(const proof *all, size_t count) {

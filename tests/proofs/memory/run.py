@@ -2,7 +2,7 @@
 """Runs the proofs about memory: tests/proofs/memory/*.c, which prove.h describes.
 
     run.py             takes each proof with CBMC, for each size up to its bound; then puts the faults of faults.txt
-                       into csrc, one at a time, and requires that CBMC finds each
+                       into csrc, one at a time, and requires that CBMC, or random draws, find each
     run.py --draw      takes each proof with random draws, under sanitizers
     run.py NAME...     only these files or proofs, such as json or json.string
 
@@ -34,7 +34,7 @@ CHECKS = (
 ).split()
 # Functions without a body return anything, and change nothing.
 UNKNOWN = {"nondet_u64"}
-_PROOF = re.compile(r'PROOF\((\w+), (\d+), (\d+), (\d+)(?:, "([^"]*)")?\)')
+_PROOF = re.compile(r'(PROOF|DRAWN)\((\w+), (\d+), (\d+), (\d+)(?:,\s+"([^"]*)")?(?:,\s+"([^"]*)")?\)')
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Proof:
     Attributes:
         turns: how often a loop may turn, minus the size.
         loops: loops that may turn more often, as `function.number:turns`, separated by commas.
+        stubs: functions that others replace, as `function:stub`, separated by spaces.
+        is_drawn: CBMC has not finished it, so it runs it only if the proof is named.
     """
 
     source: Path
@@ -52,6 +54,8 @@ class Proof:
     most: int
     turns: int
     loops: str
+    stubs: str
+    is_drawn: bool
 
     @property
     def label(self) -> str:
@@ -68,21 +72,35 @@ class Verdict:
 
 
 def proofs_of(source: Path) -> list[Proof]:
-    """Returns the proofs that a C file lists in PROOFS."""
+    """Returns the proofs that a C file lists in PROOFS, as PROOF(...) or DRAWN(...)."""
     found = _PROOF.findall(source.read_text(encoding="utf-8"))
-    return [Proof(source, name, int(least), int(most), int(turns), loops) for name, least, most, turns, loops in found]
+    return [
+        Proof(source, name, int(least), int(most), int(turns), loops, stubs, kind == "DRAWN")
+        for kind, name, least, most, turns, loops, stubs in found
+    ]
+
+
+def with_stubs(proof: Proof, definitions: list[str], folder: str) -> list[str]:
+    """Compiles a proof for CBMC and replaces functions by stubs. Returns the arguments that name the result."""
+    compiled, replaced = f"{folder}/compiled.gb", f"{folder}/replaced.gb"
+    calls = [argument for stub in proof.stubs.split() for argument in ("--replace-calls", stub)]
+    subprocess.run(["goto-cc", *definitions, str(proof.source), "-o", compiled], capture_output=True, check=True)
+    subprocess.run(["goto-instrument", *calls, compiled, replaced], capture_output=True, check=True)
+    return [replaced]
 
 
 def check(proof: Proof, size: int, csrc: Path = CSRC) -> Verdict:
     """Runs CBMC for one size."""
-    done = subprocess.run(
-        ["cbmc", *CHECKS, "--unwind", str(proof.turns + size), f"-DPROVE=prove_{proof.name}", f"-DPROVE_SIZE={size}"]
-        + (["--unwindset", proof.loops] if proof.loops else [])
-        + [*DEFINITIONS, f"-I{csrc}", str(proof.source)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    definitions = [f"-DPROVE=prove_{proof.name}", f"-DPROVE_SIZE={size}", *DEFINITIONS, f"-I{csrc}"]
+    loops = ["--unwindset", proof.loops] if proof.loops else []
+    with tempfile.TemporaryDirectory() as folder:
+        source = with_stubs(proof, definitions, folder) if proof.stubs else [*definitions, str(proof.source)]
+        done = subprocess.run(
+            ["cbmc", *CHECKS, "--unwind", str(proof.turns + size), *loops, *source],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     failed = re.findall(r"^\[[^\n]*FAILURE$", done.stdout, re.MULTILINE)
     unknown = set(re.findall(r"no body for (?:function|callee) (\w+)", done.stdout + done.stderr)) - UNKNOWN
     total = re.search(r"of (\d+) failed", done.stdout)
@@ -108,7 +126,9 @@ def prove(proof: Proof) -> bool:
 
 
 def find_fault(line: str, proofs: dict[str, Proof]) -> bool:
-    """Puts a fault into a copy of csrc; CBMC must then fail at the given size."""
+    """Puts a fault into a copy of csrc; CBMC must then fail at the given size, or random draws of a proof that CBMC has
+    not finished.
+    """
     label, size, file, old, new = line.replace("\\n", "\n").split(" | ")
     with tempfile.TemporaryDirectory() as folder:
         csrc = Path(folder) / "csrc"
@@ -118,13 +138,16 @@ def find_fault(line: str, proofs: dict[str, Proof]) -> bool:
             print(f"FAILED  faults.txt: {file} must have this once: {old}", flush=True)
             return False
         (csrc / file).write_text(source.replace(old, new), encoding="utf-8")
-        complaint = check(proofs[label], int(size), csrc).complaint
-    found = "FAILURE" in complaint
+        proof = proofs[label]
+        if proof.is_drawn:
+            found = not draw(proof.source, csrc, quiet=True)
+        else:
+            found = "FAILURE" in check(proof, int(size), csrc).complaint
     print(f"{'found ' if found else 'MISSED'}  {label}: {file}: {old} -> {new}", flush=True)
     return found
 
 
-def draw(source: Path) -> bool:
+def draw(source: Path, csrc: Path = CSRC, quiet: bool = False) -> bool:
     """Compiles the proofs of a C file, and runs them with random draws."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / source.stem)
@@ -140,10 +163,10 @@ def draw(source: Path) -> bool:
             "-Wno-maybe-uninitialized",
         ]
         subprocess.run(
-            [*compiler, *flags, *warnings, *DEFINITIONS, f"-I{CSRC}", "-o", program, str(source)], check=True
+            [*compiler, *flags, *warnings, *DEFINITIONS, f"-I{csrc}", "-o", program, str(source)], check=True
         )
         environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
-        return subprocess.run([program], env=environment, check=False).returncode == 0
+        return subprocess.run([program], env=environment, check=False, capture_output=quiet).returncode == 0
 
 
 def main() -> int:
@@ -162,7 +185,7 @@ def main() -> int:
         if shutil.which("cbmc") is None:
             print("The model checker cbmc is missing, so the proofs about memory are not made: apt install cbmc")
             return 0
-        results = list(pool.map(prove, chosen))
+        results = list(pool.map(prove, [p for p in chosen if not p.is_drawn or p.label in arguments.names]))
         faults = [f for f in (HERE / "faults.txt").read_text(encoding="utf-8").splitlines() if " | " in f]
         labels = {p.label for p in chosen}
         wanted = [fault for fault in faults if fault.split(" | ")[0] in labels]
