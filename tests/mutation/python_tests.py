@@ -35,6 +35,12 @@ _DRAWING = [
 ]
 
 TESTS = {
+    "analysis/measures.py": [
+        "test_compare.py::test_renyi_entropy",
+        "test_compare.py::test_efficiency",
+        "test_compare.py::test_zipf",
+        "test_compare.py::test_gini",
+    ],
     "corpus/connecting.py": [
         "test_corpus_sorting.py::test_components",
         "test_corpus_sorting.py::test_nodes_that_continue_from_block_to_block",

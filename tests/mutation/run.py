@@ -90,7 +90,7 @@ def draw(folder: Path, files: list[Path], faults: Callable[[str], list[Mutant]],
 def listed(*paths: Path) -> list[str]:
     """Returns the lines of lists, without comments."""
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line.partition(" # ")[0] for line in lines if line and not line.startswith("#")]
+    return [line.rsplit(" # ", 1)[0] for line in lines if line and not line.startswith("#")]
 
 
 def survivors() -> set[str]:

@@ -65,6 +65,12 @@ def test_renyi_entropy(alpha: float) -> None:
     assert measures.renyi_entropy(numpy.array([1] * 64), alpha) == pytest.approx(6)
 
 
+def test_efficiency() -> None:
+    assert measures.efficiency(None, 5) is measures.efficiency(0.0, 1) is None
+    assert measures.efficiency(1.0, 2) == 1 and measures.efficiency(1.5, 8) == 0.5
+    assert measures.RARE == 100  # as published
+
+
 def test_zipf() -> None:
     for counts in count_lists():
         slope, r2 = measures.zipf(numpy.array(counts))

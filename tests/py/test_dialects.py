@@ -251,6 +251,11 @@ def test_no_pattern_breaks_the_parser() -> None:
         (r"\s+(?!\S)|\S", 9),
         (r"(?=a)[\s\S]|b", 0),
         (r"(?>\w+)|(?:\W(?:xy)*)", None),
+        (r"a{2}", 0),
+        (r"[^\ue000]", 0xE000),
+        (r"[^\ud7ff]", 0xD7FF),
+        (r"[a-z]?[a-y]|[^a-y]", None),
+        (r"[a-z]?+[a-y]|[^a-y]", 97),
     ],
 )
 def test_first_uncovered(pattern: str, point: int | None) -> None:

@@ -214,7 +214,12 @@ def test_impossible_amounts_are_refused() -> None:
     phases = [{"sources": {"a": A, "b": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 3000}}}]
     refused(pybpe.LimitError, "phase 1: the source a .* fits is 2000", sources={"a": {}, "b": {}}, phases=phases)
     phases = [{"sources": {"a": A}, "tokens": 20_000}, {"sources": {"b": {"tokens": 5}}}]
-    refused(pybpe.LimitError, "phase 1: the source a .* fits is 4000", sources={"a": {}, "b": {}}, phases=phases)
+    refused(
+        pybpe.LimitError,
+        "phase 1: the source a has 1000 tokens, and 20000 are .* fits is 4000",
+        sources={"a": {}, "b": {}},
+        phases=phases,
+    )
     phases = [{"sources": {"b": {"tokens": 5000}}}, {"sources": {"a": A, "b": A}, "tokens": 20_000}]
     refused(pybpe.LimitError, "times as many: raise", sources={"a": {}, "b": {}}, phases=phases)
     for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 tokens")):
