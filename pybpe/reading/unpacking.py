@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from .. import _binding
-from ..errors import FormatError, MissingExtraError
+from ..errors import FormatError, MissingExtraError, UnsupportedError
 
 ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".lzma": "xz", ".zst": "zstd"}
 _ALL_ENDINGS = tuple(ENDINGS)
@@ -33,6 +33,10 @@ def packing_of_name(path: str) -> str | None:
 
 _BLOCK = 1 << 17  # the number of bytes that are read at once
 _GZIP_BLOCK = 1 << 14  # less for gzip: zlib's module copies what a step has not used
+# What decompressing may take, so that a small file cannot take much memory: dictionaries of xz of up to 128 MiB, like
+# zstd's own limit for windows. xz -9 needs 65 MiB.
+_MEMORY = 130 << 20
+_MEMORY_ERRORS = ("Memory usage limit exceeded", "Frame requires too much memory for decoding")
 _STEP = 1 << 15  # the number of bytes that are decompressed at once: Python's modules join longer results from parts
 
 PACKING_MARKS = (
@@ -80,8 +84,8 @@ def _open_bzip2(path: str, stream: BinaryIO) -> Any:
 def _open_xz(path: str, stream: BinaryIO) -> Any:
     import lzma
 
-    following = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
-    return _Frames(stream, lzma.LZMADecompressor, following)
+    first, following = (partial(lzma.LZMADecompressor, form, _MEMORY) for form in (lzma.FORMAT_AUTO, lzma.FORMAT_XZ))
+    return _Frames(stream, first, following)
 
 
 def _open_zstd(path: str, stream: BinaryIO) -> Any:
@@ -283,6 +287,11 @@ class _Unpacked:
             if type(error).__name__ not in ("BadGzipFile", "ZstdError", "LZMAError") and not _is_bz2_error(error):
                 raise
             problem = str(error)
+        if problem.endswith(_MEMORY_ERRORS):
+            raise UnsupportedError(
+                f"{self.name}: decompressing takes more than 128 MiB of memory, because the file was compressed with a "
+                "larger window or dictionary: decompress it first, with xz -d or zstd -d --long=31"
+            )
         offset = self._packed.tell()
         raise FormatError(f"{self.name}: damaged before byte {offset}: {problem}", offset)
 
