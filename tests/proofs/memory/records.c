@@ -140,6 +140,6 @@ void prove_record(size_t n) {
 
 PROOFS(PROOF(number, 0, 8, 2) PROOF(value, 0, 2, 2, "scalar_read.0:7,strlen.0:10,memcmp.0:10")
            PROOF(name, 0, 4, 2, "", "string_read:any_string skip_space:any_space") PROOF(space, 4, 4, 2)
-               PROOF(string, 4, 4, 4) DRAWN(unescape, 0, 13, 4)
+               PROOF(string, 4, 4, 4) DRAWN(unescape, 0, 13, 4) DRAWN(scalar, 0, 10, 2)
                    DRAWN(record, 0, 8, 2, "memcmp.0:10",
                          "value_read:any_value string_read:any_string name_read:any_name skip_space:any_space"))

@@ -34,7 +34,7 @@ CHECKS = (
 ).split()
 # Functions without a body return anything, and change nothing.
 UNKNOWN = {"nondet_u64"}
-_PROOF = re.compile(r'(PROOF|DRAWN)\((\w+), (\d+), (\d+), (\d+)(?:,\s+"([^"]*)")?(?:,\s+"([^"]*)")?\)')
+_PROOF = re.compile(r'(PROOF|DRAWN)\(\s*(\w+), (\d+), (\d+), (\d+)(?:,\s+"([^"]*)")?(?:,\s+"([^"]*)")?\)')
 
 
 @dataclass(frozen=True)
