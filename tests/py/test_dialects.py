@@ -252,6 +252,7 @@ def test_no_pattern_breaks_the_parser() -> None:
         (r"(?=a)[\s\S]|b", 0),
         (r"(?>\w+)|(?:\W(?:xy)*)", None),
         (r"a{2}", 0),
+        (r"c?+a{2}b?", 0),
         (r"[^\ue000]", 0xE000),
         (r"[^\ud7ff]", 0xD7FF),
         (r"[a-z]?[a-y]|[^a-y]", None),
