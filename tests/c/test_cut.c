@@ -222,6 +222,14 @@ static void test_inside_white_space(void) {
     pybpe_pretok_free(p);
 }
 
+/* Bytes after the end of a text do not complete its last character. */
+static void test_incomplete_at_end(void) {
+    pybpe_pretok *p = splitter_of_characters(0);
+    CHECK_EQ(pybpe_text_cut(p, NULL, (const uint8_t *)"a\xC3\xA9", 3, 1), 1);
+    CHECK_EQ(pybpe_text_cut(p, NULL, (const uint8_t *)"a\xC3\xA9", 2, 1), 2);
+    pybpe_pretok_free(p);
+}
+
 /* Specials forbid the cuts that they touch, and no others, even next to characters of several bytes. */
 static void test_where(void) {
     static const char text[] = "\xE5\xA5\xBD x 1\xE5\xA5\xBD<|a|>     ";
@@ -272,6 +280,7 @@ int main(void) {
     test_where();
     test_next_to_specials();
     test_inside_white_space();
+    test_incomplete_at_end();
     test_characters();
     test_pattern(PYBPE_PATTERN_GPT2);
     test_pattern(PYBPE_PATTERN_CL100K);

@@ -253,6 +253,7 @@ def test_no_pattern_breaks_the_parser() -> None:
         (r"(?>\w+)|(?:\W(?:xy)*)", None),
         (r"a{2}", 0),
         (r"c?+a{2}b?", 0),
+        (r"(?=a)|[\s\S]", None),
         (r"(?:ab)?+\w|\W", 48),
         (r"[^\ue000]", 0xE000),
         (r"[^\ud7ff]", 0xD7FF),
