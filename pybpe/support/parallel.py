@@ -22,6 +22,8 @@ from . import platform
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_LOOK_SECONDS = 0.5  # the longest time for which Ctrl-C may go unnoticed
+
 _thread = threading.local()  # .stop: in a thread of map_ordered, an event that is set when nobody wants its results
 
 
@@ -58,9 +60,9 @@ def map_ordered(
             except RuntimeError as error:  # out of memory or threads, or Python is exiting
                 raise WorkerError(f"{error}: use fewer workers than {count}") from None
             if len(pending) > 2 * count:
-                yield pending.popleft().result()
+                yield _result(pending.popleft())
         while pending:
-            yield pending.popleft().result()
+            yield _result(pending.popleft())
     finally:
         threads.stop()
 
@@ -111,6 +113,14 @@ def _finish(outcome: Future[Result], function: Callable[..., Result], *args: obj
         outcome.set_exception(error)
 
 
+def _result(outcome: Future[Result]) -> Result:
+    """Waits for the outcome. It looks up now and then, because Python does not notice a Ctrl-C that arrives in the
+    moment before a wait begins until the wait ends, and a regular expression that backtracks may never end it."""
+    while not outcome.done():
+        wait([outcome], _LOOK_SECONDS)
+    return outcome.result()
+
+
 def end_if_unwanted() -> None:
     """Raises CancelledError in a thread of `map_ordered` if its result is no longer wanted."""
     stop: threading.Event | None = getattr(_thread, "stop", None)
@@ -136,7 +146,7 @@ def run_interruptibly(function: Callable[..., Result], *args: object, patience: 
             thread.start()
         except RuntimeError:  # out of memory or threads, or Python is exiting; then Ctrl-C must wait
             return function(*args)
-        return outcome.result()
+        return _result(outcome)
     except BaseException:
         unwanted.set()
         wait([outcome], patience)

@@ -80,7 +80,7 @@ def test_workers_end_with_the_call(program: str) -> None:
 
 
 BACKTRACKING = """
-import os, signal, sys, threading
+import signal, sys, threading
 import pybpe
 from pybpe import pattern
 
@@ -94,7 +94,8 @@ def word_ends(self, data):
 
 def interrupt():
     begun.acquire()
-    os.kill(os.getpid(), signal.SIGINT)
+    # To this thread: it does not end a wait of the main thread, just as a signal that arrives before the wait begins.
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
 threading.Thread(target=interrupt, daemon=True).start()
 pattern.Pattern.word_ends = word_ends

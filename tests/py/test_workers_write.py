@@ -400,6 +400,8 @@ def test_a_dead_worker(corpus: Path, tmp_path: Path) -> None:
             done.append(name)
             if len(done) == 3:
                 os.kill(victim, signal.SIGKILL)
+                while not executor._broken:  # until the pool notices, another worker could do all other tasks
+                    time.sleep(0.01)
 
         area.Area.check_visible = check  # type: ignore[method-assign]
         try:
