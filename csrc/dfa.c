@@ -353,8 +353,9 @@ static size_t memo_bit(const dfa *a, const dfa_memo *m, size_t at, uint32_t stat
     return (at - m->from) * a->unsure_count + a->unsures[state];
 }
 
+/* Every run begins at m->from or after it, so no place is before it. */
 static bool memo_has(const dfa *a, const dfa_memo *m, size_t at, uint32_t state) {
-    if (at < m->from || at >= m->until) {
+    if (at >= m->until) {
         return false;
     }
     size_t bit = memo_bit(a, m, at, state);

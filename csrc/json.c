@@ -176,6 +176,5 @@ bool json_id(json *j, uint32_t limit, uint32_t *id) {
         return false;
     }
     *id = (uint32_t)value;
-    uint8_t next = json_peek(j);
-    return next == ',' || next == '}';
+    return true;
 }

@@ -90,7 +90,7 @@ static inline int32_t json_unit(const uint8_t *at, const uint8_t *end) {
     return unit;
 }
 
-/* Reads an integer from 0 to limit - 1 that is the whole value. */
+/* Reads an integer from 0 to limit - 1. The caller checks what follows its digits. */
 bool json_id(json *j, uint32_t limit, uint32_t *id);
 
 #endif

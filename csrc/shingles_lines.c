@@ -158,9 +158,9 @@ static bool line_count(line_scan *s) {
 Finding lines and paragraphs
 */
 
-/* Ends what the newlines before a visible character end, or all at the end of the text. */
+/* Ends what the newlines before a visible character end, at least one, or all at the end of the text. */
 static bool spans_end(line_scan *s, size_t newlines) {
-    if (newlines >= 1 && s->line.open && !line_count(s)) {
+    if (s->line.open && !line_count(s)) {
         return false;
     }
     return newlines < 2 || !s->paragraph.open || span_count(s, &s->paragraph);

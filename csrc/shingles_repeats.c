@@ -183,7 +183,7 @@ int shingle_repeats_count(shingle_repeats *r, const shingle_words *w, size_t n, 
                           pybpe_error *err) {
     counting c = {.r = r, .w = w, .n = n, .slots = 512, .parts = 1};
     const size_t blocks = w->count / 64 + 1;
-    const size_t most = w->count / 16 > PART_ENTRIES ? w->count / 16 : PART_ENTRIES;
+    const size_t most = w->count / 16 > PART_ENTRIES ? w->count / 16 : PART_ENTRIES; /* LCOV_EXCL_BR_LINE: 2^24 words */
     *found = (shingle_found){0};
     if (w->count < n) {
         memset(r->candidates, 0, blocks * sizeof *r->candidates);

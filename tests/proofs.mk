@@ -101,7 +101,8 @@ mutants-python: all
 # and the Python tests
 
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
-COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fcoverage-mapping
+# Counts of threads add up only if they are atomic: otherwise sides seem to be missing.
+COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fprofile-update=atomic -fcoverage-mapping
 COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
 
 .PHONY: coverage coverage-build coverage-pytest coverage-report

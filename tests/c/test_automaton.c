@@ -143,6 +143,40 @@ static void test_where_cuts_are(void) {
     pybpe_pretok_free(p);
 }
 
+/* " [A-Za-z]": no match begins with a letter, but one begins with a blank before a letter. Gaps are words too. */
+static void test_blank_before_letters(void) {
+    static const uint32_t first[] = {0, ' ', '!', 'A', '[', 'a', '{'};
+    static const uint8_t class_of[] = {0, 1, 0, 2, 0, 2, 0};
+    enum { CLASSES = 3, COLUMNS = CLASSES + 2, STATES = 4, LONGEST = 300 };
+    uint16_t next[STATES * COLUMNS] = {0};
+    next[COLUMNS + 1] = 2;
+    next[2 * COLUMNS + 2] = 3;
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        next[3 * COLUMNS + i] = NAIVE_ACCEPT;
+    }
+    const pybpe_automaton a = {first, class_of, sizeof class_of, CLASSES, STATES, next, 0};
+    pybpe_pretok *p = splitter_of(&a, NULL);
+    for (size_t n = 1; n <= LONGEST; n++) {
+        uint8_t text[LONGEST];
+        size_t want[2 * LONGEST], got[2 * LONGEST + CAP], count = 0, done = 0;
+        for (size_t i = 0; i < n; i++) {
+            text[i] = (uint8_t)"abYz "[random_below(i % 100 < 80 ? 4 : 5)];
+        }
+        for (size_t i = 0; i + 1 < n; i++) {
+            if (text[i] == ' ' && text[i + 1] != ' ') {
+                want[count] = i;
+                count += i > done;
+                want[count++] = done = i + 2;
+            }
+        }
+        want[count] = n;
+        count += done < n;
+        CHECK_EQ(split_all(p, text, n, CAP, got), count);
+        CHECK(memcmp(got, want, count * sizeof *want) == 0);
+    }
+    pybpe_pretok_free(p);
+}
+
 /* Words of one character, after which runs over a and b continue far and in vain. Other characters end most of them, so
    later runs continue beyond the ends of earlier ones, or lead to states in which a match is sure, and long. */
 static void far_tables(uint16_t *next, uint32_t states) {
@@ -422,6 +456,7 @@ static void test_wrong_tables(void) {
 int main(void) {
     test_random_automata();
     test_where_cuts_are();
+    test_blank_before_letters();
     test_far_runs();
     test_encoding();
     test_runs_in_vain();

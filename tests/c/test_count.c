@@ -299,6 +299,7 @@ static void test_room(void) {
     const size_t too_many[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / sizeof(count_slot)};
     for (size_t i = 0; i < sizeof too_many / sizeof *too_many; i++) {
         CHECK_EQ(pybpe_counter_reserve(c, too_many[i], NULL), PYBPE_ERR_MEMORY);
+        CHECK_EQ(count_table_reserve(c, too_many[i], NULL), PYBPE_ERR_MEMORY); /* besides those that are there */
     }
     pybpe_counter_free(c);
 }

@@ -87,8 +87,8 @@ static void test_kinds(void) {
 
 static void test_records(void) {
     pybpe_divider *d = divider_of(all, 1, "", NULL);
-    const char *good[] = {"null",  "-0.5e+3", "NaN", "-Infinity", "[[], {}, [{\"a\": [0]}]]", "{\"b\":\"\\\"\"}",
-                          "\"]}\""};
+    const char *good[] = {
+        "null", "-0.5e+3", "1E-5", "NaN", "-Infinity", "[[], {}, [{\"a\": [0]}]]", "{\"b\":\"\\\"\"}", "\"]}\""};
     const char *bad[] = {"nul",  "01", "1.", "-",    "+1",  "[1,]",  "{,}",     "[}",          "{\"a\"}",    "{\"a\":}",
                          "\"\t", "",   "]",  "[1 2", "1 2", "{1:2}", "\"\\x\"", "\"\\u12g4\"", "{\"a\":1,}", "\""};
     char line[256];
@@ -116,6 +116,9 @@ static void test_records(void) {
                            "{\"text\":\"\\ud800\\ud800\"}",
                            "{\"text\":\"\\udbff\\ue000\"}",
                            "{\"text\":\"\\udbff\\udbff\"}",
+                           "{\"text\":\"\\ud83d\\nde00.\"}",
+                           "{\"text\":\"\\ud83d\",\"cluster\":\"\\u0078\"}",
+                           "{\"text\":\"\\u0078\",\"cluster\":\"\\ud83d\"}",
                            "{\"te\\u0078t\":\"a\"}",
                            "{\"text\":\"\xFF\"}",
                            "{\"text\":\"a\"} x",

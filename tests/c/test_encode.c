@@ -760,6 +760,18 @@ static void test_dropped_tokens(void) {
         CHECK(apply_blocks(&blocks, &s.e->table, w, n, &got, NULL));
         CHECK(got == merge_naive(&v, w, n, want) && memcmp(blocks.ids, want, 4 * got) == 0);
     }
+    /* A word that is one row and one byte longer than a block: all tokens of the block are wrong, so apply_blocks gives
+       up, and apply_long takes over. */
+    const size_t n = ROW - 3;
+    for (size_t k = 0; k < n; k++) {
+        w[k] = (uint8_t)('a' + k);
+    }
+    for (size_t block = n - 1; block <= n; block++) {
+        size_t got = 0;
+        blocks.block_bytes = block;
+        CHECK_EQ(apply_blocks(&blocks, &s.e->table, w, n, &got, NULL), block == n);
+        CHECK(block < n || (got == merge_naive(&v, w, n, want) && memcmp(blocks.ids, want, 4 * got) == 0));
+    }
     naive_forget(&v);
     apply_blocks_free(&blocks, NULL);
     subject_free(&s);
@@ -1286,6 +1298,44 @@ static void test_failing_memory_of_blocks(void) {
     subject_free(&s);
 }
 
+/* XabX for 48 letters X: each ab that is made joins the letter before it or the one after it, so that the queue grows
+   for both. */
+static void test_failing_memory_of_the_queue(void) {
+    enum { LETTERS = 48 };
+    static small_vocab v;
+    uint8_t w[4 * LETTERS];
+    uint32_t want[sizeof w];
+    small_start(&v);
+    const uint32_t ab = small_add_merge(&v, 'a', 'b');
+    for (size_t i = 0; i < LETTERS; i++) {
+        const uint8_t x = (uint8_t)(i < 26 ? 'A' + i : 'e' + i - 26);
+        small_add_merge(&v, ab, x);
+        small_add_merge(&v, x, ab);
+        memcpy(w + 4 * i, (const uint8_t[]){x, 'a', 'b', x}, 4);
+    }
+    const pybpe_vocab_spec spec = small_spec(&v);
+    subject s = subject_new(&spec);
+    naive_prepare(&v);
+    const size_t count = merge_naive(&v, w, sizeof w, want);
+    naive_forget(&v);
+    int passed = 0, wrong = 0;
+    for (long grant = 0; grant < 40; grant++) {
+        failing_memory m = {.left = grant};
+        const pybpe_allocator mem = {failing_resize, &m};
+        apply_scratch scratch = {0};
+        size_t got = 0;
+        int code = apply_long(&s.e->table, &scratch, w, sizeof w, &got, &mem, NULL);
+        passed += code == PYBPE_OK;
+        wrong += code != PYBPE_OK && code != PYBPE_ERR_MEMORY;
+        wrong += code == PYBPE_OK && (got != count || memcmp(scratch.ids, want, 4 * count) != 0);
+        apply_scratch_free(&scratch, &mem);
+        wrong += m.blocks != 0;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(passed > 0 && passed < 35);
+    subject_free(&s);
+}
+
 int main(void) {
     test_worked();
     test_whole_words();
@@ -1309,6 +1359,7 @@ int main(void) {
     test_full_cache();
     test_failing_memory();
     test_failing_memory_of_blocks();
+    test_failing_memory_of_the_queue();
     test_memory_that_returns();
     test_bytes_without_tokens();
     test_bytes_without_tokens_in_words();

@@ -4,6 +4,7 @@ Sizes beyond the library's limits: given only by offsets, never allocated, and r
 #include "apply.h"
 #include "check.h"
 #include "small_vocab.h"
+#include "vocab_make.h"
 
 #include <string.h>
 
@@ -27,6 +28,10 @@ static void test_vocab_sizes(void) {
     small_start(&v);
     small_add_merge(&v, 'a', 'b');
     pybpe_vocab_spec spec = small_spec(&v);
+    pybpe_vocab *made = NULL;
+    const pybpe_allocator mem = mem_of(NULL);
+    CHECK_EQ(vocab_alloc(&made, &(vocab_sizes){.tokens = PYBPE_NO_ID}, &mem, &err), PYBPE_ERR_LIMIT);
+    CHECK(made == NULL);
     spec.merges_count = SIZE_MAX / 4;
     expect_vocab(&spec, WIDE ? PYBPE_ERR_LIMIT : PYBPE_ERR_MEMORY);
     spec = small_spec(&v);
@@ -172,6 +177,11 @@ static void test_training(void) {
     const pybpe_strings large = {(const uint8_t *)"x", least, 1};
     expect_trainer(&large, &once, config, PYBPE_ERR_LIMIT);
     expect_trainer(&words, &often, config, PYBPE_ERR_LIMIT);
+    pybpe_trainer *t = (pybpe_trainer *)1;
+    const pybpe_language language = {words, &once, words, &once, 1};
+    const pybpe_language languages[] = {language, language};
+    CHECK_EQ(pybpe_trainer_new_parity(&t, languages, 2, &config, NULL, &err), PYBPE_ERR_LIMIT);
+    CHECK(t == NULL && strstr(err.msg, "8589934594 bytes of distinct words") != NULL); /* of the first language */
     pybpe_train_config many = config;
     many.vocab_size = UINT32_MAX;
     expect_trainer(&words, &once, many, PYBPE_ERR_LIMIT);

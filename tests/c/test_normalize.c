@@ -41,6 +41,8 @@ static void test_by_hand(void) {
     expect_both("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");             /* a syllable and its last one */
     expect_both("\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8"); /* which it has already */
     expect_both("\xE1\x85\xA1", "\xE1\x85\xA1");                         /* a vowel alone */
+    expect_both("\xE1\x84\x80\xE1\x86\xA8", "\xE1\x84\x80\xE1\x86\xA8"); /* a leading consonant and a final one */
+    expect_both("\xEA\xB0\x80\xE1\x85\xA1", "\xEA\xB0\x80\xE1\x85\xA1"); /* a syllable and a vowel */
     expect_both("\xE2\x84\xAB", "\xC3\x85");                             /* the sign for angstrom */
     expect_both("\xE0\xA5\x98", "\xE0\xA4\x95\xE0\xA4\xBC");             /* excluded from composing */
     expect_both("\xF0\x9D\x85\x9E", "\xF0\x9D\x85\x97\xF0\x9D\x85\xA5"); /* the same, of four bytes */

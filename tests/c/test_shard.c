@@ -7,6 +7,11 @@ Token shards: files laid out by hand, every damage to a small one, failing memor
 #include "scratch.h"
 #include "small_vocab.h"
 
+#if !defined(_WIN32)
+#include <signal.h>
+#include <sys/resource.h>
+#endif
+
 /* The shards of this test, byte by byte: 3 tokens, uint16 and uint32. */
 static const uint32_t TOKENS[3] = {1, 0x1234, 0xFFFF};
 static const uint8_t BODY16[6] = {1, 0, 0x34, 0x12, 0xFF, 0xFF};
@@ -170,8 +175,40 @@ static void test_long_writes(void) {
         CHECK_EQ(pybpe_shard_read(s, at, 3, got, NULL), PYBPE_OK);
         CHECK(got[0] == ids[at] && got[1] == ids[at + 1] && got[2] == ids[at + 2]);
     }
+    uint32_t *all = malloc(MANY * sizeof *all);
+    int wrong = 0;
+    CHECK_EQ(pybpe_shard_read(s, 0, MANY, all, NULL), PYBPE_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        wrong += all[i] != ids[i];
+    }
+    CHECK_EQ(wrong, 0);
+    free(all);
     pybpe_shard_free(s);
 }
+
+#if !defined(_WIN32)
+/* A file size limit simulates a full disk. After a write that failed, tokens are missing, so the file is never
+   finished. */
+static void test_no_room(void) {
+    enum { MANY = 100000 };
+    static const uint16_t ids[MANY];
+    struct rlimit before;
+    scratch_clear();
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    const struct rlimit limit = {MANY, before.rlim_max};
+    for (int format = PYBPE_SHARD_UINT16; format <= PYBPE_SHARD_UINT32; format++) {
+        pybpe_shard_writer *w;
+        pybpe_error err = {0};
+        CHECK_EQ(pybpe_shard_writer_new(&w, "w.bin", format, NULL, NULL), PYBPE_OK);
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK_EQ(pybpe_shard_writer_write(w, ids, 2, MANY, NULL), PYBPE_ERR_IO);
+        CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+        CHECK_EQ(pybpe_shard_writer_finish(w, &err), PYBPE_ERR_IO);
+        CHECK(strstr(err.msg, "w.bin: an earlier write failed") != NULL);
+        CHECK_EQ(scratch_clear(), 0);
+    }
+}
+#endif
 
 static void test_refused_writes(void) {
     static const uint32_t large[2] = {7, 65536};
@@ -248,6 +285,9 @@ int main(void) {
     }
     test_writing();
     test_long_writes();
+#if !defined(_WIN32)
+    test_no_room();
+#endif
     test_refused_writes();
     test_memory();
     CHECK_EQ(scratch_next_file(), next_file); /* all are closed */

@@ -176,6 +176,23 @@ static void check_random_texts(void) {
     expect_definition(text, 400); /* one word, again and again */
 }
 
+/* Measures that are asked for alone are the same as with all others. */
+static void expect_parts(const pybpe_strings *text, const uint64_t *all) {
+    const pybpe_measuring words = {.repeated_words = 1}, lines = {.lines = 1}, only_ngrams = {ngrams, NGRAMS, 0, 0};
+    uint64_t found[COLUMNS];
+    CHECK_EQ(pybpe_texts_measure(found, text, &tables, &words, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], all[PYBPE_MEASURE_DISTINCT]);
+    CHECK_EQ(found[PYBPE_MEASURE_TOP_COUNT], all[PYBPE_MEASURE_TOP_COUNT]);
+    CHECK_EQ(found[PYBPE_MEASURE_LINES], 0);
+    CHECK_EQ(pybpe_texts_measure(found, text, &tables, &lines, NULL, NULL), PYBPE_OK);
+    CHECK_EQ(found[PYBPE_MEASURE_LINES], all[PYBPE_MEASURE_LINES]);
+    CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], 0);
+    CHECK_EQ(pybpe_texts_measure(found, text, &tables, &only_ngrams, NULL, NULL), PYBPE_OK);
+    CHECK(memcmp(found + PYBPE_MEASURES, all + PYBPE_MEASURES, 2 * NGRAMS * sizeof *found) == 0);
+    CHECK_EQ(found[PYBPE_MEASURE_DISTINCT], 0);
+    CHECK_EQ(found[PYBPE_MEASURE_LINES], 0);
+}
+
 /* Texts in one call have the measures and signatures that each has alone; what is not asked for is 0. */
 static void check_many_texts(void) {
     enum { TEXTS = 30, BYTES = 3000 };
@@ -199,6 +216,7 @@ static void check_many_texts(void) {
         CHECK(memcmp(alone, rows + i * COLUMNS, sizeof alone) == 0);
         CHECK_EQ(pybpe_texts_minhash(signature, &one, &tables, NULL, NULL), PYBPE_OK);
         CHECK(memcmp(signature, signatures + i * PYBPE_MINHASH_SIZE, sizeof signature) == 0);
+        expect_parts(&one, alone);
         memset(alone + PYBPE_MEASURE_DISTINCT, 0, (PYBPE_MEASURES - PYBPE_MEASURE_DISTINCT) * sizeof *alone);
         CHECK(memcmp(alone, counts + i * PYBPE_MEASURES, PYBPE_MEASURES * sizeof *alone) == 0);
     }
@@ -281,6 +299,33 @@ static void check_parts(void) {
     CHECK(found.distinct == MOST && found.top_count == 2);
     CHECK(found.top_chars == 6 && found.repeated_chars == 3 * AGAIN);
     shingle_repeats_free(&r);
+}
+
+/* Parts are not always of the same size: here the first of two has all n-grams, which do not fit in its table, so that
+   they are divided again. */
+static void check_unequal_parts(void) {
+    enum { MOST = 1600000, AGAIN = 100, PARTED = MOST + AGAIN };
+    uint64_t *hashes = malloc(PARTED * sizeof *hashes);
+    uint32_t *chars = malloc(PARTED * sizeof *chars);
+    shingle_repeats r = {.mem = mem_of(NULL), .seed = {UINT64_C(0xD1B54A32D192ED03), NAIVE_BASE}};
+    const shingle_words w = {hashes, chars, PARTED, PARTED};
+    uint64_t word = 0;
+    for (size_t i = 0; i < MOST;) {
+        hashes[i] = ++word;
+        i += (hash_mix(naive_scramble(word) ^ r.seed.b, r.seed.a | 1) & 1) == 0; /* it belongs to the first part */
+    }
+    memcpy(hashes + MOST, hashes, AGAIN * sizeof *hashes);
+    for (size_t i = 0; i < PARTED; i++) {
+        chars[i] = 3;
+    }
+    shingle_found found;
+    CHECK_EQ(shingle_repeats_begin(&r, PARTED, NULL), PYBPE_OK);
+    CHECK_EQ(shingle_repeats_count(&r, &w, 1, &found, NULL), PYBPE_OK);
+    CHECK(found.distinct == MOST && found.top_count == 2);
+    CHECK(found.top_chars == 6 && found.repeated_chars == 3 * AGAIN);
+    shingle_repeats_free(&r);
+    free(hashes);
+    free(chars);
 }
 
 /* A window that moves by one word at a time takes the same time for any size. */
@@ -464,5 +509,6 @@ int main(void) {
     check_refusals();
     check_failing_memory();
     check_parts();
+    check_unequal_parts();
     return check_report("test_shingles");
 }

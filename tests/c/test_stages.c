@@ -484,9 +484,11 @@ static void test_failing_memory(void) {
         memcpy(text + i, " in the", 7);
     }
     const pybpe_vocab_spec spec = small_spec(&v);
-    const size_t lengths[] = {sizeof text, 7 * 20}; /* a phrase of many blocks, and one that is shorter than a group */
-    for (size_t i = 0; i < 2; i++) {
-        const size_t end = lengths[i];
+    /* a phrase of many blocks, one that is shorter than a group, and one with another one after it in the group */
+    const size_t ends[3][2] = {{sizeof text}, {7 * 20}, {7 * 20, 7 * 24}};
+    const size_t words[] = {1, 1, 2};
+    for (size_t i = 0; i < 3; i++) {
+        const size_t end = ends[i][words[i] - 1];
         int passed = 0, wrong = 0;
         for (long grant = 0; grant < 240; grant++) {
             failing_memory m = {.left = grant / 2, .once = grant % 2 != 0};
@@ -497,7 +499,8 @@ static void test_failing_memory(void) {
             int code = pybpe_vocab_new(&s.v, &spec, &mem, &err);
             code = code == PYBPE_OK ? pybpe_encoder_new(&s.e, s.v, &mem, &err) : code;
             code = code == PYBPE_OK ? pybpe_cache_new(&s.c, s.e, &mem, &err) : code;
-            code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, &end, 1, ids, 4, end, &got, &err) : code;
+            code = code == PYBPE_OK ? pybpe_encode_words(s.e, s.c, text, ends[i], words[i], ids, 4, end, &got, &err)
+                                    : code;
             passed += code == PYBPE_OK;
             wrong += (code != PYBPE_OK && code != PYBPE_ERR_MEMORY) || (s.e != NULL && s.e->stages == NULL);
             subject_free(&s);

@@ -149,6 +149,7 @@ static void test_refused(void) {
         ",\"\xE4\xBD\xA0\":256",     /* neither does a Chinese character */
         ",\"\xC1\xA1\xC1\xA1\":256", /* aa, but not in UTF-8 */
         ",\"a\xC4\":256",            /* half a character */
+        ",\"\xC4z\":256",            /* and another one */
         ",\"aa\":-1",
         ",\"aa\":1.0",
         ",\"aa\":1e2",
@@ -162,6 +163,7 @@ static void test_refused(void) {
         ",:256",
         ",",
         ",\"aa\":256}",
+        ",\"aa\":256 \"ab\":257",
         ",\"\\ud83d\":256", /* half a pair */
         ",\"\\x61\":256",
         ",\"\\u00\":256",
@@ -199,6 +201,7 @@ static void test_refused(void) {
         "[1]",
         "[\"t h\",]",
         "[\"t h\", \"t h\"]", /* twice */
+        "[\"t h\", \"\xC4\xA0 t\", \"\xC4\xA0 th\", \"\xC4\xA0t h\", \"\xC4\xA0t h\"]",
         "[\"<|e| >\"]",
         "[[\"t\" \"h\"]]",
         "[\"t h\" \"t h\"]",

@@ -96,6 +96,7 @@ static void test_random(void) {
 }
 
 static void test_classes(void) {
+    CHECK(strcmp(pybpe_unicode_version(), "18.0.0") == 0);
     CHECK(pybpe_unicode_class('a') != 0 && pybpe_unicode_class('a') != pybpe_unicode_class('1'));
     CHECK_EQ(pybpe_unicode_class(0x10FFFF), pybpe_unicode_class(0x10FFFE)); /* not assigned */
     CHECK_EQ(pybpe_unicode_class(0x110000), 0);
