@@ -240,9 +240,19 @@ static int retry_open(const char *path, int flags) {
     return fd;
 }
 
+static int64_t modified_ns(const struct stat *st) {
+#if defined(_WIN32)
+    return st->st_modified * INT64_C(1000000000);
+#elif defined(__APPLE__)
+    return (int64_t)st->st_mtimespec.tv_sec * INT64_C(1000000000) + (int64_t)st->st_mtimespec.tv_nsec;
+#else
+    return (int64_t)st->st_mtim.tv_sec * INT64_C(1000000000) + (int64_t)st->st_mtim.tv_nsec;
+#endif
+}
+
 int file_in_open(file_in *f, const char *path, pybpe_error *err) {
     /* O_NONBLOCK: opening a FIFO without a writer would block forever. The flag has no effect on regular files. */
-    *f = (file_in){-1, 0};
+    *f = (file_in){-1, 0, 0};
     int fd = retry_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return error_set_errno(err, errno, "%s: cannot be opened", path);
@@ -260,7 +270,7 @@ int file_in_open(file_in *f, const char *path, pybpe_error *err) {
         close(fd);
         return code;
     }
-    *f = (file_in){fd, (uint64_t)st.st_size};
+    *f = (file_in){fd, (uint64_t)st.st_size, modified_ns(&st)};
     return PYBPE_OK;
 }
 
@@ -296,6 +306,23 @@ void file_in_close(file_in *f) {
     }
 }
 
+/* Returns an error if somebody has written to the file since it was opened: then what was read may be neither the old
+   content nor the new one. */
+static int file_in_check(const file_in *f, const char *path, pybpe_error *err) {
+    struct stat st;
+    if (fstat(f->fd, &st) != 0) {
+        return error_set_errno(err, errno, "%s: cannot be examined", path);
+    }
+    if ((uint64_t)st.st_size != f->size || modified_ns(&st) != f->modified) {
+        error_fill(err, PYBPE_ERR_IO, 0, "%s: somebody wrote to this file while it was read", path);
+        if (err != NULL) {
+            err->sys_errno = ESTALE;
+        }
+        return PYBPE_ERR_IO;
+    }
+    return PYBPE_OK;
+}
+
 int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err) {
     file_in f;
     int code = file_in_open(&f, path, err);
@@ -309,6 +336,9 @@ int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_alloc
         bytes = mem_alloc(mem, (size_t)f.size);
         code = bytes == NULL ? error_set_memory(err, path, (size_t)f.size)
                              : file_in_read(&f, path, 0, bytes, (size_t)f.size, err);
+    }
+    if (code == PYBPE_OK) {
+        code = file_in_check(&f, path, err);
     }
     file_in_close(&f);
     if (code != PYBPE_OK) {

@@ -140,13 +140,15 @@ static inline uint32_t id_at(const void *ids, int id_bytes, size_t i) {
 }
 
 /* Reads a whole file with plain reads (with a mapping, truncating the file would kill the process with SIGBUS). *data
-   is NULL for an empty file; free it with mem_free. Refuses anything but a regular file. */
+   is NULL for an empty file; free it with mem_free. Refuses anything but a regular file, and a file that was
+   written to meanwhile. */
 int file_read_all(const char *path, uint8_t **data, size_t *n, const pybpe_allocator *mem, pybpe_error *err);
 
 /* An open regular file for reading at offsets; safe to share between threads. fd is -1 when closed. */
 typedef struct file_in {
     int fd;
     uint64_t size;
+    int64_t modified; /* the time of the last write, in nanoseconds */
 } file_in;
 int file_in_open(file_in *f, const char *path, pybpe_error *err);
 /* Reads exactly n bytes; returns PYBPE_ERR_FORMAT if the file ends before that. */

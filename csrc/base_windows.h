@@ -34,6 +34,9 @@ enum { WINDOWS_PATH = 4096 }; /* the longest path, in UTF-16 units or bytes */
 #define NAME_MAX 255
 #define O_CLOEXEC _O_NOINHERIT
 #define O_NONBLOCK 0
+#ifndef ESTALE
+#define ESTALE 10070 /* WSAESTALE, as in Python */
+#endif
 
 /* The errno of the error that Windows just reported. */
 static inline int windows_errno(void) {
@@ -70,20 +73,23 @@ static inline bool windows_utf8(const wchar_t *wide, char path[WINDOWS_PATH]) {
 struct windows_stat {
     unsigned short st_mode;
     int64_t st_size;
+    int64_t st_modified; /* in seconds */
 };
 
 static inline int windows_stat(const char *path, struct windows_stat *st) {
     wchar_t wide[WINDOWS_PATH];
     struct _stat64 found;
     int result = windows_path(path, wide) ? _wstat64(wide, &found) : -1;
-    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size} : (struct windows_stat){0, 0};
+    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size, found.st_mtime}
+                      : (struct windows_stat){0, 0, 0};
     return result;
 }
 
 static inline int windows_fstat(int fd, struct windows_stat *st) {
     struct _stat64 found;
     int result = _fstat64(fd, &found);
-    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size} : (struct windows_stat){0, 0};
+    *st = result == 0 ? (struct windows_stat){found.st_mode, found.st_size, found.st_mtime}
+                      : (struct windows_stat){0, 0, 0};
     return result;
 }
 

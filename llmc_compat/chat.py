@@ -45,7 +45,7 @@ from pybpe.errors import ArgumentError, FormatError, file_errors, warn
 from pybpe.formats.chat_templates import CONTROL_TOKENS_TEMPLATE
 from pybpe.model import END_OF_TEXT
 from pybpe.reading.splits import SPLIT_NAMES, SplitOptions, hash_split
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import read_file
 from pybpe.support import platform
 from pybpe.support.locking import only_writer
 from pybpe.support.output_files import make_folder, remove_others
@@ -350,8 +350,7 @@ def read_mask(path: _binding.PathLike) -> numpy.ndarray[Any, Any]:
     import numpy
 
     name = os.fsdecode(path)
-    with open_input(path) as stream:
-        raw = stream.read()
+    raw = read_file(path)
     if len(raw) < MASK_HEADER_BYTES:
         raise FormatError(
             f"{name}: too short for a mask: {len(raw)} bytes, but the header alone has {MASK_HEADER_BYTES}", len(raw)

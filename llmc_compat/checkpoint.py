@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pybpe import _binding
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.reading.file_types import CHECKPOINT_MAGIC
-from pybpe.reading.streams import open_input, read_items
+from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16, to_bfloat16
 from .gpt2_config import GPT2Config
@@ -135,7 +135,7 @@ class Checkpoint:
 
     def __init__(self, path: _binding.PathLike) -> None:
         self.path = os.fsdecode(path)
-        self._stream = open_input(path)
+        self._stream = open_unchanged(path)
         try:
             self.config, self.dtype = _read_header(self._stream, self.path)
         except BaseException:
@@ -151,8 +151,8 @@ class Checkpoint:
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
 
     def tensor(self, name: str) -> numpy.ndarray[Any, Any]:
         """Returns a whole tensor as float32, with its shape in `config.tensor_shapes()`."""

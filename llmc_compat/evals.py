@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import read_file
 
 from .records import Record, read_records
 
@@ -262,8 +262,7 @@ def _read_file(path: _binding.PathLike) -> tuple[list[Example], EvalFacts]:
     import numpy
 
     name = os.fsdecode(path)
-    with open_input(path) as stream:
-        raw = stream.read()
+    raw = read_file(path)
     if len(raw) < HEADER_BYTES:
         raise FormatError(
             f"{name}: too short for an eval file: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import read_file
 from pybpe.support.output_files import make_folder
 
 from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
@@ -245,11 +245,10 @@ def _weights_path(folder: str) -> str:
 
 
 def _read_config(path: str, pad: int) -> GPT2Config:
-    with open_input(path) as stream:
-        try:
-            data = json.loads(stream.read())
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"{path}: not JSON ({error})") from None
+    try:
+        data = json.loads(read_file(path))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("model_type") != "gpt2":
         kind = data.get("model_type") if isinstance(data, dict) else None
         raise FormatError(f"{path}: the model_type is {kind!r}; llm.c's checkpoints hold only gpt2 models")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from pybpe import _binding
 from pybpe.errors import FormatError
-from pybpe.reading.streams import open_input, read_items
+from pybpe.reading.streams import open_unchanged, read_items
 
 from .bfloat16 import from_bfloat16
 
@@ -78,7 +78,7 @@ class SafetensorsFile:
 
     def __init__(self, path: _binding.PathLike) -> None:
         self.path = os.fsdecode(path)
-        self._stream = open_input(path)
+        self._stream = open_unchanged(path)
         try:
             self._data, self.entries = _read_header(self._stream, self.path)
         except BaseException:
@@ -88,8 +88,8 @@ class SafetensorsFile:
     def __enter__(self) -> SafetensorsFile:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> numpy.ndarray[Any, Any]:
         """Returns a tensor as float32.

@@ -26,7 +26,7 @@ from .control_tokens import END_OF_TEXT
 from .errors import ArgumentError, Error, MissingExtraError
 from .formats import tiktoken
 from .pattern import Pattern
-from .reading.streams import open_input
+from .reading.streams import read_file
 from .tokenizer import Tokenizer
 
 
@@ -163,8 +163,7 @@ def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
     if not path.is_file():  # reading a pipe could wait forever
         return None
     try:
-        with open_input(path) as stream:
-            data = stream.read()
+        data = read_file(path)
         ranks = _ranks(gzip.decompress(data) if path.suffix == ".gz" else data, known.specials)
         lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in sorted(ranks.items(), key=_rank))
     except (

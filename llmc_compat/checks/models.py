@@ -16,7 +16,7 @@ from llmc_compat.batch import Batch
 from llmc_compat.checkpoint import HEADER_BYTES, ITEM_BYTES, VERSIONS, from_file_type
 from llmc_compat.gpt2_config import GPT2Config
 from pybpe.errors import FormatError
-from pybpe.reading.streams import open_input, read_items
+from pybpe.reading.streams import open_unchanged, read_items
 
 from .finding import WARNING, Finding, Run
 from .names import MODEL_NAMES
@@ -123,7 +123,7 @@ def read_model(path: str) -> ModelFacts:
     """Raises FileError, FormatError."""
     import numpy
 
-    with open_input(path) as stream:
+    with open_unchanged(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         raw = stream.read(HEADER_BYTES)
         if len(raw) < HEADER_BYTES:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 
 from pybpe.dataset.packed_rows import row_fault
-from pybpe.dataset.token_files import open_tokens
+from pybpe.dataset.token_file import TokenFile
 from pybpe.errors import Error
 
 from .finding import Finding, Run
@@ -44,6 +44,6 @@ def packing_faults(manifests: Iterable[Described], shards: Collection[str], run:
 
 def _fault(path: str, size: int, mark: int) -> str | None:
     try:
-        return row_fault([open_tokens(path)], size, mark)
+        return row_fault(TokenFile(path).blocks(1 << 20), size, mark)
     except Error:
         return None  # reported already

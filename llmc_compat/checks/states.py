@@ -22,7 +22,7 @@ from pathlib import Path
 
 from llmc_compat.checkpoint import HEADER_BYTES
 from pybpe.errors import FormatError
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import open_unchanged
 
 from .finding import Finding, Run
 from .models import ModelFacts, weight_count
@@ -47,10 +47,11 @@ def read_state(path: str) -> StateFacts | None:
     """Reads a state; returns None if the file is of another kind. Raises FileError, FormatError."""
     import numpy
 
-    with open_input(path) as stream:
+    with open_unchanged(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        header = tuple(int(i) for i in numpy.frombuffer(stream.read(HEADER_BYTES)[: size // 4 * 4], dtype="<i4"))
-    if header[0] != MAGIC:
+        raw = stream.read(HEADER_BYTES)
+    header = tuple(int(i) for i in numpy.frombuffer(raw, "<i4", len(raw) // 4))
+    if header[:1] != (MAGIC,):
         return None
     if len(header) < HEADER_BYTES // 4:
         raise FormatError(f"{path}: too short for a state: {size} bytes; llm.c {_ABORTS}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pybpe import Tokenizer, _binding
 from pybpe.errors import Error, FormatError
 from pybpe.model import END_OF_TEXT
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import read_file
 
 from .finding import WARNING, Finding
 
@@ -48,8 +48,7 @@ def read_tokenizer(path: str) -> TokenizerFacts:
     """Raises FileError, FormatError."""
     import numpy
 
-    with open_input(path) as stream:
-        raw = stream.read()
+    raw = read_file(path)
     if len(raw) < HEADER_BYTES:
         raise FormatError(
             f"{path}: too short for a tokenizer: {len(raw)} bytes, but the header alone has {HEADER_BYTES}", len(raw)

@@ -233,8 +233,9 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
     """Yields the ids of a file in blocks, in order. `id_bytes` is the size of an id in a file of plain ids."""
-    from ..formats.id_files import NPY_MAGIC, map_npy
+    from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
     from ..reading.file_types import llmc_file
+    from ..reading.streams import open_unchanged
 
     block = 1 << 20
     with open_ids(path) as stream:
@@ -246,9 +247,8 @@ def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[An
             for at in range(0, len(shard), block):
                 yield shard.read(at, min(block, len(shard) - at))
         elif start.startswith(NPY_MAGIC) and path != "-":
-            array = map_npy(path).ravel()
-            for at in range(0, len(array), block):
-                yield array[at : at + block]
+            with open_unchanged(path) as file:
+                yield from npy_blocks(file, read_npy_header(file, path), path, block)
         elif path.endswith(".bin") and start.translate(_BLANKS, b"0123456789").strip():
             yield from _raw_ids(start, stream, path, id_bytes, block)
         else:

@@ -124,7 +124,7 @@ def _copy(source: str, start: int, end: int, target: str, header: bytes) -> None
         stream.seek(start)
         output.write(header)
         while start < end:
-            got: int = stream.readinto(buffer[: end - start])  # type: ignore[attr-defined]
+            got: int = stream.readinto(buffer[: end - start])
             if got == 0:
                 raise FormatError(f"{source}: shorter than this run made it: another program has changed it")
             output.write(buffer[:got])

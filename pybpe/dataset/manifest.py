@@ -11,7 +11,7 @@ from typing import Any
 from .. import _binding
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import versions
-from ..reading.streams import open_input
+from ..reading.streams import read_file
 from .hashing import file_sha256
 
 FILE_NAME = "manifest.json"
@@ -148,8 +148,7 @@ class Manifest:
         """
         name = _binding.path_text(folder)
         path = os.path.join(name, manifest_name(name))
-        with open_input(path) as stream:
-            data = stream.read()
+        data = read_file(path)
         try:
             content = json.loads(data.decode("utf-8", "surrogateescape"))
             versions.check_object(content, VERSION, f"{path}: this manifest")

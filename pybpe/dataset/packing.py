@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
 from . import documents
-from .token_files import Paths, TokenStream, packed_lengths
+from .described import packed_lengths
+from .token_files import Paths, TokenStream
 
 if TYPE_CHECKING:
     import numpy
@@ -35,8 +36,7 @@ class Window(NamedTuple):
 class PackedSequences:
     """The windows of one or more token files, by index: `len(p)`, `p[i]`, iteration.
 
-    Nothing is read until it is needed, and nothing is copied: windows are read-only views of the memory-mapped file
-    (only a window that crosses into the next file is a copy). Files form one stream, in their order. The object can be
+    Nothing is read until it is needed. Windows are read-only. Files form one stream, in their order. The object can be
     pickled, and shared by threads.
 
     In files of packed rows, which `pack` writes, the windows are the rows. The last target of each is the end-of-text
@@ -131,11 +131,6 @@ class PackedSequences:
         """Returns a window's inputs and its last target: shape (length + 1,). See __getitem__."""
         span = self.span(index)
         return self.stream.slice(span.start, span.stop + 1)
-
-    def mapped_ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """Returns what `ids` returns, perhaps as a view of a mapped file: copy it at once."""
-        span = self.span(index)
-        return self.stream.mapped(span.start, span.stop + 1)
 
     def span(self, index: int) -> range:
         """Returns the positions of a window's inputs in the stream."""

@@ -103,7 +103,7 @@ class TokenDataset(WindowDataset):
     Args:
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
             of names, an array of ids; otherwise the text itself, unless it looks like a file name.
-            Files named *.bin and *.npy hold tokens and are memory-mapped (see TokenStream); others hold text, which
+            Files named *.bin and *.npy hold tokens (see TokenStream); others hold text, which
                 is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
                 fits in memory, use `pybpe.binarize` first.
         tokenizer: encodes the text. It may be None for token files; if given, their first million ids must be in its
@@ -222,8 +222,8 @@ def create_dataloader(
         batch_size: windows per batch and process.
         shuffle: shuffle anew each epoch, by `seed`. Without it, the sources of a mixture follow each other.
         drop_last: drop the last batch if it is not full.
-        num_workers: processes that read ahead. 0 reads in this process, which is much faster: token files are
-            memory-mapped, so there is little to read ahead, and every worker's batch is copied between processes.
+        num_workers: processes that read ahead. 0 reads in this process, which is much faster: only the tokens of a
+            batch are read, so there is little to read ahead, and every worker's batch is copied between processes.
             Workers are started by "forkserver" (on Windows by "spawn"), never by copying a process that may have
             threads, and stay for all epochs; `multiprocessing_context` and `persistent_workers` change that. As always
             in Python, a script must then start its work under `if __name__ == "__main__":`.

@@ -35,7 +35,7 @@ from typing import Any, BinaryIO
 
 from .. import _binding
 from ..errors import FormatError
-from ..reading.streams import open_input
+from ..reading.streams import open_unchanged
 from . import versions
 
 MAGIC = b"pybpecnt"
@@ -89,11 +89,13 @@ class Reader:
     Raises:
         FileError: the file cannot be read.
         FormatError: the file is damaged; the message gives the offset. `blocks` raises these errors too.
+        FileChangedError: as a context manager, after the block: somebody wrote to the file.
     """
 
     def __init__(self, path: _binding.PathLike) -> None:
         self._path = _binding.path_text(path)
-        self._stream: BinaryIO = io.BufferedReader(open_input(path))  # type: ignore[type-var]
+        self._raw = open_unchanged(path)
+        self._stream: BinaryIO = io.BufferedReader(self._raw)
         try:
             self._size = os.fstat(self._stream.fileno()).st_size
             self.header = self._read_header()
@@ -104,8 +106,12 @@ class Reader:
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._raw.check()
+        finally:
+            self._stream.close()
 
     def _fail(self, what: str) -> FormatError:
         offset = self._stream.tell()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from .. import _binding
 from ..errors import FormatError
 from ..reading.file_types import is_binary, no_text
-from ..reading.streams import open_input
+from ..reading.streams import read_items
 
 if TYPE_CHECKING:
     import numpy
@@ -55,29 +57,67 @@ def npy_header(tokens: int, id_bytes: int, byteorder: str = "little") -> bytes:
     return start + fields.ljust(NPY_HEADER_BYTES - 11).encode() + b"\n"
 
 
-def map_npy(path: str) -> numpy.ndarray[Any, Any]:
-    """Maps the array in a .npy file, read-only. Raises FormatError if the file is damaged, or holds Python objects."""
-    import numpy
+class NpyHeader(NamedTuple):
+    """The header of a .npy file.
 
-    _check_start(path)
+    Attributes:
+        dtype: of its items.
+        shape: of the array.
+        by_columns: whether the items are in Fortran order.
+        offset: the byte at which they begin.
+    """
+
+    dtype: numpy.dtype[Any]
+    shape: tuple[int, ...]
+    by_columns: bool
+    offset: int
+
+
+def read_npy_header(stream: BinaryIO, path: str) -> NpyHeader:
+    """Reads the header at the start of a .npy file, and leaves the stream after it. Raises FormatError if the file is
+    damaged, shorter than its header says, or holds Python objects."""
+    from numpy.lib import format as npy
+
+    stream.seek(0)
+    size = os.fstat(stream.fileno()).st_size
+    _check_start(stream.read(_NPY_START), size, path)
+    stream.seek(0)
     try:
-        array: numpy.ndarray[Any, Any] = numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy.ndarray)
-        return array
+        read = npy.read_array_header_1_0 if npy.read_magic(stream) == (1, 0) else npy.read_array_header_2_0
+        shape, by_columns, dtype = read(stream)
     except OSError as error:
         if error.errno is not None:
             raise
-        problem: Exception = error
+        raise _not_integers(path, error) from None
     except Exception as error:  # numpy's parsers raise any of a dozen types on a damaged header
-        problem = error
+        raise _not_integers(path, error) from None
+    header = NpyHeader(dtype, shape, by_columns and len(shape) > 1, stream.tell())
+    if dtype.hasobject:
+        raise _not_integers(path, ValueError("it holds Python objects"))
+    if min(shape, default=0) < 0 or header.offset + prod(shape) * dtype.itemsize > size:
+        raise _not_integers(path, ValueError(f"its header promises the shape {shape}, but it has {size} bytes"))
+    return header
+
+
+def npy_blocks(stream: BinaryIO, header: NpyHeader, path: str, most: int) -> Iterator[numpy.ndarray[Any, Any]]:
+    """Yields the items of an array after its header, row by row, in blocks of at most `most`; those of an array that is
+    stored by columns at once. Raises FormatError if the file was truncated."""
+    count = prod(header.shape)
+    for at in range(0, count, count if header.by_columns else most):
+        wanted = count if header.by_columns else min(most, count - at)
+        items = read_items(stream, header.dtype, wanted)
+        if len(items) < wanted:
+            raise FormatError(f"{path}: was truncated while it was read", header.offset + at * header.dtype.itemsize)
+        yield items.reshape(header.shape, order="F").ravel() if header.by_columns else items
+
+
+def _not_integers(path: str, problem: Exception) -> FormatError:
     what = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-    raise FormatError(f"{path}: damaged, or not an array of integers: {what}", len(NPY_MAGIC))
+    return FormatError(f"{path}: damaged, or not an array of integers: {what}", len(NPY_MAGIC))
 
 
-def _check_start(path: str) -> None:
+def _check_start(start: bytes, size: int, path: str) -> None:
     """Checks the magic and the header's length. numpy would allocate memory for a header longer than the file."""
-    with open_input(path) as stream:
-        start = stream.read(_NPY_START)
-        size = os.fstat(stream.fileno()).st_size
     if not start.startswith(NPY_MAGIC):
         raise FormatError(f"{path}: begins with {start[:6]!r}, expected {NPY_MAGIC!r}: not a .npy file", 0)
     length_bytes = 2 if start[6:7] == b"\x01" else 4

@@ -11,7 +11,7 @@ from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
 from ..pattern import Pattern
-from ..reading.streams import open_input
+from ..reading.streams import Snapshot, open_unchanged
 from . import hf, pretrained, tiktoken, tokenizer_json, vocab_merges
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
@@ -39,7 +39,7 @@ def load(
     if os.path.isdir(path):
         _refuse_specials(special_tokens, path)
         return fitting(pretrained.read(name, _chosen(pattern)), name)
-    with open_input(path) as stream:
+    with open_unchanged(path) as stream:
         start = stream.read(512)
         if name.endswith(".tiktoken") or _RANK_LINE.match(start):
             return load_ranks(path, pattern, special_tokens)
@@ -97,7 +97,8 @@ def load_files(
     pattern: str,
 ) -> tuple[Model, _binding.Vocab]:
     """Loads GPT-2's vocab.json and merges.txt."""
-    model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern))
+    with Snapshot() as files:
+        model = vocab_merges.read(vocab_json, merges_txt, special_tokens, Pattern(pattern), files)
     return fitting(model, f"{os.fsdecode(vocab_json)} and {os.fsdecode(merges_txt)}")
 
 

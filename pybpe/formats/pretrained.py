@@ -19,7 +19,7 @@ from ..errors import ArgumentError, Error, FileMissingError, FormatError, Unsupp
 from ..matching import PLAIN
 from ..model import Model
 from ..pattern import Pattern
-from ..reading.streams import open_input
+from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others
 from . import patterns, tokenizer_json, vocab_merges
 from .chat_templates import default_template
@@ -113,23 +113,28 @@ def read(folder: str, pattern: Pattern | None = None) -> Model:
     Raises:
         FileError, FormatError: see tokenizer_json.loads; also if the configuration contradicts tokenizer.json.
     """
-    config, roles_map = _configurations(folder)
+    with Snapshot() as files:
+        return _read_all(folder, pattern, files)
+
+
+def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
+    config, roles_map = _configurations(folder, files)
     path = os.path.join(folder, TOKENIZER)
     if os.path.exists(path):
         of_transformers = os.path.exists(os.path.join(folder, CONFIG))
-        model = tokenizer_json.loads(_read(path), path, pattern, of_transformers=of_transformers)
+        model = tokenizer_json.loads(files.read(path), path, pattern, of_transformers=of_transformers)
         if pattern is None:
             _warn_of_class(config.get("tokenizer_class"), model, folder)
     else:
-        model = _read_two_files(folder, config.get("tokenizer_class"), pattern)
+        model = _read_two_files(folder, config.get("tokenizer_class"), pattern, files)
     _check_prefix_space(config, model, os.path.join(folder, CONFIG))
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
-    _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model)
+    _check_added_tokens(os.path.join(folder, ADDED_TOKENS), model, files)
     template = config.get("chat_template")
     chat_path = os.path.join(folder, CHAT_TEMPLATE)
     if os.path.exists(chat_path):  # newer versions of transformers keep it next to the configuration
-        template = _read(chat_path).decode("utf-8", "replace")
+        template = files.read(chat_path).decode("utf-8", "replace")
     if isinstance(template := _default_of(template), str) and not is_unicode(template):
         raise FormatError(
             f"{os.path.join(folder, CONFIG)}: chat_template contains a lone surrogate, which is not valid Unicode"
@@ -144,7 +149,7 @@ def refuse_hiding(model: Model, folder: str) -> None:
     if not os.path.exists(path):
         return
     try:
-        is_same = tokenizer_json.loads(_read(path), path).fingerprint() == model.fingerprint()
+        is_same = tokenizer_json.loads(read_file(path), path).fingerprint() == model.fingerprint()
     except Error:
         is_same = False
     if not is_same:
@@ -154,15 +159,15 @@ def refuse_hiding(model: Model, folder: str) -> None:
         )
 
 
-def _configurations(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _configurations(folder: str, files: Snapshot) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the contents of tokenizer_config.json, and of special_tokens_map.json, which overrides it, if
     transformers reads that file."""
     paths = [os.path.join(folder, file) for file in (CONFIG, SPECIALS_MAP)]
-    config, roles_map = (_read_object(path) if os.path.exists(path) else {} for path in paths)
+    config, roles_map = (_read_object(path, files) if os.path.exists(path) else {} for path in paths)
     return config, {} if "added_tokens_decoder" in config else roles_map
 
 
-def _read_two_files(folder: str, kind: Any, pattern: Pattern | None) -> Model:
+def _read_two_files(folder: str, kind: Any, pattern: Pattern | None, files: Snapshot) -> Model:
     pair = os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt")
     if not all(map(os.path.exists, pair)):
         raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor vocab.json and merges.txt")
@@ -171,7 +176,7 @@ def _read_two_files(folder: str, kind: Any, pattern: Pattern | None) -> Model:
             f"{folder}: vocab.json and merges.txt do not say how text is split into words; transformers knows it from"
             f" the class {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
         )
-    return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"))
+    return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"), files)
 
 
 def _class_name(kind: str) -> str:
@@ -213,14 +218,9 @@ def token_text(token: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _read(path: str) -> bytes:
-    with open_input(path) as stream:
-        return stream.read()
-
-
-def _read_object(path: str) -> dict[str, Any]:
+def _read_object(path: str, files: Snapshot) -> dict[str, Any]:
     try:
-        config = json.loads(_read(path))
+        config = json.loads(files.read(path))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: not JSON: {error}") from None
     if not isinstance(config, dict):
@@ -269,9 +269,9 @@ def _check_flags(text: str, token: Mapping[str, Any], model: Model, path: str) -
             )
 
 
-def _check_added_tokens(path: str, model: Model) -> None:
+def _check_added_tokens(path: str, model: Model, files: Snapshot) -> None:
     """Raises FormatError if added_tokens.json adds tokens. Old versions of transformers wrote it; new ones read it."""
-    for text, i in _read_object(path).items() if os.path.exists(path) else ():
+    for text, i in _read_object(path, files).items() if os.path.exists(path) else ():
         if text not in model.specials or model.specials[text] != i:
             raise FormatError(
                 f"{path}: adds the token {text!r:.80} with id {i!r:.20}, which {TOKENIZER} does not define with that"

@@ -25,7 +25,7 @@ from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem, refuse_matching
 from ..pattern import Pattern
-from ..reading.streams import open_input
+from ..reading.streams import read_file
 from . import patterns
 
 _NO_RANK = 1 << 32  # greater than every rank
@@ -59,8 +59,7 @@ def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: st
         ArgumentError: the parts do not fit together.
         UnsupportedError: the pattern may split text differently here and in tiktoken. The message says why.
     """
-    with open_input(path) as stream:
-        data = stream.read()
+    data = read_file(path)
     name = os.fsdecode(path)
     return from_ranks(parse_ranks(data, name), special_tokens, patterns.from_tiktoken(pattern, name), name)
 

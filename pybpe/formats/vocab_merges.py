@@ -14,7 +14,7 @@ from .. import _binding
 from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..model import END_OF_TEXT, Model, special_ids_of
 from ..pattern import Pattern
-from ..reading.streams import open_input
+from ..reading.streams import Snapshot
 from .spelling import NO_MERGE, read_parts, token_names
 
 
@@ -23,6 +23,7 @@ def read(
     merges_path: _binding.PathLike,
     special_tokens: Iterable[str] | Mapping[str, int] | None,
     pattern: Pattern,
+    files: Snapshot,
 ) -> Model:
     """Reads the two files.
 
@@ -35,7 +36,7 @@ def read(
         ArgumentError: a special token has another id in the vocabulary.
     """
     name = _binding.path_text(vocab_path)
-    vocab = _read_vocab(vocab_path)
+    vocab = _read_vocab(files.read(vocab_path), name)
     if special_tokens is None:
         special_tokens = [END_OF_TEXT] if END_OF_TEXT in vocab else []
     specials = {}
@@ -44,29 +45,25 @@ def read(
         specials[text] = vocab.setdefault(text, next_id if wanted is None else wanted)
         if wanted not in (None, specials[text]):
             raise ArgumentError(f"{name}: the special token {text!r:.80} has id {specials[text]} here, not {wanted}")
-    tokens, merges = read_parts(vocab, _read_merges(merges_path), specials, name)
+    tokens, merges = read_parts(vocab, _read_merges(files.read(merges_path), os.fsdecode(merges_path)), specials, name)
     return Model(tokens, merges, specials, pattern)
 
 
-def _read_vocab(path: _binding.PathLike) -> dict[str, int]:
-    with open_input(path) as stream:
-        data = stream.read()
+def _read_vocab(data: bytes, path: str) -> dict[str, int]:
     try:
         vocab = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{os.fsdecode(path)}: not JSON: {error}") from None
+        raise FormatError(f"{path}: not JSON: {error}") from None
     if not isinstance(vocab, dict) or not all(type(i) is int for i in vocab.values()):
-        raise FormatError(f"{os.fsdecode(path)}: expected one JSON object that maps tokens to ids")
+        raise FormatError(f"{path}: expected one JSON object that maps tokens to ids")
     return vocab
 
 
-def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
-    with open_input(path) as stream:
-        data = stream.read()
+def _read_merges(data: bytes, path: str) -> list[tuple[str, str]]:
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise FormatError(f"{os.fsdecode(path)}: not UTF-8 at byte {error.start}", error.start) from None
+        raise FormatError(f"{path}: not UTF-8 at byte {error.start}", error.start) from None
     pairs = []
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\r")
@@ -74,12 +71,12 @@ def _read_merges(path: _binding.PathLike) -> list[tuple[str, str]]:
             continue
         if line.startswith(NO_MERGE):
             raise FormatError(
-                f"{os.fsdecode(path)}: line {number}: Hugging Face drops a merge that begins with {NO_MERGE}, but"
-                f" GPT-2's own program applies it: {line!r:.80}. Load a tokenizer.json instead"
+                f"{path}: line {number}: Hugging Face drops a merge that begins with {NO_MERGE}, but GPT-2's own"
+                f" program applies it: {line!r:.80}. Load a tokenizer.json instead"
             )
         parts = line.split(" ")
         if len(parts) != 2:
-            raise FormatError(f"{os.fsdecode(path)}: line {number}: expected two tokens separated by a space: {line!r}")
+            raise FormatError(f"{path}: line {number}: expected two tokens separated by a space: {line!r}")
         pairs.append((parts[0], parts[1]))
     return pairs
 

@@ -30,7 +30,7 @@ from ..errors import ArgumentError, FormatError
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, path_list
 from ..reading.splits import SplitOptions
-from ..reading.streams import open_input
+from ..reading.streams import read_file
 from ..urls import is_url, without_secrets
 
 AMOUNTS = ("weight", "tokens", "epochs")
@@ -124,9 +124,7 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
     if isinstance(recipe, Mapping):
         return _Reader("recipe", "").recipe(recipe)
     path = _binding.path_text(recipe)
-    with open_input(path) as stream:
-        data = stream.read()
-    return _Reader(path, os.path.dirname(path)).recipe(_toml(data, path))
+    return _Reader(path, os.path.dirname(path)).recipe(_toml(read_file(path), path))
 
 
 def _toml(data: bytes, path: str) -> Any:

@@ -21,7 +21,7 @@ from ..urls import is_url
 from .file_types import HEAD_BYTES, JSON_HEAD_BYTES, NoText, is_json_name, no_text
 from .paths import STDIN
 from .remote.remote_file import RemoteFile
-from .streams import InputStream, Limited, open_input, open_stdin, read_small, read_start
+from .streams import Limited, UnchangedStream, open_input, open_stdin, read_small, read_start
 from .text_encoding import decoded
 from .unpacking import Prefixed, packing_of_content, packing_of_name, unpacked
 
@@ -249,7 +249,7 @@ def refusal(path: str, what: NoText) -> FormatError:
     return FormatError(f"{name}: not text, but {what.what}: {what.advice}")
 
 
-class _CheckedStream(InputStream):
+class _CheckedStream(UnchangedStream):
     """The stream of an InputFile. It checks the file when it opens it and after the caller has read it."""
 
     def __init__(self, file: InputFile) -> None:
@@ -264,10 +264,3 @@ class _CheckedStream(InputStream):
     def check(self) -> None:
         """Raises FileChangedError if the file has changed."""
         self._file.check(os.fstat(self.fileno()))
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            if kind is None:
-                self.check()
-        finally:
-            self.close()

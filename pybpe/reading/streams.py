@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
+import stat
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .. import _binding
-from ..errors import ArgumentError, WorkerError, file_errors
+from ..errors import ArgumentError, FileError, WorkerError, file_error, file_errors
 from ..urls import is_url, without_secrets
 
 if TYPE_CHECKING:
@@ -81,13 +84,96 @@ def _read(file: int, size: int) -> bytes:
     return data
 
 
-def open_input(path: _binding.PathLike) -> BinaryIO:
+class UnchangedStream(InputStream):
+    """A file open for reading. As a context manager, it raises FileChangedError after the block if somebody has written
+    to the file meanwhile, since what was read may then be neither the old content nor the new one. (The size and the
+    modification time show that. A file that was replaced by renaming is read to the end as it was. A pipe cannot be
+    read twice, and has no such times.)"""
+
+    def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
+        super().__init__(path)
+        self.status = os.fstat(self.fileno())
+
+    def check(self) -> None:
+        """Raises FileChangedError if the file has changed."""
+        if stat.S_ISREG(self.status.st_mode) and _content(os.fstat(self.fileno())) != _content(self.status):
+            raise _changed(self.name, "somebody wrote to it")
+
+    def check_name(self) -> None:
+        """Raises FileChangedError if the name now belongs to another file."""
+        with file_errors(self.name, "cannot be opened"):
+            now = os.stat(self.name)
+        if (now.st_dev, now.st_ino) != (self.status.st_dev, self.status.st_ino):
+            raise _changed(self.name, "it was replaced")
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                self.check()
+        finally:
+            self.close()
+
+
+def _content(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
+
+
+def _changed(name: str | bytes | os.PathLike[str] | os.PathLike[bytes], how: str) -> FileError:
+    return file_error(
+        errno.ESTALE,
+        f"{os.fsdecode(name)}: this file changed while it was read: {how}. Run again when nothing writes to it",
+    )
+
+
+def open_input(path: _binding.PathLike) -> InputStream:
     """Opens a local file for reading. Raises FileError if that fails; the stream raises it if a read fails."""
-    name = _binding.path_text(path)  # refuses anything that is not a path
+    with file_errors(_local(path), "cannot be opened"):
+        return InputStream(path)
+
+
+def open_unchanged(path: _binding.PathLike) -> UnchangedStream:
+    """Opens a local file whose content must not change while it is read: see UnchangedStream. Raises FileError if that
+    fails; the stream raises it if a read fails."""
+    with file_errors(_local(path), "cannot be opened"):
+        return UnchangedStream(path)
+
+
+def read_file(path: _binding.PathLike) -> bytes:
+    """Returns the content of a local file. Raises FileError: it cannot be read, or was changed meanwhile."""
+    with open_unchanged(path) as stream:
+        return stream.read()
+
+
+class Snapshot:
+    """Reads several local files as they are at one moment. As a context manager, it raises FileChangedError after the
+    block if one of them was changed or replaced meanwhile."""
+
+    def __init__(self) -> None:
+        self._streams: list[UnchangedStream] = []
+
+    def read(self, path: _binding.PathLike) -> bytes:
+        """Returns the content of a file. Raises FileError if it cannot be read."""
+        self._streams.append(open_unchanged(path))
+        return self._streams[-1].read()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with ExitStack() as stack:
+            for stream in self._streams:
+                stack.callback(stream.close)
+            for stream in self._streams if kind is None else ():
+                stream.check()
+                stream.check_name()
+
+
+def _local(path: _binding.PathLike) -> str:
+    """Returns the name of a local file. Raises ArgumentError for a URL, and for anything that is not a path."""
+    name = _binding.path_text(path)
     if is_url(name):
         raise ArgumentError(f"{without_secrets(name)}: only text can be read from a URL: copy this file here first")
-    with file_errors(path, "cannot be opened"):
-        return InputStream(path)
+    return name
 
 
 class _StandardInput(InputStream):

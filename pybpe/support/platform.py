@@ -15,6 +15,9 @@ from contextlib import suppress
 if sys.platform == "win32":
     import msvcrt
     import multiprocessing
+    import threading
+
+    _positions = threading.Lock()
 
     # The signals that end a program from outside. Windows sends SIGBREAK when the user closes the program's console.
     ENDING_SIGNALS = (signal.SIGTERM, signal.SIGBREAK)
@@ -65,6 +68,16 @@ if sys.platform == "win32":
     def open_files_limit() -> int | None:
         """Returns how many files this process may have open; None if nothing limits it."""
         return None
+
+    def read_at(handle: int, size: int, offset: int) -> bytes:
+        """Returns bytes from a place in an open file; fewer than `size` only at its end. Windows has one position for
+        each open file, so threads take turns."""
+        with _positions:
+            os.lseek(handle, offset, os.SEEK_SET)
+            data = os.read(handle, size)
+            while len(data) < size and (more := os.read(handle, size - len(data))):
+                data += more
+        return data
 
     def cpu_count() -> int:
         """Returns the number of CPUs that this process may use."""
@@ -122,6 +135,13 @@ else:
         """Returns how many files this process may have open; None if nothing limits it."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return None if soft == resource.RLIM_INFINITY else soft
+
+    def read_at(handle: int, size: int, offset: int) -> bytes:
+        """Returns bytes from a place in an open file; fewer than `size` only at its end."""
+        data = os.pread(handle, size, offset)
+        while len(data) < size and (more := os.pread(handle, size - len(data), offset + len(data))):
+            data += more  # systems limit the bytes of one call
+        return data
 
     def cpu_count() -> int:
         """Returns how many CPUs this process may use."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
 from .. import _binding
 from ..arguments import Text, instance, shown, utf8, whole_number
-from ..errors import ArgumentError, FormatError
+from ..errors import ArgumentError, FormatError, file_error
 from ..formats import counts_file
 from ..model import check_specials, special_ids_of
 from ..pattern import Pattern
@@ -101,7 +102,7 @@ class Counts:
         """
         settings = settings_of_files(paths)
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-            return cls(_binding.Words.from_blocks(merged(list(map(_binding.path_text, paths)), folder)), settings)
+            return cls(_binding.Words.from_blocks(_merged(paths, folder, settings)), settings)
 
     @staticmethod
     def merge_files(
@@ -124,13 +125,14 @@ class Counts:
             FileError: a file cannot be read or written. FormatError: a file is not a .counts file, or is damaged.
         """
         run = RunOptions(executor=executor, task_timeout=task_timeout)
-        header = header_of(settings_of_files(paths))
+        settings = settings_of_files(paths)
+        header = header_of(settings)
         if executor is not None:
             names = [os.path.abspath(_binding.path_text(path)) for path in paths]
             with shared_folder(output) as shared:
                 return merge_by_workers(names, header, output, shared, Workers.of(run))
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
-            return counts_file.write(output, header, merged(list(map(_binding.path_text, paths)), folder))
+            return counts_file.write(output, header, _merged(paths, folder, settings))
 
     def fingerprint(self) -> str:
         """Returns a SHA-256, in hex, of the words, the counts and the settings."""
@@ -206,6 +208,15 @@ def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
     if first is None:
         raise ArgumentError("there are no counts to merge: name at least one .counts file")
     return first
+
+
+def _merged(paths: Sequence[_binding.PathLike], folder: str, settings: CountSettings) -> Iterator[_binding.WordBlock]:
+    """Yields the sum of .counts files. Raises FileChangedError at the end if a file now has other settings: then its
+    words may belong to those."""
+    yield from merged(list(map(_binding.path_text, paths)), folder)
+    if settings_of_files(paths) != settings:
+        names = ", ".join(map(_binding.path_text, paths))
+        raise file_error(errno.ESTALE, f"{names:.200}: a file was replaced while it was read: run again")
 
 
 class CountTable:

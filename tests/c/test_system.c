@@ -41,7 +41,9 @@ static struct {
     int sys_errno;
 } faults[CALLS];
 
-enum { SHORT = 0 }; /* for an errno: a call that reads or writes does not fail, but does less than all */
+/* For an errno: a call that reads or writes does not fail, but does less than all; and another program writes to the file
+   just before the call, the first byte again or one more at the end. */
+enum { SHORT = 0, OVERWRITTEN = -1, APPENDED = -2 };
 
 /* From now on the n-th call fails; all calls if n is negative. */
 static void fail(int call, int n, int sys_errno) {
@@ -67,8 +69,22 @@ int open(const char *path, int flags, ...) {
 
 int fstat(int fd, struct stat *st) { return fails(FSTAT) ? -1 : fstatat(fd, "", st, AT_EMPTY_PATH); }
 
+/* Another program writes a byte to "file". */
+static void write_byte(off_t offset) {
+    const int fd = (int)syscall(SYS_openat, AT_FDCWD, "file", O_RDWR, 0);
+    uint8_t byte = 0;
+    syscall(SYS_pread64, fd, &byte, 1, 0);
+    CHECK_EQ(syscall(SYS_pwrite64, fd, &byte, 1, offset), 1);
+    syscall(SYS_close, fd);
+}
+
 /* How much of n bytes a call reads or writes; -1 if it fails. */
 static ssize_t part(int call, size_t n) {
+    if (faults[call].left == 1 && faults[call].sys_errno < 0) {
+        faults[call].left = 0;
+        write_byte(faults[call].sys_errno == OVERWRITTEN ? 0 : (off_t)n);
+        return (ssize_t)n;
+    }
     return !fails(call) ? (ssize_t)n : errno == SHORT ? (ssize_t)(n + 1) / 2 : -1;
 }
 
@@ -222,6 +238,35 @@ static void test_reading(void) {
     scratch_clear();
 }
 
+/* What was read may be neither the old content nor the new one. */
+static void test_reading_what_is_being_written(void) {
+    static const struct timespec old[2] = {{1, 0}, {1, 0}}; /* the times of two writes may be equal otherwise */
+    static const int how[] = {OVERWRITTEN, APPENDED};
+    uint8_t data[SCRATCH_TOKENIZER_BYTES];
+    pybpe_error err;
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        pybpe_vocab *v = NULL;
+        scratch_write("file", data, put_tokenizer(data));
+        CHECK_EQ(utimensat(AT_FDCWD, "file", old, 0), 0);
+        CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_OK);
+        pybpe_vocab_free(v);
+        v = NULL;
+        fail(PREAD, 1, how[i]);
+        CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_ERR_IO);
+        CHECK(v == NULL && strstr(err.msg, "file: somebody wrote to this file while it was read") != NULL);
+        CHECK_EQ(err.sys_errno, ESTALE);
+        fail(PREAD, 1, how[i]);
+        CHECK_EQ(utimensat(AT_FDCWD, "file", old, 0), 0);
+        CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, NULL), PYBPE_ERR_IO);
+    }
+    scratch_write("file", data, put_tokenizer(data));
+    fail(FSTAT, 2, EIO);
+    pybpe_vocab *v = NULL;
+    CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_ERR_IO);
+    CHECK(v == NULL && strstr(err.msg, "file: cannot be examined") != NULL);
+    scratch_clear();
+}
+
 static void test_listing(void) {
     pybpe_loader *l = NULL;
     pybpe_error err;
@@ -250,6 +295,7 @@ int main(void) {
     test_no_free_name();
     test_saving();
     test_reading();
+    test_reading_what_is_being_written();
     test_listing();
     test_no_random_source();
     CHECK_EQ(scratch_next_file(), next_file); /* all are closed */

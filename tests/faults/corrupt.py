@@ -32,7 +32,7 @@ import pybpe
 from llmc_compat import chat, checkpoint, evals, safetensors_file
 from llmc_compat.shards import DataLoader, read_shard, write_shard
 from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.token_files import open_tokens
+from pybpe.dataset.token_file import TokenFile
 from pybpe.training.checkpoint import Checkpoint
 
 SETTINGS = {"vocab_size": 300}
@@ -76,7 +76,7 @@ def _read_tokenizer(path: Path) -> None:
 def _read_shard(path: Path) -> None:
     ids = read_shard(path)
     assert path.stat().st_size == 1024 + ids.nbytes
-    assert (open_tokens(path) == ids).all()
+    assert (TokenFile(path).read() == ids).all()
     DataLoader(str(path), 1, 4).next_batch()
 
 
@@ -109,7 +109,7 @@ def _read_checkpoint(path: Path) -> None:
 
 
 def _read_npy(path: Path) -> None:
-    ids = open_tokens(path)
+    ids = TokenFile(path).read()
     assert ids.ndim == 1 and int(ids.astype("u8").sum()) >= 0
 
 

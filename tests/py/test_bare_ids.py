@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import pybpe
-from pybpe.dataset.token_files import open_tokens
+from pybpe.dataset.token_file import TokenFile
 
 IDS = numpy.arange(2000) % 256
 
@@ -46,9 +46,9 @@ def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> Non
     data = contents(name, tmp_path)
     path.write_bytes(data[: len(data) // 4 * 4])
     with pytest.raises(pybpe.FormatError, match=message) as caught:
-        open_tokens(path)
+        TokenFile(path).read()
     assert str(path) in str(caught.value) and "pass dtype=" in str(caught.value)
-    assert len(open_tokens(path, "uint32")) == len(data) // 4
+    assert len(TokenFile(path, "uint32").read()) == len(data) // 4
     pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, []).save(tmp_path / "tok.json")
     command = [sys.executable, "-m", "pybpe", "decode", "-t", str(tmp_path / "tok.json"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -71,7 +71,7 @@ def test_other_files_are_refused(name: str, message: str, tmp_path: Path) -> Non
 def test_ids_are_ids(ids: numpy.ndarray, tmp_path: Path) -> None:
     path = tmp_path / "ids.bin"
     ids.astype("<u2").tofile(path)
-    assert numpy.array_equal(open_tokens(path), ids)
+    assert numpy.array_equal(TokenFile(path).read(), ids)
 
 
 def test_random_ids_are_ids(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_random_ids_are_ids(tmp_path: Path) -> None:
             ids = random.integers(0, top, size)
             ids[0] = min(top - 1, 1)  # a first id that begins no known file
             ids.astype("<u2").tofile(tmp_path / "ids.bin")
-            assert numpy.array_equal(open_tokens(tmp_path / "ids.bin"), ids)
+            assert numpy.array_equal(TokenFile(tmp_path / "ids.bin").read(), ids)

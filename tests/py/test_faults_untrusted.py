@@ -15,7 +15,7 @@ from corpora import documents, small_tokenizer
 import pybpe
 from pybpe import viz
 from pybpe.dataset.manifest import Manifest
-from pybpe.dataset.token_files import open_tokens
+from pybpe.dataset.token_file import TokenFile
 from pybpe.dataset.writers import webdataset
 
 OUTSIDE = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\\..\\b", "a\0b", "./a", 7, None, "\ud800"]
@@ -67,7 +67,7 @@ def test_no_pickle_is_loaded(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     numpy.save(tmp_path / "objects.npy", numpy.array([Payload(mark)], dtype=object), allow_pickle=True)
     with pytest.raises(pybpe.FormatError):
-        open_tokens(tmp_path / "objects.npy")
+        TokenFile(tmp_path / "objects.npy").read()
     payload = pickle.dumps(Payload(mark))
     for name in ("tok.json", "tok.bin", "x.counts", "x.checkpoint", "manifest.json"):
         (tmp_path / name).write_bytes(payload)

@@ -186,10 +186,9 @@ def test_a_huge_header_allocates_nothing(tmp_path: Path) -> None:
 
 def test_a_file_cut_off_while_open_is_an_error(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "m.bin", TINY, random_tensors(TINY))
-    with Checkpoint(tmp_path / "m.bin") as model:
+    with pytest.raises(pybpe.errors.FormatError, match="truncated"), Checkpoint(tmp_path / "m.bin") as model:
         (tmp_path / "m.bin").write_bytes(header())
-        with pytest.raises(pybpe.errors.FormatError, match="truncated"):
-            model.tensor("wpe")
+        model.tensor("wpe")
 
 
 def test_other_files_are_errors(tmp_path: Path) -> None:

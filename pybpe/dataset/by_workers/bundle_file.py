@@ -161,7 +161,7 @@ class BundleFile:
                 stream.seek(part.offset + low * self._id_bytes)
                 left = (high - low) * self._id_bytes
                 while left:
-                    got: int = stream.readinto(buffer[:left])  # type: ignore[attr-defined]
+                    got: int = stream.readinto(buffer[:left])
                     if not got:
                         raise FormatError(f"{self.path}: shorter than this run made it: another program has changed it")
                     yield buffer[:got]

@@ -52,9 +52,8 @@ class Windows:
         import numpy
 
         both = numpy.empty((2, len(indices), self.length), dtype=numpy.int64)
-        for row, index in enumerate(indices):
-            part, index = self._place(index)
-            ids = part.mapped_ids(index)
-            both[0, row] = ids[:-1]
-            both[1, row] = ids[1:]
+        if len(indices):
+            places = map(self._place, indices)
+            ids = numpy.concatenate([part.ids(index) for part, index in places]).reshape(len(indices), -1)
+            both[0], both[1] = ids[:, :-1], ids[:, 1:]
         return both

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FormatError, file_errors
-from ...reading.streams import open_input
+from ...errors import file_errors
 from ...support.output_files import give_name, remove_file
 from ...tokenizer import Tokenizer
 from ..manifest import FILE_NAME, Facts
@@ -160,34 +159,6 @@ def map_ids(path: str, dtype: str, offset: int, tokens: int) -> Array:
 
 def read_flat(path: str, dtype: str) -> Iterator[Array]:
     """Yields the ids of a file, after its header if it has one, in blocks."""
-    from ..token_files import open_tokens
+    from ..token_file import TokenFile
 
-    return read_blocks(path, open_tokens(path, dtype))
-
-
-def read_blocks(path: str, mapped: Array) -> Iterator[Array]:
-    """Yields the ids of a file in blocks of shape (tokens,).
-
-    They are read, not mapped: all pages of a map that were used count as memory of this process, and a map of a file
-    that another process truncates would end this one.
-
-    Args:
-        path: the file.
-        mapped: a map of its ids, which says where they are.
-
-    Raises:
-        FormatError: the file stores an array by columns, or was truncated.
-    """
-    import numpy
-
-    if not mapped.flags.c_contiguous:
-        raise FormatError(f"{path}: stores its rows by columns (Fortran order): save it in C order")
-    if not mapped.size:
-        return
-    with open_input(path) as stream:
-        stream.seek(mapped.base.offset)  # type: ignore[union-attr]
-        for at in range(0, mapped.size, READ_TOKENS):
-            block = numpy.empty(min(READ_TOKENS, mapped.size - at), mapped.dtype)
-            if stream.readinto(block.data) < block.nbytes:  # type: ignore[attr-defined]
-                raise FormatError(f"{path}: was truncated while it was read")
-            yield block
+    yield from TokenFile(path, dtype).blocks(READ_TOKENS)

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import _binding
-from ...formats.id_files import NPY_HEADER_BYTES, map_npy, npy_header
+from ...errors import FormatError
+from ...formats.id_files import NPY_HEADER_BYTES, npy_blocks, npy_header, read_npy_header
+from ...reading.streams import open_unchanged
 from ...tokenizer import Tokenizer
-from .base import Format, id_bytes, read_blocks, read_flat
+from .base import READ_TOKENS, Format, id_bytes, read_flat
 
 if TYPE_CHECKING:
     import numpy
@@ -43,8 +45,14 @@ LLMC = Format(
 
 def _read_npy(path: str, dtype: str) -> Iterator[Array]:
     """Yields the ids of a file in blocks; those of packed rows are an array of two dimensions."""
-    array = map_npy(path)
-    return read_blocks(path, array) if array.ndim == 2 else read_flat(path, dtype)
+    with open_unchanged(path) as stream:
+        header = read_npy_header(stream, path)
+        if header.by_columns:
+            raise FormatError(f"{path}: stores its rows by columns (Fortran order): save it in C order")
+        if len(header.shape) not in (1, 2) or header.dtype.kind not in "ui":
+            what = f"{header.dtype} of shape {header.shape}"
+            raise FormatError(f"{path}: {what}, expected an array of integers with one or two dimensions")
+        yield from npy_blocks(stream, header, path, READ_TOKENS)
 
 
 NPY = Format(
