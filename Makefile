@@ -242,8 +242,9 @@ soak: all
 soak-hours: all
 	$(VENV)/python tests/faults/run.py hours $(or $(hours),8)
 
+# Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
 pytest: all .venv/texts/stamp
-	$(VENV)/python -m pytest
+	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile
 
 exhaustive: all
 	PYBPE_EXHAUSTIVE=1 $(VENV)/python -m pytest tests/py/test_pretok.py
@@ -253,7 +254,7 @@ fuzz-patterns: all
 	    tests/py/test_automata.py -k random
 
 test-extras: all .venv/extras-stamp
-	$(VENV)/python -m pytest tests/py/extras
+	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile tests/py/extras
 
 .venv/extras-stamp: tests/requirements-extras.txt .venv/stamp
 	$(VENV)/python -m pip install --quiet -r $<
