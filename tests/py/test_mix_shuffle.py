@@ -151,7 +151,8 @@ def test_phases_draw_from_several_sources_what_the_slow_version_draws(monkeypatc
     monkeypatch.setattr(drawing_module, "_BINS", 16)
     rng = random.Random(6)
     for seed in range(20):
-        texts = {name: numbered([rng.choice([0, 1, 2, 5, 30]) for _ in range(rng.choice([1, 5, 40]))]) for name in "abc"}
+        counts = {name: rng.choice([1, 5, 40]) for name in "abc"}
+        texts = {name: numbered([rng.choice([0, 1, 2, 5, 30]) for _ in range(count)]) for name, count in counts.items()}
         phases = [random_phase(rng, some) for some in (["a", "b", "c"], rng.sample("abc", 2), ["c", "b", "a"])]
         content = {"seed": seed, "sources": {name: {"data": name} for name in texts}, "phases": phases}
         lengths = {name: numpy.array([len(text) + 1 for text in some], dtype="<u8") for name, some in texts.items()}
