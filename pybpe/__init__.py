@@ -122,7 +122,7 @@ _HOMES = {
 
 _MODULES = ("corpus", "dataset", "errors", "teaching", "viz")
 
-if not TYPE_CHECKING:  # a type checker would accept every misspelled name
+if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module

@@ -110,7 +110,7 @@ class Answering(ABCMeta):
     """The metaclass of Tokenizer, which raises these errors for class attributes such as Tokenizer.load. It derives
     from ABCMeta, so that a class may derive from Tokenizer and from an abstract class."""
 
-    if not TYPE_CHECKING:
+    if not TYPE_CHECKING:  # pragma: no branch (a type checker alone passes over it)
 
         def __getattr__(cls, name: str) -> Any:
             raise unknown_attribute(f"type object {cls.__name__!r}", name)

@@ -803,7 +803,7 @@ class Tokenizer(metaclass=Answering):
         it represent some other bytes. `token_to_id` takes the text itself, in which "Ġ" is just a letter."""
         return {name: i for i, name in enumerate(token_names(self._model)) if name}
 
-    if not TYPE_CHECKING:  # a type checker would accept every misspelled name
+    if not TYPE_CHECKING:  # pragma: no branch (a type checker would accept every misspelled name)
 
         def __getattr__(self, name: str) -> Any:
             raise unknown_attribute(f"{type(self).__name__!r} object", name)

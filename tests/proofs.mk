@@ -97,36 +97,38 @@ mutants-python: all
 	PYTHONPATH=$(CURDIR) $(VENV)/python tests/mutation/run_python.py $(DRAWN) $(if $(known),--known) $(modules)
 
 # ---------------------------------------------------------------------------------------------------
-# Coverage: builds a copy of the tree with clang and counters, and runs there the C tests, the inputs kept from fuzzing,
-# and the Python tests
+# Coverage. For C, builds a copy of the tree with clang and counters, and runs there the C tests and the inputs kept from
+# fuzzing. The Python tests run with the ordinary build: with counters, which threads share, they would take hours.
 
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
-# Counts of threads add up only if they are atomic: otherwise sides seem to be missing.
+# Counts of threads add up only if they are atomic.
 COVERAGE_FLAGS := -O1 -g -fprofile-instr-generate -fprofile-update=atomic -fcoverage-mapping
 COVERED := $(addprefix $(COVERAGE_TREE)/csrc/,$(notdir $(filter-out csrc/%_data.h csrc/pybpe.h,$(SOURCES) $(HEADERS))))
 
-.PHONY: coverage coverage-build coverage-pytest coverage-report
-coverage: coverage-build coverage-pytest coverage-report
+.PHONY: coverage coverage-c coverage-python
+coverage: coverage-c coverage-python
 
-coverage-build: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
-coverage-build: .venv/stamp
-	rm -rf build/coverage
+coverage-c: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
+coverage-c: .venv/stamp
+	rm -rf build/coverage/tree build/coverage/raw
 	mkdir -p $(COVERAGE_TREE)
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t $(COVERAGE_TREE)
 	ln -s $(CURDIR)/.venv $(COVERAGE_TREE)/.venv
 	$(MAKE) -C $(COVERAGE_TREE) CC=clang CFLAGS="$(COVERAGE_FLAGS)" SANITIZE="$(COVERAGE_FLAGS)" \
 	    LDFLAGS=-fprofile-instr-generate all ctest replay
-
-coverage-pytest: export LLVM_PROFILE_FILE = $(CURDIR)/build/coverage/raw/%8m.profraw
-coverage-pytest:
-	$(VENV)/python -m pip install --quiet coverage==7.16.1
-	cd $(COVERAGE_TREE) && PYTHONPATH=$(COVERAGE_TREE) $(CURDIR)/$(VENV)/coverage run -m pytest -q
-	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage combine --quiet
-	cd $(COVERAGE_TREE) && $(CURDIR)/$(VENV)/coverage report --skip-covered --include='pybpe/*,llmc_compat/*'
-
-coverage-report:
 	llvm-profdata merge -o build/coverage/csrc.profdata build/coverage/raw/*.profraw
 	$(VENV)/python tests/coverage.py build/coverage/csrc.profdata $(COVERAGE_TREE)/pybpe/_core.abi3.so $(COVERED)
+
+# Reports what was reached even if a test failed.
+coverage-python: export COVERAGE_FILE = $(CURDIR)/build/coverage/python/data
+coverage-python: all
+	$(VENV)/python -m pip install --quiet coverage==7.16.1
+	rm -rf build/coverage/python
+	mkdir -p build/coverage/python
+	@status=0; $(VENV)/coverage run -m pytest -q || status=$$?; \
+	$(VENV)/coverage combine --quiet && \
+	$(VENV)/coverage json --quiet --include='pybpe/*,llmc_compat/*' -o build/coverage/python/report.json && \
+	$(VENV)/python tests/coverage_python.py build/coverage/python/report.json && exit $$status
 
 # ---------------------------------------------------------------------------------------------------
 # Long runs

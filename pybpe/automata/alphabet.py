@@ -14,7 +14,6 @@ from ..dialects.write import write
 from ..errors import UnsupportedError
 
 _MOST_CLASSES = 250  # csrc/dfa.c
-_INVALID = range(0xDC80, 0xDD00)  # the surrogates that represent bytes that are not UTF-8
 
 
 @lru_cache(maxsize=64)
@@ -68,8 +67,6 @@ class Alphabet:
             raise UnsupportedError(
                 f"the pattern distinguishes {self.size} classes of characters; at most {_MOST_CLASSES} are supported"
             )
-        if len({self._class_of(point) for point in _INVALID}) > 1:
-            raise UnsupportedError("the pattern distinguishes between surrogates")
         self.columns = self.size + 2
         self.last_newline, self.end = 1 << self.size, 2 << self.size
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _binding
 from ..dataset import run
+from ..dataset.spool import has_bytes
 from ..errors import FormatError, file_errors
 from ..reading.splits import SPLIT_NAMES
 from ..reading.streams import open_input
@@ -288,7 +289,7 @@ class _Buckets:
                 found = json.load(stream)
         except (OSError, ValueError):
             pass
-        if found.get("identity") == self._identity:
+        if found.get("identity") == self._identity and self._hold(found["sizes"]):
             self.done, self._sizes = found["done"], found["sizes"]
         else:
             remove_others(os.path.join(self._folder, "*"), ())
@@ -296,6 +297,11 @@ class _Buckets:
             for path, size in zip(bucket_paths(self._folder, number), sizes):
                 with file_errors(path, "cannot be written"), open(path, "ab") as stream:
                     stream.truncate(size)
+
+    def _hold(self, sizes: Sequence[Sequence[int]]) -> bool:
+        """Returns whether the files have all bytes that a saved state counts."""
+        paths = [path for number in range(len(sizes)) for path in bucket_paths(self._folder, number)]
+        return all(map(has_bytes, paths, [size for both in sizes for size in both]))
 
     def add(self, before: int, count: int, some: _Instances, pieces: _Pieces) -> None:
         """Appends documents to the buckets of a section, which has `count` of them, from number `before`."""

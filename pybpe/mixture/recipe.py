@@ -130,7 +130,7 @@ def load_recipe(recipe: _binding.PathLike | Mapping[str, Any]) -> Recipe:
 def _toml(data: bytes, path: str) -> Any:
     if sys.version_info >= (3, 11):
         import tomllib
-    else:
+    else:  # pragma: no cover (Python 3.10)
         import tomli as tomllib
     try:
         return tomllib.loads(data.decode("utf-8"))

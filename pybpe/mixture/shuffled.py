@@ -123,7 +123,7 @@ class _Ordered:
         begins[0] += task.start * id_bytes
         ids = array(self._typecode)
         ids.frombytes(b"".join(self._pieces(zip(self._buffers[some].tolist(), begins.tolist(), ends.tolist()))))
-        if sys.byteorder == "big":
+        if sys.byteorder == "big":  # pragma: no cover (other machines)
             ids.byteswap()
         return ids
 

@@ -104,7 +104,7 @@ _OPENERS: dict[str, Callable[[str, BinaryIO], Any]] = {
 def zstd_module(path: str) -> Any:
     """Returns the module for *.zst files. Raises MissingExtraError, which says what to install."""
     try:
-        if sys.version_info >= (3, 14):
+        if sys.version_info >= (3, 14):  # pragma: no cover (newer versions of Python)
             from compression import zstd
         else:
             from backports import zstd

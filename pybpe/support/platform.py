@@ -12,7 +12,7 @@ import sys
 import time
 from contextlib import suppress
 
-if sys.platform == "win32":
+if sys.platform == "win32":  # pragma: no cover (other systems)
     import msvcrt
     import multiprocessing
     import threading

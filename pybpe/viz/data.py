@@ -71,12 +71,8 @@ def tokenizer_data(name: str, tok: Tokenizer, text: bytes) -> dict[str, Any]:
 def packed_vocabulary(model: Model) -> tuple[str, str]:
     """Returns the tokens that merges do not make, as (id, length, bytes); and the merges, as (left, right, difference
     from the previous merge's id)."""
-    by_bytes = {token: i for i, token in enumerate(model.tokens)}
-    for text, i in model.specials.items():
-        if by_bytes.get(text.encode("utf-8")) == i:
-            del by_bytes[text.encode("utf-8")]
     specials = set(model.specials.values())
-    by_bytes.update((token, i) for i, token in enumerate(model.tokens) if i not in specials)
+    by_bytes = {token: i for i, token in enumerate(model.tokens) if i not in specials}
     merged = [by_bytes[model.tokens[left] + model.tokens[right]] for left, right in model.merges]
 
     # The page builds tokens in the order of merges, so tokens that are used before they are made must be included.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from ..dialects import REGEX
 from ..dialects.classes import SCRIPTS
 from ..dialects.parse import parse
-from ..dialects.tree import ANY, Chars, Look, can_be_empty, without
+from ..dialects.tree import ANY, Chars, can_be_empty, without
 from ..dialects.write import Writer
 from ..errors import UnsupportedError
 from ..pattern import THEN
@@ -46,7 +46,6 @@ class _JavaScript(Writer):
     def __init__(self) -> None:
         super().__init__(REGEX)
         self._groups = 0
-        self._behind = 0  # the number of lookbehinds around the part that is being written
 
     def possessive(self, base: str, count: str) -> str:
         """See Writer."""
@@ -54,18 +53,9 @@ class _JavaScript(Writer):
 
     def atomic(self, source: str) -> str:
         """See Writer."""
-        if self._behind:  # JavaScript matches it from right to left: the reference comes before the group
-            raise UnsupportedError("the pattern has an atomic or possessive part in a lookbehind")
         self._groups += 1
         name = f"a{self._groups}"
         return f"(?:(?=(?<{name}>{source}))\\k<{name}>)"
-
-    def look(self, node: Look) -> str:
-        """See Writer."""
-        self._behind += node.behind
-        source = super().look(node)
-        self._behind -= node.behind
-        return source
 
     def anchor(self, start: bool) -> str:
         """See Writer."""

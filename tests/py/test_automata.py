@@ -313,3 +313,10 @@ def test_no_text_takes_quadratic_time(pattern: str) -> None:
     counter = _binding.Counter(Pattern(pattern).pretok, None)
     counter.add(b"a" * 300_000 + b" " * 300_000)
     assert counter.stats.total > 0
+
+
+def test_at_most_250_classes_are_compiled() -> None:
+    letters = "".join(map(chr, range(0x4E00, 0x4E00 + 248)))
+    automata.compiled(letters)  # also classes of the newline and of all other characters
+    with pytest.raises(UnsupportedError, match="distinguishes 251 classes of characters; at most 250"):
+        automata.compiled(letters + "x")

@@ -383,3 +383,21 @@ def test_a_template_that_puts_the_second_text_first_does_so_without_its_specials
     for apply in (False, True):
         assert tok.encode("a", "b", add_special_tokens=apply) == theirs.encode("a", "b", add_special_tokens=apply).ids
         assert tok.encode("a", add_special_tokens=apply) == theirs.encode("a", add_special_tokens=apply).ids
+
+
+def test_a_merge_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    vocab, merges = tmp_path / "vocab.json", tmp_path / "merges.txt"
+    tok = version_tokenizer()
+    pybpe.Tokenizer(tok.vocab, tok.merges[:-1]).save_files(vocab, merges)
+    lines = merges.read_text(encoding="utf-8").splitlines(keepends=True)
+    merges.write_text("".join([*lines, lines[-1]]), encoding="utf-8")
+    with pytest.raises(pybpe.FormatError, match="is a repeated merge"):
+        pybpe.Tokenizer.from_files(vocab, merges)
+
+
+def test_a_template_of_something_else_is_refused(tmp_path: Path) -> None:
+    piece = {"Text": {"id": "A", "type_id": 0}}
+    unknown = {"type": "TemplateProcessing", "single": [piece], "pair": [piece, piece], "special_tokens": {}}
+    (tmp_path / "t.json").write_text(changed(post_processor=unknown))
+    with pytest.raises(pybpe.FormatError, match="expected a Sequence or a SpecialToken, found {'Text'"):
+        pybpe.Tokenizer.from_file(tmp_path / "t.json")

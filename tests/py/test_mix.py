@@ -196,6 +196,9 @@ def test_what_cannot_be_a_source_is_refused(tok: pybpe.Tokenizer, data: Path, tm
     refused("packed rows", tmp_path / "packed")
     pybpe.mix(tok, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "mixture")
     refused("a mixture already", tmp_path / "mixture")
+    with pytest.raises(pybpe.ArgumentError, match="no end of text, which must separate documents"):
+        nameless = pybpe.train(iter(["other"]), vocab_size=300)
+        pybpe.mix(nameless, {"sources": {"x": {"data": str(data / "a"), "epochs": 1}}}, tmp_path / "out", eot="none")
     with pytest.raises(pybpe.FileError, match="no-such"):
         pybpe.mix(tok, {"sources": {"x": {"data": str(tmp_path / "no-such"), "epochs": 1}}}, tmp_path / "out")
     assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []

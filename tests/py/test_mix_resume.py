@@ -15,6 +15,9 @@ from killed import die_at
 import pybpe
 from pybpe.dataset import run
 from pybpe.mixture import buckets, mixing, shuffled
+from pybpe.mixture.recipe import load_recipe
+from pybpe.mixture.sources import open_sources
+from pybpe.support.run_options import RunOptions
 
 T = 64
 
@@ -143,3 +146,54 @@ def test_a_run_that_resumes_does_not_start_again(
     made[:] = [1] * 5
     mixed_bytes(tok, data, tmp_path / "again")
     assert whole - 5 == len(made) - 5 - 4
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def buckets_of(out: Path, kind: str) -> list[Path]:
+    return [path for path in sorted(out.rglob(f"buckets/*.{kind}")) if path.stat().st_size > 0]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "index"])
+def test_a_run_without_some_of_its_buckets_starts_again(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    expected = mixed_bytes(tok, data, tmp_path / "whole", memory_limit=60_000)
+    for loss in (Path.unlink, lambda path: os.truncate(path, path.stat().st_size - 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(shuffled.ShuffledDocuments, "_result", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
+        loss(buckets_of(tmp_path / "out", kind)[0])
+        assert mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000) == expected
+
+
+@pytest.mark.parametrize("kind", ["tokens", "index"])
+def test_buckets_that_another_program_has_changed_are_refused(
+    tok: pybpe.Tokenizer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    distribute = mixing.distribute
+
+    def changed(*args: Any) -> None:
+        distribute(*args)
+        for path in buckets_of(tmp_path / "out", kind):
+            path.write_bytes(path.read_bytes() + b"x")
+
+    monkeypatch.setattr(mixing, "LEAST_MEMORY", 1)
+    monkeypatch.setattr(mixing, "distribute", changed)
+    with pytest.raises(pybpe.FormatError, match=rf"\.{kind}: another program has changed it"):
+        mixed_bytes(tok, data, tmp_path / "out", memory_limit=60_000)
+
+
+def test_texts_that_another_recipe_encoded_are_removed(tok: pybpe.Tokenizer, data: Path, tmp_path: Path) -> None:
+    sources = load_recipe(text_recipe(data)).sources
+    kept = []
+    for _ in range(2):
+        (tmp_path / "staging" / "old").mkdir(parents=True)
+        open_sources(sources, tok, str(tmp_path / "out"), str(tmp_path / "staging"), RunOptions(1, None, None, False))
+        kept.append([path.name for path in (tmp_path / "staging").iterdir()])
+    assert len(kept[0]) == 1 and kept[0] == kept[1] != ["old"]

@@ -22,6 +22,7 @@ from texts import CORNER_TEXTS, chinese, english, mixed, random_bytes
 import pybpe
 from pybpe import _binding, viz
 from pybpe.cli import main
+from pybpe.matching import Matching
 from pybpe.pattern import FROM_RIGHT, NAMES, Digits
 from pybpe.viz import SAMPLE, js_regex, make_page, write_page
 from pybpe.viz.data import cut_text, packed_classes, tokenizer_data
@@ -293,6 +294,18 @@ def test_words_that_are_taken_whole() -> None:
     assert page_encoder.encode(whole, texts)["ids"] == [whole.encode(text) for text in texts]
     assert whole.encode(" hello") == [257] != tok.encode(" hello")
     assert page_encoder.encode(tok, texts)["ids"] == [tok.encode(text) for text in texts]
+
+
+def test_what_keeps_the_page_from_encoding() -> None:
+    model = tokenizer().model
+    cases = {
+        "it adds a space before each text": replace(model, prefix_space=True),
+        "its special token '<|end|>' has lstrip on": replace(model, matching={"<|end|>": Matching(lstrip=True)}),
+    }
+    for why, changed in cases.items():
+        pattern = tokenizer_data("x", pybpe.Tokenizer.from_model(changed), b"a <|end|>")["pattern"]
+        assert pattern["javascript"] is None and pattern["why"].startswith(why)
+    assert tokenizer_data("x", tokenizer(), b"a <|end|>")["pattern"]["javascript"] is not None
 
 
 def test_cl100k() -> None:
