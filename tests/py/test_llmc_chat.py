@@ -222,6 +222,22 @@ def test_shards_and_masks_hold_all_conversations(
     assert 0.7 < data.tokens["train"] / sum(data.tokens.values()) < 0.9
 
 
+def test_what_the_shards_cannot_represent_is_said_once(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    question, answer = conversation(1)
+    lines = [
+        {"messages": conversation(0), "tools": [], "id": "x"},
+        {"messages": [question, {**answer, "weight": 0, "name": "bot", "audio": None}], "functions": [{"name": "f"}]},
+        {"messages": [{**part, "images": ["x"]} for part in conversation(2)]},
+        *({"messages": conversation(n)} for n in range(3, 150)),
+    ]
+    (tmp_path / "chat.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with pytest.warns(UserWarning) as caught:
+        data = chat.write_chat(tok, [tmp_path / "chat.jsonl"], tmp_path / "out")
+    told = [str(warning.message) for warning in caught if "cannot represent" in str(warning.message)]
+    assert len(told) == 1 and "line 2: the shards cannot represent 'functions', 'name', 'weight': left out" in told[0]
+    assert sum(data.tokens.values()) == sum(len(ChatFormat(tok).encode(conversation(n))) for n in range(150))
+
+
 def test_the_split_of_a_conversation_depends_on_it_alone(tok: pybpe.Tokenizer, jsonl: Path, tmp_path: Path) -> None:
     first = chat.write_chat(tok, [jsonl], tmp_path / "a")
     packed = tmp_path / "reversed.jsonl.gz"
