@@ -100,6 +100,24 @@ void shingle_window_move(shingle_window *v, size_t to);
 
 static inline uint64_t shingle_window_hash(const shingle_window *v) { return shingle_scramble(v->sum); }
 
+/* The slot of an n-gram in a table of 2^64 slots. The hash of an n-gram is public; the seed is secret. */
+static inline uint64_t shingle_ngram_place(hash_seed seed, uint64_t hash) {
+    return hash_mix(hash ^ seed.a, seed.b | 1);
+}
+
+/* The hash of a line or paragraph, which is not 0. */
+static inline uint64_t shingle_line_hash(hash_seed seed, const uint8_t *p, size_t n) {
+    const uint64_t factor = seed.b | 1;
+    uint64_t h = seed.a ^ n;
+    for (; n >= 8; p += 8, n -= 8) {
+        h = hash_mix(h ^ load_u64(p), factor);
+    }
+    for (; n > 0; p++, n--) {
+        h = hash_mix(h ^ *p, factor);
+    }
+    return h != 0 ? h : 1; /* LCOV_EXCL_BR_LINE: one hash of 2^64 */
+}
+
 /* Memory for counting n-grams. It is reused from text to text, and grows. */
 typedef struct shingle_repeats {
     pybpe_allocator mem;

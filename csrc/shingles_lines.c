@@ -38,18 +38,6 @@ static inline bool is_white(const pybpe_characters *tables, uint32_t c) {
 Repeated lines
 */
 
-static uint64_t line_hash(const line_scan *s, const uint8_t *p, size_t n) {
-    const uint64_t factor = s->seed.b | 1;
-    uint64_t h = s->seed.a ^ n;
-    for (; n >= 8; p += 8, n -= 8) {
-        h = hash_mix(h ^ load_u64(p), factor);
-    }
-    for (; n > 0; p++, n--) {
-        h = hash_mix(h ^ *p, factor);
-    }
-    return h != 0 ? h : 1; /* LCOV_EXCL_BR_LINE: one hash of 2^64 */
-}
-
 static uint64_t *line_slot(const line_set *set, uint64_t hash) {
     size_t slot = (size_t)hash & (set->size - 1);
     while (set->slots[slot] != 0 && set->slots[slot] != hash) {
@@ -81,7 +69,7 @@ static bool span_count(line_scan *s, line_span *span) {
     if (2 * set->count >= set->size && !line_set_grow(set, &s->mem)) {
         return false;
     }
-    uint64_t hash = line_hash(s, s->text + span->start, span->end - span->start);
+    uint64_t hash = shingle_line_hash(s->seed, s->text + span->start, span->end - span->start);
     uint64_t *slot = line_slot(set, hash);
     bool repeated = *slot != 0;
     set->count += !repeated;

@@ -108,7 +108,7 @@ static inline void window_count(counting *c, const shingle_window *v) {
     if (c->parts > 1 && (hash_mix(hash ^ seed->b, seed->a | 1) & (c->parts - 1)) != c->part) {
         return;
     }
-    size_t slot = (size_t)hash_mix(hash ^ seed->a, seed->b | 1) & (c->slots - 1);
+    size_t slot = (size_t)shingle_ngram_place(*seed, hash) & (c->slots - 1);
     while (c->r->table[slot].count != 0 && c->r->table[slot].hash != hash) {
         slot = (slot + 1) & (c->slots - 1);
     }

@@ -86,9 +86,18 @@ def call(function: Any, *args: Any) -> None:
 
 
 def make_handle(handle: str, function: Any, free: Any, *args: Any) -> Any:
-    """Calls a C function that makes a handle. Returns the handle, which C frees when Python drops it."""
+    """Calls a C function that makes a handle. Returns the handle, which C frees when Python drops it.
+
+    Python may raise KeyboardInterrupt after any call. If it does so after the one that makes the handle, nobody else
+    has the handle, and it is freed here. After `ffi.gc`, Python drops it.
+    """
     out = ffi.new(handle + " **")
-    call(function, out, *args)
+    try:
+        call(function, out, *args)
+    except BaseException:
+        if out[0] != ffi.NULL:  # a function that fails makes no handle
+            free(out[0])
+        raise
     return ffi.gc(out[0], free)
 
 

@@ -51,9 +51,11 @@ class Output:
     taking the handle and giving it to C.
     """
 
+    _process = 0  # until there is something to discard
+
     def __init__(self, path: PathLike) -> None:
-        self._process = os.getpid()
         self._handle = ffi.new("pybpe_output **")
+        self._process = os.getpid()
         call(lib.pybpe_output_open, self._handle, output_bytes(path), ffi.NULL)
 
     def write(self, data: Data) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from .core import call, ffi, lib, make_handle, new_block
+from .core import call, ffi, lib, make_handle, new_block, raise_error
 from .files import PathLike, output_bytes, path_bytes
 from .vocabulary import IdBuffer
 
@@ -96,28 +97,37 @@ class Shard:
 
 
 class ShardWriter:
-    """Writes a token shard. The file appears, complete, at `finish`."""
+    """Writes a token shard. The file appears, complete, at `finish`. C stores the handle where `__del__` finds it: see
+    Output."""
+
+    _process = 0  # until there is something to discard
 
     def __init__(self, path: PathLike, format: str, id_bytes: int) -> None:
-        out = ffi.new("pybpe_shard_writer **")
+        self._handle = ffi.new("pybpe_shard_writer **")
+        self._process = os.getpid()
         number = SHARD_FORMATS[format, id_bytes]
-        call(lib.pybpe_shard_writer_new, out, output_bytes(path), number, ffi.NULL)
-        self._c = out[0]
+        call(lib.pybpe_shard_writer_new, self._handle, output_bytes(path), number, ffi.NULL)
 
     def write(self, ids: numpy.ndarray[Any, Any]) -> None:
         """Appends a contiguous array of uint16 or uint32."""
         if len(ids):
-            call(lib.pybpe_shard_writer_write, self._c, ffi.from_buffer(ids), ids.itemsize, len(ids))
+            call(lib.pybpe_shard_writer_write, self._handle[0], ffi.from_buffer(ids), ids.itemsize, len(ids))
 
     def finish(self) -> None:
         """Completes the file."""
-        handle, self._c = self._c, ffi.NULL
-        call(lib.pybpe_shard_writer_finish, handle)
+        err = ffi.new("pybpe_error *")
+        handle, self._handle[0] = self._handle[0], ffi.NULL
+        if lib.pybpe_shard_writer_finish(handle, err) < 0:
+            raise_error(err)
 
     def discard(self) -> None:
         """Removes the unfinished file. Does nothing after `finish`."""
-        handle, self._c = self._c, ffi.NULL
+        handle, self._handle[0] = self._handle[0], ffi.NULL
         lib.pybpe_shard_writer_discard(handle)
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():  # the file is not a forked child's
+            self.discard()
 
 
 class Loader:

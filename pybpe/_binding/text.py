@@ -43,11 +43,9 @@ def normalize(data: Data, normalizer: str) -> Data:
     """Returns the normalized text: `data` itself if nothing changes."""
     view = ffi.from_buffer(data)
     out, length = ffi.new("uint8_t **"), ffi.new("size_t *")
-    call(lib.pybpe_normalize, out, length, NORMALIZERS[normalizer], view, len(view), ffi.NULL)
-    if out[0] == ffi.NULL:
-        return data
-    try:
-        return bytes(ffi.buffer(out[0], length[0]))
+    try:  # KeyboardInterrupt may follow any call
+        call(lib.pybpe_normalize, out, length, NORMALIZERS[normalizer], view, len(view), ffi.NULL)
+        return data if out[0] == ffi.NULL else bytes(ffi.buffer(out[0], length[0]))
     finally:
         lib.pybpe_normalize_free(out[0], ffi.NULL)
 

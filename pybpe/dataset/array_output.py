@@ -34,6 +34,7 @@ def encode_files(
     workers: int | None = None,
     executor: Executor | None = None,
     progress: bool | None = None,
+    task_timeout: float | None = None,
 ) -> int:
     """Encodes a corpus into one array, in parallel. Memory use does not grow with the corpus.
 
@@ -63,7 +64,7 @@ def encode_files(
         raise ArgumentError(f"eot='keep' keeps texts whole: with documents={documents!r} pass 'prepend' or 'append'")
     output = ArrayOptions("npy" if path.endswith(".npy") else "raw", eot, dtype, 1 << 62, 0, 1)
     options = DatasetOptions(ReadOptions(text_key, encoding, documents), SplitOptions((1,)), output).for_tokenizer(tok)
-    run = RunOptions(workers, executor, progress=progress)
+    run = RunOptions(workers, executor, progress=progress, task_timeout=task_timeout)
     given = path_list(inputs)
     path = output_file(path)
     folder = unfinished_folder(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from ..errors import Error, FormatError, MissingExtraError, file_error
+from ..errors import Error, FormatError, MissingExtraError, OutOfMemoryError, file_error
 from .bad_records import Seen
 from .input_file import InputFile
 from .pieces import PIECE_BYTES
@@ -149,6 +149,8 @@ class RowFile:
             return function(*args)
         except Error:  # of our streams
             raise
+        except MemoryError as error:  # one of pyarrow's own kinds is also an ArrowException
+            raise OutOfMemoryError(f"{path}: there is not enough memory for its rows ({error})") from None
         except (pyarrow.ArrowException, EOFError) as error:
             raise FormatError(f"{path}: not {self.kind}, or damaged: {' '.join(str(error).split())}") from None
         except OSError as error:

@@ -10,6 +10,7 @@ words needs no such test: it looks at four slots at most, and a word that has no
 #include "encode_stages.h"
 #include "merges.h"
 #include "random_state.h"
+#include "shingles.h"
 #include "small_vocab.h"
 #include "special_automaton.h"
 #include "train_pairs.h"
@@ -66,6 +67,20 @@ static size_t pair_home(hash_seed seed, uint64_t key) {
     return pair_table_slot(&t, key_left(key), key_right(key));
 }
 
+static size_t ngram_home(hash_seed seed, uint64_t key) { return (size_t)shingle_ngram_place(seed, key) & (SLOTS - 1); }
+
+static size_t line_home(hash_seed seed, uint64_t key) {
+    uint8_t line[WORD_INLINE_MAX];
+    key_spell(key, line, sizeof line);
+    return (size_t)shingle_line_hash(seed, line, sizeof line) & (SLOTS - 1);
+}
+
+static size_t short_line_home(hash_seed seed, uint64_t key) {
+    uint8_t line[7];
+    key_spell(key, line, sizeof line);
+    return (size_t)shingle_line_hash(seed, line, sizeof line) & (SLOTS - 1);
+}
+
 /* ---------------------------------------------------------------------------------------------------
 Objects
 */
@@ -81,7 +96,7 @@ static pybpe_vocab *vocab_of(void) {
     return v;
 }
 
-enum { COUNTER, VOCAB, MERGES, AUTOMATON, PAIRS, CACHE, KINDS };
+enum { COUNTER, VOCAB, MERGES, AUTOMATON, PAIRS, CACHE, MEASURE, KINDS };
 
 /* The secret numbers of a new object. */
 static hash_seed object_seed(int kind) {
@@ -112,6 +127,8 @@ static hash_seed object_seed(int kind) {
         CHECK_EQ(pair_table_init(&t, NULL, NULL, NULL, 0, NULL), PYBPE_OK);
         seed = t.seed;
         pair_table_free(&t);
+    } else if (kind == MEASURE) {
+        seed = hash_seed_draw(); /* pybpe_texts_measure draws the numbers of its tables when it is called */
     } else {
         pybpe_encoder *e = NULL;
         pybpe_cache *c = NULL;
@@ -197,6 +214,9 @@ static const table_kind TABLES[] = {
     {"pairs of superwords", MERGES, true, stages_home},
     {"edges of special tokens", AUTOMATON, false, edge_home},
     {"pairs in training", PAIRS, true, pair_home},
+    {"n-grams of a text", MEASURE, false, ngram_home},
+    {"lines of a text", MEASURE, false, line_home},
+    {"short lines of a text", MEASURE, false, short_line_home},
 };
 enum { TABLES_COUNT = sizeof TABLES / sizeof *TABLES };
 #define MOST_STEPS (3 * 1.3) /* three times those of random keys */

@@ -6,14 +6,19 @@ bzip2 has blocks of at most 900 kB, so it cannot ask for much.
 import gzip
 import json
 import lzma
+import os
+import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from test_shapes import peak_megabytes
 
 import pybpe
-from pybpe.errors import UnsupportedError
+from pybpe.cli.coding import _read_ids
+from pybpe.dataset.token_file import TokenFile
+from pybpe.errors import FormatError, UnsupportedError
 from pybpe.reading.unpacking import zstd_module
 
 pytest.importorskip("resource")
@@ -68,3 +73,124 @@ def check(path: Path, is_read: bool) -> None:
         return
     with pytest.raises(UnsupportedError, match=f"{path}: decompressing takes more than 128 MiB .* decompress it first"):
         pybpe.count_words(path, workers=1)
+
+
+# ------------------------------------------------------------------------------------------------------
+# Contents that do not fit in memory
+
+ADDRESS_SPACE = 900 << 20  # Python, numpy and its threads take about 400 MiB of it
+
+
+def limited(*words: object) -> tuple[int, str]:
+    """Runs a command with little memory. Returns its exit code and what it said."""
+    import resource
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+
+    command = [sys.executable, "-m", "pybpe", *map(str, words), "--workers", "1", "--quiet"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
+    done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+def write_long_record(path: Path) -> None:
+    """Writes a record of 768 MiB."""
+    zeros = gzip.compress(b"a" * (1 << 24), 9)
+    path.write_bytes(gzip.compress(b'{"text": "') + zeros * 48 + gzip.compress(b'"}\n'))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+@pytest.mark.parametrize("command", ["counts", "corpus"])
+def test_a_record_that_does_not_fit_in_memory(tmp_path: Path, command: str) -> None:
+    """Memory grows with the longest record: the limit of the system (`ulimit -v`) is the user's."""
+    path, out = tmp_path / "bomb.jsonl.gz", tmp_path / ("out.jsonl" if command == "corpus" else "out.counts")
+    write_long_record(path)
+    assert path.stat().st_size < 2 << 20
+    code, said = limited(command, path, "-o", out, *(["--min-chars", 1] if command == "corpus" else []))
+    assert code == 2 and said == "pybpe: there is not enough memory\n"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+def test_rows_that_do_not_fit_in_memory(tmp_path: Path) -> None:
+    """A text of 1 MB, which parquet stores once for all rows. Arrow's message says nothing of the file."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "bomb.parquet"
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 900, pyarrow.int32()), ["word " * 200_000])
+    table = pyarrow.table({"text": texts.cast(pyarrow.large_string())})
+    parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+    assert path.stat().st_size < 10_000
+    code, said = limited("corpus", path, "-o", tmp_path / "out.jsonl", "--min-chars", 1)
+    assert code == 2 and "not enough memory" in said and "damaged" not in said
+    assert os.listdir(tmp_path) == [path.name]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Headers and numbers that promise much
+
+DEEP = 200_000
+HEAD = b'{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, '
+JSON_BOMBS = {
+    "lists": b'{"model": ' + b"[" * DEEP,
+    "objects": HEAD + b'"x": ' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}",
+    "normalizers": HEAD + b'"normalizer": ' + b'{"type": "Sequence", "normalizers": [' * DEEP + b"]}" * DEEP + b"}",
+    "steps": HEAD + b'"pre_tokenizer": ' + b'{"type": "Sequence", "pretokenizers": [' * DEEP + b"]}" * DEEP + b"}",
+    "digits": HEAD.replace(b'"a": 0', b'"a": ' + b"9" * 10**6) + b'"x": 0}',
+    "exponent": HEAD.replace(b'"a": 0', b'"a": 1e999999999') + b'"x": 0}',
+    "id": HEAD.replace(b'"a": 0', b'"a": 4294967295') + b'"x": 0}',
+    "large id": HEAD.replace(b'"a": 0', b'"a": 999999999') + b'"x": 0}',
+    "added id": HEAD.replace(b"[]", b'[{"id": 999999999999, "content": "x"}]', 1) + b'"x": 0}',
+    "groups": HEAD
+    + b'"pre_tokenizer": {"type": "Split", "behavior": "Isolated", "invert": false, "pattern": {"Regex": "'
+    + b"(" * DEEP
+    + b")" * DEEP
+    + b'"}}}',
+    "counts": HEAD
+    + b'"pre_tokenizer": {"type": "Split", "behavior": "Isolated", "invert": false, "pattern": {"Regex": "'
+    + b"(?:(?:a{9999}b){9999}c){9999}"
+    + b'"}}}',
+}
+
+
+@pytest.mark.parametrize("name", JSON_BOMBS)
+def test_a_tokenizer_that_is_nested_deeply_or_has_huge_numbers(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(JSON_BOMBS[name])
+    tracemalloc.start()
+    try:
+        with pytest.raises(pybpe.errors.Error, match=r"tokenizer\.json: |the pattern may have more than"):
+            pybpe.Tokenizer.from_file(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", ["(4611686018427387904,)", "(4294967296, 4294967296)", "(-1,)", "(3, -5)"])
+def test_an_array_that_promises_a_huge_shape(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / "x.npy"
+    fields = f"{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(fields).to_bytes(2, "little") + fields + bytes(64))
+    with pytest.raises(
+        FormatError, match=r"x\.npy: damaged, or not an array of integers: its header promises the shape"
+    ):
+        TokenFile(path)
+    with pytest.raises(
+        FormatError, match=r"x\.npy: damaged, or not an array of integers: its header promises the shape"
+    ):
+        list(_read_ids(str(path), 2))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a{99999999}", "(?:a{9999}b){9999}", "(?:(?:a{2,}b){999,}c){999}", "(?:" + "a" * 1000 + "){9999}"]
+)
+def test_a_pattern_that_repeats_too_much(pattern: str) -> None:
+    """The package `regex` writes repetitions out. It would take minutes or days, and Ctrl-C would not stop it."""
+    with pytest.raises(pybpe.ArgumentError, match="may have more than 2000000 characters when"):
+        pybpe.pattern.Pattern(pattern)
+
+
+def test_a_pattern_may_repeat_often() -> None:
+    for pattern in (r"\d{4}-\d{2}-\d{2}|(?s:.)", r"a{9999}|\d+-\d+-\d+|(?s:.)", r"(?:[0-9-]{0,99}){1,99}|b"):
+        assert pybpe.pattern.Pattern(pattern).word_ends(b"2026-11-23b") == [10, 11]

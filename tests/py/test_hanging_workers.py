@@ -1,6 +1,7 @@
 """A worker process that is stopped (SIGSTOP) neither dies nor answers. With --task-timeout, each command with --dask
 ends with an error, and leaves no output."""
 
+import inspect
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -67,3 +68,26 @@ def test_threads_cannot_be_given_up(command: str, tmp_path: Path, capsys: pytest
     small_tokenizer().save(tmp_path / "tok.json")
     assert main([*COMMANDS[command](tmp_path), "--task-timeout", "5"]) != 0
     assert "--task-timeout needs an executor (--dask)" in capsys.readouterr().err
+
+
+def test_every_function_with_an_executor_has_a_time_limit() -> None:
+    functions = [getattr(pybpe, name) for name in pybpe.__all__] + [pybpe.corpus.clean, pybpe.Counts.merge_files]
+    found = [inspect.signature(f).parameters for f in functions if callable(f) and not inspect.isclass(f)]
+    found = [parameters for parameters in found if "executor" in parameters]
+    assert len(found) >= 7 and all("task_timeout" in parameters for parameters in found)
+
+
+def test_encode_files_gives_up_a_stopped_worker(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(english()[:5000], encoding="utf-8")
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    process = pool.submit(os.getpid).result()
+    os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(pybpe.errors.WorkerError, match="took longer than task_timeout, 0.3 seconds"):
+            pybpe.encode_files(
+                small_tokenizer(), tmp_path / "text.txt", tmp_path / "x.npy", executor=pool, task_timeout=0.3
+            )
+    finally:
+        os.kill(process, signal.SIGKILL)
+        pool.shutdown()
+    assert not (tmp_path / "x.npy").exists()
