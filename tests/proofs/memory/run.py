@@ -30,11 +30,12 @@ DEFINITIONS = ['-DPYBPE_VERSION="0"', f"-I{HEADERS}"]
 CHECKS = (
     "--bounds-check --pointer-check --pointer-overflow-check --pointer-primitive-check --signed-overflow-check "
     "--undefined-shift-check --div-by-zero-check --memory-leak-check --unwinding-assertions --malloc-may-fail "
-    "--malloc-fail-null --drop-unused-functions --object-bits 10"
+    "--malloc-fail-null --drop-unused-functions --object-bits 10 --slice-formula"
 ).split()
 # Functions without a body return anything, and change nothing.
 UNKNOWN = {"nondet_u64"}
-_PROOF = re.compile(r'(PROOF|DRAWN)\(\s*(\w+), (\d+), (\d+), (\d+)(?:,\s+"([^"]*)")?(?:,\s+"([^"]*)")?\)')
+_STRINGS = r'(?:,\s+((?:"[^"]*"\s*)+))?'
+_PROOF = re.compile(r"(PROOF|DRAWN)\(\s*(\w+), (\d+), (\d+), (\d+)" + _STRINGS + _STRINGS + r"\)")
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,22 @@ class Verdict:
 
 
 def proofs_of(source: Path) -> list[Proof]:
-    """Returns the proofs that a C file lists in PROOFS, as PROOF(...) or DRAWN(...)."""
+    """Returns the proofs that a C file lists in PROOFS, as PROOF(...) or DRAWN(...).
+
+    A proof may be listed as both, with the sizes that CBMC takes and larger ones: this returns the former.
+    """
     found = _PROOF.findall(source.read_text(encoding="utf-8"))
-    return [
-        Proof(source, name, int(least), int(most), int(turns), loops, stubs, kind == "DRAWN")
+    proofs = [
+        Proof(source, name, int(least), int(most), int(turns), _joined(loops), _joined(stubs), kind == "DRAWN")
         for kind, name, least, most, turns, loops, stubs in found
     ]
+    drawn_first = sorted(proofs, key=lambda proof: not proof.is_drawn)
+    return list({proof.name: proof for proof in drawn_first}.values())
+
+
+def _joined(literals: str) -> str:
+    """Returns what string literals next to each other mean in C."""
+    return "".join(re.findall(r'"([^"]*)"', literals))
 
 
 def with_stubs(proof: Proof, definitions: list[str], folder: str) -> list[str]:
@@ -91,7 +102,7 @@ def with_stubs(proof: Proof, definitions: list[str], folder: str) -> list[str]:
 
 def check(proof: Proof, size: int, csrc: Path = CSRC) -> Verdict:
     """Runs CBMC for one size."""
-    definitions = [f"-DPROVE=prove_{proof.name}", f"-DPROVE_SIZE={size}", *DEFINITIONS, f"-I{csrc}"]
+    definitions = [f"-DPROVE=prove_{proof.name}", f"-DPROVE_SIZE={size}", f"-I{csrc}", *DEFINITIONS]
     loops = ["--unwindset", proof.loops] if proof.loops else []
     with tempfile.TemporaryDirectory() as folder:
         source = with_stubs(proof, definitions, folder) if proof.stubs else [*definitions, str(proof.source)]
@@ -126,13 +137,14 @@ def prove(proof: Proof) -> bool:
 
 
 def find_fault(line: str, proofs: dict[str, Proof]) -> bool:
-    """Puts a fault into a copy of csrc; CBMC must then fail at the given size, or random draws of a proof that CBMC has
-    not finished.
+    """Puts a fault into a copy of csrc and of the drop-in headers. CBMC must then fail at the given size, or random draws
+    of a proof that CBMC has not finished.
     """
     label, size, file, old, new = line.replace("\\n", "\n").split(" | ")
     with tempfile.TemporaryDirectory() as folder:
         csrc = Path(folder) / "csrc"
         shutil.copytree(CSRC, csrc)
+        shutil.copytree(HEADERS / "llmc", csrc / "llmc")
         source = (csrc / file).read_text(encoding="utf-8")
         if source.count(old) != 1:
             print(f"FAILED  faults.txt: {file} must have this once: {old}", flush=True)
@@ -163,7 +175,7 @@ def draw(source: Path, csrc: Path = CSRC, quiet: bool = False) -> bool:
             "-Wno-maybe-uninitialized",
         ]
         subprocess.run(
-            [*compiler, *flags, *warnings, *DEFINITIONS, f"-I{csrc}", "-o", program, str(source)], check=True
+            [*compiler, *flags, *warnings, f"-I{csrc}", *DEFINITIONS, "-o", program, str(source)], check=True
         )
         environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
         return subprocess.run([program], env=environment, check=False, capture_output=quiet).returncode == 0

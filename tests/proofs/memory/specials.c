@@ -10,7 +10,15 @@ csrc/special*.c: two strings of up to 3 bytes, with any flags, in any text.
 #include <special_automaton.c>
 #include <special_rules.c>
 #include <special_strings.c>
+
+#if defined(PROVE)
+#include "unicode.h"
+/* The proofs that CBMC takes do not read these tables. */
+const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
+const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
+#else
 #include <unicode.c>
+#endif
 
 enum { STRINGS = 2, LONGEST = 3 };
 
@@ -135,4 +143,100 @@ void prove_reader(size_t n) {
     free(text);
 }
 
-PROOFS(DRAWN(find, 0, 6, 20) DRAWN(rules, 0, 6, 20) DRAWN(window, 0, 6, 20) DRAWN(reader, 0, 6, 20))
+/* Any automaton: CBMC takes long for the hash table of a real one. What has been read of a string grows by at most one
+   byte with each step, and a string that ends is not longer than that. */
+#if defined(PROVE)
+enum { STATES = 3 };
+static special_state any_states[STATES];
+
+static bool any_automaton(special_automaton *a, bool backward) {
+    (void)backward;
+    for (size_t i = 1; i < STATES; i++) {
+        any_states[i].depth = (uint32_t)any_between(1, LONGEST);
+        any_states[i].match_length = (uint32_t)any_between(0, any_states[i].depth);
+    }
+    *a = (special_automaton){.states = any_states, .states_count = STATES, .max_length = LONGEST};
+    return true;
+}
+
+uint32_t any_step(const special_automaton *a, uint32_t state, uint8_t byte) {
+    uint32_t next = (uint32_t)any_between(0, STATES - 1);
+    (void)byte;
+    CHECK(state < STATES);
+    ASSUME(a->states[next].depth <= a->states[state].depth + 1);
+    return next;
+}
+#else
+static bool any_automaton(special_automaton *a, bool backward) {
+    strings s;
+    any_strings(&s);
+    return s.list.count > 0 && automaton_init(a, &s.list, s.ids, backward, NULL, NULL) == PYBPE_OK;
+}
+#endif
+
+static void automaton_drop(special_automaton *a) {
+#if !defined(PROVE)
+    automaton_free(a, NULL);
+#else
+    (void)a;
+#endif
+}
+
+/* The first string is in the text, and begins where the search does, or later. */
+void prove_first(size_t n) {
+    uint8_t *text = any_bytes(n);
+    size_t from = (size_t)any_between(0, n), read;
+    special_match match;
+    string_set s = {.only_first = (int)any_between(0, 256) - 1};
+    for (size_t i = 0; i < n; i++) {
+        s.first[text[i]] = any_bool();
+        s.second[text[i]] = any_bool();
+    }
+    if (any_automaton(&s.forward, false)) {
+        bool found = string_set_first(&s, text, n, from, &match, &read);
+        CHECK(read <= n && read >= from);
+        CHECK(!found || (match.start >= from && match.start < match.end && match.end <= n));
+        automaton_drop(&s.forward);
+    }
+    free(text);
+}
+
+/* The same for strings that are found backward. */
+void prove_backward(size_t n) {
+    static string_set s;
+    uint8_t *text = any_bytes(n);
+    special_match match;
+    s.mem = mem_of(NULL);
+    string_scan scan = {.s = &s, .text = text, .n = n, .at = (size_t)any_between(0, n)};
+    size_t from = scan.at;
+    if (any_automaton(&s.backward, true)) {
+        window_fill(&scan);
+        for (size_t i = 0; i <= n && scan.longest != NULL && window_next(&scan, &match); i++) {
+            CHECK(match.start >= from && match.start < match.end && match.end <= n);
+            from = match.end;
+        }
+        string_scan_end(&scan);
+        automaton_drop(&s.backward);
+    }
+    free(text);
+}
+
+/* A string that touches a place ends in the text. */
+void prove_touching(size_t n) {
+    static pybpe_specials s;
+    uint8_t *text = any_bytes(n);
+    if (any_automaton(&s.all.forward, false)) {
+        size_t low = (size_t)any_between(0, n), high = (size_t)any_between(low, n), until;
+        special_reader reader = special_reader_start(&s, text, n, low);
+        if (special_reader_ask(&reader, low, high, &until) == SPECIAL_TOUCHES) {
+            CHECK(until > low && until <= n);
+        }
+        automaton_drop(&s.all.forward);
+    }
+    free(text);
+}
+
+PROOFS(PROOF(first, 0, 2, 3, "", "state_next:any_step") PROOF(backward, 0, 3, 5, "", "state_next:any_step")
+           PROOF(touching, 0, 4, 3, "", "state_next:any_step") DRAWN(find, 0, 6, 20) DRAWN(rules, 0, 6, 20)
+               DRAWN(window, 0, 6, 20) DRAWN(reader, 0, 6, 20) DRAWN(first, 3, 12, 3) DRAWN(backward, 4, 12, 3)
+                   DRAWN(touching, 5, 12, 3))

@@ -128,7 +128,7 @@ void prove_vocab(size_t n) {
 /* Merges of a text of n bytes fit in the memory for them. */
 void prove_merges(size_t n) {
     uint8_t *text = any_bytes(n);
-    uint32_t *merges = (uint32_t *)any_bytes((most_merges(n) + 1) * 2 * sizeof *merges); /* as vocab_alloc */
+    uint32_t *merges = (uint32_t *)any_bytes(most_merges(n) * 2 * sizeof *merges);
     pybpe_vocab v = {.count = 2, .merges = merges};
     json_reader r = {.bytes = any_bytes(n + 1)};
     byte_level_fill(r.byte_of);
@@ -155,8 +155,11 @@ void prove_differ(size_t n) {
     (void)merges_differ(&v, &differ, NULL);
 }
 
-PROOFS(DRAWN(bytes, 0, 4, 2, "byte_level_fill.0:257") DRAWN(
-    tokens, 0, 14, 3, "", "json_peek:any_peek json_string:any_string json_id:any_id byte_level_bytes:any_converted")
-           DRAWN(vocab, 0, 2, 8, "", "byte_level_bytes:any_converted")
-               DRAWN(merges, 0, 14, 3, "", "json_peek:any_peek json_string:any_string byte_level_bytes:any_converted")
-                   DRAWN(differ, 0, 3, 3))
+PROOFS(PROOF(bytes, 0, 4, 2, "byte_level_fill.0:257")
+           PROOF(tokens, 0, 7, 3, "read_tokens.0:4,special_of.0:4",
+                 "json_peek:any_peek json_string:any_string json_id:any_id byte_level_bytes:any_converted "
+                 "memcmp:any_comparison")
+               PROOF(merges, 0, 7, 3, "read_merges.0:4,byte_level_fill.0:257",
+                     "json_peek:any_peek json_string:any_string byte_level_bytes:any_converted memchr:any_place")
+                   PROOF(differ, 0, 3, 3) DRAWN(vocab, 0, 2, 8, "", "byte_level_bytes:any_converted")
+                       DRAWN(tokens, 8, 20, 3) DRAWN(merges, 8, 20, 3))
