@@ -12,7 +12,16 @@ csrc/divide.c: dividing any text into documents.
 #include <special_automaton.c>
 #include <special_rules.c>
 #include <special_strings.c>
+
+#if defined(PROVE)
+#include "unicode.h"
+/* The proofs that CBMC takes do not read these tables. */
+const uint8_t pybpe_unicode_index[(0x10FFFF >> UNICODE_BLOCK_BITS) + 1];
+const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
+size_t pybpe_utf8_valid(const uint8_t *text, size_t n) { return *text + n; } /* replaced by its stub */
+#else
 #include <unicode.c>
+#endif
 
 int getentropy(void *to, size_t n) {
     any_fill(to, n);
@@ -62,7 +71,9 @@ size_t any_valid(const uint8_t *text, size_t n) {
 static pybpe_divider divider; /* one for all: CBMC takes long for its tables */
 
 static void divide(int kind, size_t n) {
+    static pybpe_specials marks;
     uint8_t *text = any_bytes(n);
+    divider.marks = &marks; /* their matches come from any_match */
     int code = pybpe_divider_divide(&divider, kind, text, n, NULL);
     CHECK(code == PYBPE_OK || code == PYBPE_ERR_MEMORY || code == PYBPE_ERR_FORMAT);
     CHECK(divider.line_ends <= n);
@@ -138,9 +149,8 @@ void prove_records(size_t n) { draw_division(PYBPE_DOCUMENTS_RECORD, n); }
 void prove_checksum(size_t n) { draw_division(PYBPE_DOCUMENTS_LINE, n); }
 #endif
 
-PROOFS(PROOF(lines, 0, 5, 2, "", "document_text_add:any_document") PROOF(blank, 0, 5, 2, "",
-                                                                         "document_text_add:any_document")
-           PROOF(marks, 0, 5, 2, "", "document_text_add:any_document special_scan_next:any_match")
-               PROOF(records, 0, 6, 2, "", "record_read:any_record record_add:any_addition pybpe_utf8_valid:any_valid")
-                   DRAWN(checksum, 0, 40, 2) DRAWN(lines, 6, 20, 2) DRAWN(blank, 6, 20, 2) DRAWN(marks, 6, 20, 2)
-                       DRAWN(records, 7, 40, 2))
+PROOFS(PROOF(marks, 0, 4, 2, "", "document_text_add:any_document special_scan_next:any_match")
+           PROOF(records, 0, 4, 2, "", "record_read:any_record record_add:any_addition pybpe_utf8_valid:any_valid")
+               PROOF(lines, 0, 4, 2, "", "document_text_add:any_document")
+                   PROOF(blank, 0, 4, 2, "", "document_text_add:any_document") DRAWN(checksum, 0, 40, 2)
+                       DRAWN(lines, 5, 20, 2) DRAWN(blank, 5, 20, 2) DRAWN(marks, 5, 20, 2) DRAWN(records, 5, 40, 2))

@@ -57,4 +57,4 @@ void prove_table(size_t n) {
     free(bytes);
 }
 
-PROOFS(PROOF(print, 0, 4, 9, "llmc_print_characters.0:9") DRAWN(print, 5, 12, 4) DRAWN(table, 1, 4, 2))
+PROOFS(DRAWN(print, 0, 12, 4) DRAWN(table, 1, 4, 2))

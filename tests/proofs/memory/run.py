@@ -137,8 +137,8 @@ def prove(proof: Proof) -> bool:
 
 
 def find_fault(line: str, proofs: dict[str, Proof]) -> bool:
-    """Puts a fault into a copy of csrc and of the drop-in headers. CBMC must then fail at the given size, or random draws
-    of a proof that CBMC has not finished.
+    """Puts a fault into a copy of csrc and of the drop-in headers. CBMC must then fail at the given size, or
+    random draws of a proof that CBMC has not finished.
     """
     label, size, file, old, new = line.replace("\\n", "\n").split(" | ")
     with tempfile.TemporaryDirectory() as folder:
