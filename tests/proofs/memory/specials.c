@@ -236,7 +236,7 @@ void prove_touching(size_t n) {
     free(text);
 }
 
-PROOFS(PROOF(first, 0, 2, 3, "", "state_next:any_step") PROOF(backward, 0, 3, 5, "", "state_next:any_step")
-           PROOF(touching, 0, 4, 3, "", "state_next:any_step") DRAWN(find, 0, 6, 20) DRAWN(rules, 0, 6, 20)
-               DRAWN(window, 0, 6, 20) DRAWN(reader, 0, 6, 20) DRAWN(first, 3, 12, 3) DRAWN(backward, 4, 12, 3)
+PROOFS(DRAWN(find, 0, 6, 20) DRAWN(rules, 0, 6, 20) DRAWN(window, 0, 6, 20) DRAWN(reader, 0, 6, 20)
+           PROOF(first, 0, 2, 3, "", "state_next:any_step") PROOF(backward, 0, 3, 5, "", "state_next:any_step")
+               PROOF(touching, 0, 4, 3, "", "state_next:any_step") DRAWN(first, 3, 12, 3) DRAWN(backward, 4, 12, 3)
                    DRAWN(touching, 5, 12, 3))
