@@ -254,7 +254,7 @@ static void test_reading_what_is_being_written(void) {
         fail(PREAD, 1, how[i]);
         CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, &err), PYBPE_ERR_IO);
         CHECK(v == NULL && strstr(err.msg, "file: somebody wrote to this file while it was read") != NULL);
-        CHECK_EQ(err.sys_errno, ESTALE);
+        CHECK(err.sys_errno == ESTALE && err.offset == 0);
         fail(PREAD, 1, how[i]);
         CHECK_EQ(utimensat(AT_FDCWD, "file", old, 0), 0);
         CHECK_EQ(pybpe_vocab_load(&v, "file", NULL, NULL), PYBPE_ERR_IO);
