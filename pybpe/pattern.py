@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Literal
 
 from . import _binding, automata
 from .arguments import instance, is_unicode, shown
+from .dialects.parse import REGEX, parse
+from .dialects.tree import Alt, Atomic, Both, Chars, Either, Look, Node, Repeat, Seq
 from .errors import ArgumentError, UnsupportedError, warn
 from .support.parallel import end_if_unwanted
 
@@ -81,17 +83,32 @@ def _automaton(regex: str) -> _binding.Pretok | None:
 
 
 def _check_copies(pattern: str) -> None:
-    """Raises ArgumentError if `regex` might copy too much: it writes out what {n} repeats, and takes 3 microseconds and
-    300 bytes for each part of a copy, in a call that Ctrl-C does not interrupt. The product of all numbers bounds the
-    number of copies, however the repetitions are nested."""
-    size = len(pattern)
-    for digits in re.findall(r"\{([0-9]+)", pattern):
-        size *= max(1, int(digits[:9]))
-        if size > _MOST_COPIED:
-            raise ArgumentError(
-                f"the pattern may have more than {_MOST_COPIED} characters when {{n}} and {{n,m}} are written out: use"
-                " smaller numbers"
-            )
+    """Raises ArgumentError if `regex` would copy too much: it writes out what {n} repeats, and takes 3 microseconds and
+    300 bytes for each part of a copy, in a call that Ctrl-C does not interrupt."""
+    try:
+        size = _written_out(parse(pattern, REGEX))
+    except (UnsupportedError, RecursionError):  # the product of all numbers is not less, however they are nested
+        size = len(pattern)
+        for digits in re.findall(r"\{([0-9]+)", pattern):
+            size = min(size * max(1, int(digits[:9])), 10 * _MOST_COPIED)
+    if size > _MOST_COPIED:
+        raise ArgumentError(
+            f"the pattern has more than {_MOST_COPIED} characters when {{n}} and {{n,m}} are written out: use"
+            " smaller numbers"
+        )
+
+
+def _written_out(node: Node) -> int:
+    """Returns how many characters and sets of characters a pattern has when its repetitions are written out."""
+    if isinstance(node, Repeat):
+        return _written_out(node.part) * max(1, node.least)
+    if isinstance(node, (Seq, Alt)):
+        return max(1, sum(_written_out(part) for part in node.parts))
+    if isinstance(node, (Either, Both)):
+        return sum(_written_out(part) for part in node.sets)
+    if isinstance(node, (Atomic, Look)):
+        return _written_out(node.part)
+    return max(1, len(node.ranges) + len(node.properties)) if isinstance(node, Chars) else 1
 
 
 def _check_custom(pattern: str, digits: Digits) -> None:
@@ -231,9 +248,10 @@ class Pattern:
     def _compiled(self) -> regex.Pattern[str]:
         import regex
 
-        _check_copies(self.regex)
+        expression = self.regex.removeprefix(OF_BYTES)
+        _check_copies(expression)
         try:
-            compiled = regex.compile(self.regex.removeprefix(OF_BYTES))
+            compiled = regex.compile(expression)
         except (regex.error, ValueError, RecursionError) as error:  # incompatible flags; deep nesting
             raise ArgumentError(f"the pattern is not a valid regular expression: {error}") from None
         if compiled.flags & regex.REVERSE:

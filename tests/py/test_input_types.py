@@ -602,7 +602,7 @@ def test_more_token_files_than_a_process_may_have_open(tmp_path: Path) -> None:
 def test_a_token_file_that_was_replaced_is_not_read_with_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pybpe.dataset.token_files._MOST_MAPS", 4)
+    monkeypatch.setattr("pybpe.dataset.token_files._MOST_OPEN", 4)
     for number in range(9):
         numpy.save(tmp_path / f"{number}.npy", numpy.full(10, number, dtype=numpy.uint16))
     packed = pybpe.dataset.PackedSequences(str(tmp_path / "*.npy"), 5)
