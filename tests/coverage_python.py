@@ -3,8 +3,8 @@
     coverage_python.py REPORT
 
 REPORT is what `coverage json` writes. Code for other machines, systems and versions of Python is marked in the source
-with `# pragma: no cover` or `# pragma: no branch`, and the reason. Fails if the tests miss more than
-3% of the branches.
+with `# pragma: no cover` or `# pragma: no branch`, and the reason. Fails if the tests miss more than 7% of the
+branches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LEAST_PERCENT = 97
+LEAST_PERCENT = 93
 
 
 def missing(files: dict[str, Any]) -> Iterator[str]:
