@@ -119,7 +119,7 @@ def get_encoding(name: str) -> Tokenizer:
     known = _ENCODINGS.get(name)
     rejected: list[str] = []
     if known is not None:
-        for path in _candidates(known):
+        for path in filter(Path.is_file, _candidates(known)):  # reading a pipe could wait forever
             ranks = _checked_ranks(path, known)
             if ranks is not None:
                 return Tokenizer.from_model(
@@ -130,10 +130,10 @@ def get_encoding(name: str) -> Tokenizer:
 
 
 def _candidates(known: _Encoding) -> Iterator[Path]:
-    """Yields files that may hold the ranks."""
+    """Yields paths of files that may hold the ranks, if they exist."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
     cache = Path(tempfile.gettempdir(), "data-gym-cache") if folder is None else Path(folder)
-    yield from (cache / key for key in known.cached if (cache / key).is_file())
+    yield from (cache / key for key in known.cached)
     wanted = {*known.files, *(f"{file}.gz" for file in known.files), *known.cached}
     for package in _PACKAGES:
         try:
@@ -160,8 +160,6 @@ def _hub() -> Path:
 
 def _checked_ranks(path: Path, known: _Encoding) -> dict[bytes, int] | None:
     """Returns the ranks in a file; None if they cannot be read, or do not belong to the encoding."""
-    if not path.is_file():  # reading a pipe could wait forever
-        return None
     try:
         data = read_file(path)
         ranks = _ranks(gzip.decompress(data) if path.suffix == ".gz" else data, known.specials)

@@ -204,7 +204,7 @@ def _check_disjoint(parts: Sequence[_Part]) -> None:
     for part in parts:
         try:
             inputs = [(str(path), int(start), int(end)) for path, start, end in _inputs(part)]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError):  # OverflowError: 1e400 as a number
             raise FormatError(f"{part.folder}: the sources in its manifest are damaged") from None
         for path, start, end in inputs:
             for first, last, folder in seen.setdefault(path, []):

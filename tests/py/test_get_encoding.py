@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,7 +139,17 @@ def test_a_packed_file_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.metadata.files", lambda package: [file])
     assert pybpe.get_encoding("gpt2").n_vocab == 50257
     packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(pybpe.MissingExtraError):
+    with pytest.raises(pybpe.MissingExtraError, match="gz holds a different vocabulary"):
+        pybpe.get_encoding("gpt2")
+    packed.unlink()  # the package still lists it
+    with pytest.raises(pybpe.MissingExtraError, match="on this machine, and tiktoken"):
+        pybpe.get_encoding("gpt2")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "tiktoken").mkdir()
+    os.mkfifo(tmp_path / "tiktoken" / "6c7ea1a7e38e3a7f062df639a5b80947f075ffe6")
+    with pytest.raises(pybpe.MissingExtraError, match="on this machine, and tiktoken"):
         pybpe.get_encoding("gpt2")
 
 

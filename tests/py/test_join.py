@@ -1,14 +1,16 @@
 """Joined folders are what one run of binarize on all inputs writes."""
 
+import copy
 import json
-import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from texts import chinese, english
@@ -16,6 +18,7 @@ from texts import chinese, english
 import pybpe
 from pybpe.cli import main
 from pybpe.dataset.verification import verify
+from pybpe.errors import PybpeWarning
 
 EOT = "<|endoftext|>"
 
@@ -132,6 +135,58 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
         assert not any((tmp_path / "out").glob("*.bin"))
 
 
+def test_changed_manifests(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, path in zip(folders, inputs):
+        pybpe.binarize(tok, path, folder, name="x", splits=(1,))
+    written = json.loads((folders[0] / "manifest.json").read_text())
+
+    def join_changed(change: Callable[[dict[str, Any]], object]) -> pybpe.Manifest:
+        manifest = copy.deepcopy(written)
+        change(manifest)
+        (folders[0] / "manifest.json").write_text(json.dumps(manifest))
+        return pybpe.join(tok, folders, tmp_path / "out")
+
+    def settings(**changed: object) -> Callable[[dict[str, Any]], object]:
+        return lambda manifest: manifest["settings"].update(changed)
+
+    def sources(some: object) -> Callable[[dict[str, Any]], object]:
+        return lambda manifest: manifest["shards"]["train"][0].update(sources=some)
+
+    mixture = {"sources": {}, "phases": []}
+    for change, match in (
+        (lambda manifest: manifest["settings"].pop("split_by"), "have no split_by: `binarize` did not write it"),
+        (settings(mixture=mixture), "is a mixture: name all sources in one recipe"),
+        (settings(joined=[{"inputs": 5}]), "the sources in its manifest are damaged"),
+        (settings(joined=[{}]), "the sources in its manifest are damaged"),
+        (sources([["a.txt", 0]]), "the sources in its manifest are damaged"),
+        (sources([["a.txt", 0, float("inf")]]), "the sources in its manifest are damaged"),
+    ):
+        with pytest.raises((pybpe.FormatError, pybpe.UnsupportedError), match=match):
+            join_changed(change)
+        assert not (tmp_path / "out").exists()
+    # Another program may list a split without files, or read parts of a file.
+    documents = sum(pybpe.Manifest.load(folder).split_documents("train") for folder in folders)
+    size = inputs[1].stat().st_size
+    assert join_changed(lambda manifest: manifest["shards"].update(val=[])).split_documents("train") == documents
+    assert join_changed(sources([[str(inputs[1]), size, size + 9]])).split_documents("train") == documents
+
+
+@pytest.mark.parametrize("form", ["llmc", "raw", "npy", "megatron"])
+def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_bytes(b"")
+
+    def made(name: str, paths: Sequence[Path]) -> Path:
+        pybpe.binarize(tok, paths, tmp_path / name, name="x", format=form, splits=(1,), min_shard_tokens=0)
+        return tmp_path / name
+
+    with pytest.warns(PybpeWarning):
+        folders = [made("none", [empty]), made("a", inputs[:1]), made("b", inputs[1:])]
+    pybpe.join(tok, folders, tmp_path / "joined")
+    assert content(tmp_path / "joined") == content(made("whole", inputs))
+
+
 SLOW = """
 import sys, time, pybpe
 from pybpe.dataset import joining, run
@@ -166,10 +221,14 @@ def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path
 
 
 def test_the_command(
-    tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tok: pybpe.Tokenizer,
+    inputs: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tok.save(tmp_path / "tok.json")
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     for number, path in enumerate(inputs):
         main(["binarize", "-t", "tok.json", path.name, "-o", f"node{number}", "--name", "x", "--quiet"])
     main(["binarize", "-t", "tok.json", *(path.name for path in inputs), "-o", "whole", "--name", "x", "--quiet"])

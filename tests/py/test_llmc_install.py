@@ -4,9 +4,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from llmc_compat import install
 
 HEADERS = ("tokenizer.h", "dataloader.h", "rand.h")
 MAKEFILE = """\
@@ -73,6 +76,21 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True)
 
 
+@pytest.fixture
+def installer(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """installer(checkout, "--undo") runs llmc_compat/install.py in this process. Returns its exit code and output."""
+    assert (root / "llmc_compat" / "include" / "pybpe.c").is_file()  # `make` wrote it
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["install.py", *map(str, arguments)])
+        code = install.main()
+        return code, *capsys.readouterr()
+
+    return run
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -106,47 +124,92 @@ def test_installs_builds_runs_and_leaves_without_a_trace(root: Path, checkout: P
         assert contents(checkout) == before
 
 
-def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(root: Path, checkout: Path) -> None:
+def test_a_newer_version_takes_the_place_of_ours_but_not_of_the_originals(
+    installer: Callable[..., tuple[int, str, str]], checkout: Path
+) -> None:
     before = contents(checkout)
-    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    assert installer(checkout)[0] == 0
     header = checkout / "llmc" / "rand.h"
     current = header.read_bytes()
     header.write_bytes(current + b"/* an older version of ours */\n")
     (checkout / "llmc" / "tokenizer.h").unlink()  # as if an installation had been interrupted
     dataloader = checkout / "llmc" / "dataloader.h"
     dataloader.write_text("/*\nDrop-in for llm.c's llmc/dataloader.h, as earlier versions began.\n*/\n")
-    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    assert installer(checkout)[0] == 0
     assert header.read_bytes() == current
     assert b"A drop-in replacement" in dataloader.read_bytes()
     assert (checkout / "llmc" / "tokenizer.h").exists()
-    assert make(root, "uninstall-llmc", f"LLMC={checkout}").returncode == 0
+    for _ in range(2):
+        assert installer(checkout, "--undo") == (0, f"{checkout}: restored\n", "")
+        assert contents(checkout) == before
+
+
+def test_headers_that_git_restored_are_replaced_again(
+    installer: Callable[..., tuple[int, str, str]], checkout: Path
+) -> None:
+    before = contents(checkout)
+    assert installer(checkout)[0] == 0
+    installed = contents(checkout)
+    (checkout / "llmc" / "rand.h").write_bytes(before["llmc/rand.h"])  # git checkout llmc/rand.h
+    assert installer(checkout)[0] == 0
+    assert contents(checkout) == installed
+
+
+def test_an_older_llmc_has_no_tests_to_build(installer: Callable[..., tuple[int, str, str]], checkout: Path) -> None:
+    shutil.rmtree(checkout / "dev")
+    before = contents(checkout)
+    assert installer(checkout)[0] == 0
+    assert (checkout / "GNUmakefile").exists() and not (checkout / "dev").exists()
+    assert installer(checkout, "--undo")[0] == 0
     assert contents(checkout) == before
 
 
-@pytest.mark.parametrize("target", ["install-llmc", "uninstall-llmc"])
-def test_what_would_be_lost_is_refused(root: Path, checkout: Path, target: str) -> None:
-    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+@pytest.mark.parametrize("undo", [(), ("--undo",)])
+def test_what_would_be_lost_is_refused(
+    installer: Callable[..., tuple[int, str, str]], checkout: Path, undo: tuple[str, ...]
+) -> None:
+    assert installer(checkout)[0] == 0
     (checkout / "llmc" / "dataloader.h").write_text("#error a new original, from git pull\n")
     before = contents(checkout)
-    result = make(root, target, f"LLMC={checkout}")
-    assert result.returncode != 0 and "dataloader.h: this is neither" in result.stderr
+    code, shown, error = installer(checkout, *undo)
+    assert (code, shown) == (2, "") and "dataloader.h: this is neither" in error
     assert contents(checkout) == before
 
     (checkout / "llmc" / "dataloader.h.orig").unlink()
     (checkout / "GNUmakefile").write_text("include Makefile\n")
     before = contents(checkout)
-    result = make(root, target, f"LLMC={checkout}")
-    assert result.returncode != 0 and "GNUmakefile: pybpe did not make this file" in result.stderr
+    code, shown, error = installer(checkout, *undo)
+    assert (code, shown) == (2, "") and "GNUmakefile: pybpe did not make this file" in error
     assert contents(checkout) == before
 
 
-def test_an_original_that_was_removed_is_asked_for(root: Path, checkout: Path) -> None:
-    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+def test_an_original_that_was_removed_is_asked_for(
+    installer: Callable[..., tuple[int, str, str]], checkout: Path
+) -> None:
+    assert installer(checkout)[0] == 0
     (checkout / "llmc" / "rand.h.orig").unlink()
-    assert make(root, "install-llmc", f"LLMC={checkout}").returncode == 0
+    assert installer(checkout)[0] == 0
     assert not (checkout / "llmc" / "rand.h.orig").exists()  # ours must not be kept as the original
-    result = make(root, "uninstall-llmc", f"LLMC={checkout}")
-    assert result.returncode != 0 and "git checkout llmc/rand.h" in result.stderr
+    code, _, error = installer(checkout, "--undo")
+    assert code == 2 and "git checkout llmc/rand.h" in error
+
+
+def test_a_clone_where_make_has_not_run_is_refused(
+    installer: Callable[..., tuple[int, str, str]], checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = contents(checkout)
+    monkeypatch.setattr(install, "LIBRARY", tmp_path)
+    code, _, error = installer(checkout)
+    assert code == 2 and "pybpe.h: this file is missing; to write it, run `make`" in error
+    assert contents(checkout) == before
+
+
+def test_an_error_of_the_system_is_one_line(installer: Callable[..., tuple[int, str, str]], checkout: Path) -> None:
+    (checkout / "GNUmakefile").mkdir()
+    before = contents(checkout)
+    code, _, error = installer(checkout)
+    assert code == 2 and error.startswith("install-llmc: ") and error.count("\n") == 1
+    assert contents(checkout) == before
 
 
 def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
@@ -168,9 +231,10 @@ def test_the_command_does_what_make_does(root: Path, checkout: Path) -> None:
         assert result.stderr.count("\n") == 1 and contents(checkout) == before
 
 
-def test_no_llmc_is_one_line(root: Path, tmp_path: Path) -> None:
-    result = make(root, "install-llmc", f"LLMC={tmp_path}")
-    assert result.returncode != 0 and "not a checkout of llm.c" in result.stderr
+def test_no_llmc_is_one_line(installer: Callable[..., tuple[int, str, str]], root: Path, tmp_path: Path) -> None:
+    for undo in ([], ["--undo"]):
+        code, _, error = installer(tmp_path, *undo)
+        assert code == 2 and error == f"install-llmc: {tmp_path}: not a checkout of llm.c: it has no llmc/tokenizer.h\n"
     result = make(root, "install-llmc")
     assert result.returncode != 0 and "LLMC=path" in result.stderr
     assert contents(tmp_path) == {}

@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import pytest
 from gpt2 import gpt2_files
 from texts import chinese, english, mixed, random_bytes
 
 import pybpe
+from llmc_compat import demo
 from pybpe.model import CONTROL_TOKENS
 
 TEXTS = {
@@ -110,15 +112,56 @@ def test_the_demo_takes_several_files_and_marks_between_documents(
     command = [sys.executable, "-m", "llmc_compat.demo", "--vocab-size", "700", "--out", "out"]
     command += ["--decode-test", str(c_program("decode_test"))]
 
-    def demo(corpus: str) -> subprocess.CompletedProcess[str]:
+    def run_demo(corpus: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*command, "--corpus", corpus], cwd=tmp_path, capture_output=True, text=True)
 
-    result = demo("a.txt 'b c.txt' d.txt.gz")
+    result = run_demo("a.txt 'b c.txt' d.txt.gz")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "3 files, joined" in result.stdout and ": equal" in result.stdout
     assert "source .venv/bin/activate" in result.stdout and "pybpe llmc workspace out/joined.txt" in result.stdout
-    assert "workspace 'b c.txt'" in demo("b c.txt").stdout
-    assert ": equal" in demo("a.txt").stdout
+    assert "workspace 'b c.txt'" in run_demo("b c.txt").stdout
+    assert ": equal" in run_demo("a.txt").stdout
     for corpus in ("a.txt missing.txt", "a.txt e.jsonl", "it's"):
-        result = demo(corpus)
+        result = run_demo(corpus)
         assert result.returncode == 2 and len(result.stderr.splitlines()) == 1, result.stderr
+
+
+SOURCES = {
+    "a.py": '"""About a."""\nclass C:\n    """About C."""\n    def no(self): pass\n    async def f(self): "About f."\n',
+    "b/c.py": 'x = """no docstring"""\n\n\ndef g():\n    """About g."""\n',
+    "other_version.py": '"""Not Python"""\nprint "x"\n',
+    "doctest.py": '"""A test."""\n',
+    "site-packages/d.py": '"""Another package."""\n',
+}
+
+
+def test_without_a_corpus_the_demo_uses_the_docstrings_of_python(
+    c_program: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, source in SOURCES.items():
+        (tmp_path / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lib" / name).write_text(source)
+    monkeypatch.setattr("sysconfig.get_paths", lambda: {"stdlib": str(tmp_path / "lib")})
+    out = str(tmp_path / "out")
+
+    def run_demo(decode_test: Path) -> tuple[int, str]:
+        command = ["demo", "--vocab-size", "500", "--out", out, "--decode-test", str(decode_test)]
+        monkeypatch.setattr(sys, "argv", command)
+        return demo.main(), capsys.readouterr().out
+
+    code, shown = run_demo(c_program("decode_test"))
+    assert code == 0 and "corpus: pydoc's topics" in shown and ": equal" in shown
+    corpus = (tmp_path / "out" / "corpus.txt").read_text(encoding="utf-8")
+    assert corpus.startswith(topics["assert"] + "\n\n")
+    assert corpus.endswith("\n\nAbout a.\n\nAbout C.\n\nAbout f.\n\nAbout g.\n")
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho sha256 0123\n")
+    program.chmod(0o755)
+    code, shown = run_demo(program)
+    assert code == 1 and ": DIFFERENT" in shown
+    program.write_text("#!/bin/sh\necho damaged >&2; exit 1\n")
+    code, shown = run_demo(program)
+    assert code == 1 and "the C program failed: damaged\n" in shown
