@@ -434,6 +434,9 @@ TOKENIZER_FAULTS = {
 
 MODEL_FAULTS = {
     "no model": Row(remove(MODEL), "", "no checkpoint for the 400 tokens", "^aborts on the CPU", "new -t"),
+    "no model or tokenizer": Row(
+        remove(MODEL, TOKENIZER), MODEL, LOST, "^aborts, unless .* -e d12", "put a checkpoint"
+    ),
     "model elsewhere": Row(move(MODEL, "model.bin"), MODEL, LOST, "^aborts, unless .* -e model.bin", "link"),
     "model is empty": Row(cut(MODEL, 0), MODEL, "is empty" + A_MODEL, "^aborts: 'Bad magic'", "write it again"),
     "model is a folder": Row(folder(MODEL), MODEL, "is a folder" + A_MODEL, "^aborts", "put a model"),

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -20,6 +21,7 @@ from llmc_faults import (
     EVALS,
     FAULTS,
     HANGS,
+    HEADER,
     MODEL,
     STORIES_TRAIN,
     STORIES_VAL,
@@ -27,6 +29,7 @@ from llmc_faults import (
     TRAIN,
     VAL,
     V,
+    copy,
     floats,
     link,
     log_folder,
@@ -40,13 +43,14 @@ from llmc_faults import (
 )
 from texts import english
 
+import pybpe
 from llmc_compat.batch import Batch
 from llmc_compat.check import check
 from llmc_compat.checks.finding import Finding
 from llmc_compat.shards import read_shard
 from llmc_compat.workspace import make_workspace
 from pybpe.errors import ArgumentError, FileMissingError, FilePermissionError, file_error
-from pybpe.reading.streams import open_input
+from pybpe.reading.streams import open_input, read_items
 
 TESTS = sorted(Path(__file__).parent.glob("test_*.py"))
 
@@ -152,6 +156,9 @@ def test_what_is_not_llm_cs_is_no_fault(work: Path) -> None:
     (work / "data" / "tokens.npy").write_bytes(b"\x93NUMPY")
     (work / "state_00000010_00000.bin").write_bytes(struct.pack("<3i", 20240527, 1, 1) + bytes(2000))
     (work / "manifest.json").write_text("[1]")
+    pybpe.binarize(
+        pybpe.Tokenizer.from_file(work / TOKENIZER), work / "notes.txt", work / "npy", format="npy", splits=(1,)
+    )
     os.mkfifo(work / "pipe")  # opening it would wait forever
     assert check([work])[1] == []
 
@@ -244,6 +251,25 @@ def test_a_run_resumes_with_as_many_processes(work: Path) -> None:
     assert {f.fault for f in check([work / "log"], Batch(processes=1))[1]} == {"was saved by 2 processes, not 1"}
     missing = [f.file for f in check([work / "log"], Batch(processes=3))[1] if "missing" in f.fault]
     assert missing == [str(work / "log/state_00000020_00002.bin")]
+
+
+def test_a_copy_of_a_shard_is_recognized_by_its_content(work: Path) -> None:
+    copy(TRAIN, CPU_VAL)(work)
+    shard = bytearray((work / TRAIN).read_bytes())
+    assert [f.file for f in check([work])[1]] == [str(work / CPU_VAL)]
+    shard[-2] ^= 1
+    (work / CPU_VAL).write_bytes(shard)  # as long as that of the train split, with another token
+    assert check([work])[1] == []
+
+
+def test_a_model_that_is_cut_while_it_is_read(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_less(stream: Any, dtype: Any, count: int) -> "numpy.ndarray[Any, Any]":
+        os.truncate(work / MODEL, HEADER)
+        return read_items(stream, dtype, count)
+
+    monkeypatch.setattr("llmc_compat.checks.models.read_items", read_less)
+    (finding,) = check([work / MODEL])[1]
+    assert finding.is_error and finding.fault == "was truncated while being read"
 
 
 def test_two_workspaces_need_not_belong_together(work: Path) -> None:

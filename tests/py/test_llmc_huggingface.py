@@ -14,9 +14,12 @@ from texts import english
 
 import pybpe
 from llmc_compat.bfloat16 import from_bfloat16, to_bfloat16
+from llmc_compat.chat import CHAT_TEMPLATE
 from llmc_compat.checkpoint import read_checkpoint, read_config, write_checkpoint
 from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.huggingface import checkpoint_from_huggingface, checkpoint_to_huggingface
+from pybpe.control_tokens import CONTROL_TOKENS
+from pybpe.reading.streams import read_items
 
 V, C, L = 400, 6, 2
 CONFIG = GPT2Config(V, 512, 12, num_layers=L, num_heads=3, channels=C)
@@ -97,6 +100,20 @@ def test_the_json_files_say_what_llmc_computes(
     assert tokenizer["bos_token"] == tokenizer["eos_token"] == "<|endoftext|>"
     assert (tokenizer["pad_token"], tokenizer["model_max_length"]) == ("<|padding|>", 12)
     assert pybpe.Tokenizer.from_file(tmp_path / "hf" / "tokenizer.json").model == tok.model
+
+
+def test_a_tokenizer_decides_which_tokens_the_json_files_name(
+    tmp_path: Path, tensors: dict[str, numpy.ndarray]
+) -> None:
+    plain = pybpe.train(iter([english()[:60_000]]), vocab_size=V)
+    checkpoint_to_huggingface(tmp_path / "m.bin", plain, tmp_path / "plain")
+    facts = json.loads((tmp_path / "plain" / "tokenizer_config.json").read_text())
+    assert not facts.keys() & {"bos_token", "eos_token", "pad_token"}
+    config = json.loads((tmp_path / "plain" / "config.json").read_text())
+    assert config["eos_token_id"] is None and not (tmp_path / "plain" / "chat_template.jinja").exists()
+    talking = pybpe.train(iter([english()[:60_000]]), vocab_size=V, special_tokens=CONTROL_TOKENS)
+    checkpoint_to_huggingface(tmp_path / "m.bin", talking, tmp_path / "talking")
+    assert (tmp_path / "talking" / "chat_template.jinja").read_text() == CHAT_TEMPLATE
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -242,6 +259,24 @@ def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, hf: Path) -> None:
     path.write_bytes((2).to_bytes(8, "little") + b"[]")
     with pytest.raises(pybpe.errors.FormatError, match="not a JSON object"):
         checkpoint_from_huggingface(hf, tmp_path / "back.bin")
+    path.write_bytes((2).to_bytes(8, "little") + b"{]")
+    with pytest.raises(pybpe.errors.FormatError, match="its header is not JSON"):
+        checkpoint_from_huggingface(hf, tmp_path / "back.bin")
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(
+    tmp_path: Path, hf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = hf / "model.safetensors"
+
+    def read_less(stream: Any, dtype: Any, count: int) -> "numpy.ndarray[Any, Any]":
+        os.truncate(path, path.stat().st_size // 2)
+        return read_items(stream, dtype, count)
+
+    monkeypatch.setattr("llmc_compat.safetensors_file.read_items", read_less)
+    with pytest.raises(pybpe.errors.FormatError, match="it was truncated while being read"):
+        checkpoint_from_huggingface(hf, tmp_path / "back.bin")
+    assert not (tmp_path / "back.bin").exists()
 
 
 def test_missing_files_are_named(tmp_path: Path, hf: Path) -> None:

@@ -19,7 +19,7 @@ from llmc_compat.check import check
 from llmc_compat.checkpoint import read_checkpoint
 from llmc_compat.shards import DataLoader, read_shard
 from llmc_compat.workspace import Workspace, make_workspace
-from pybpe.errors import ArgumentError, FileMissingError, LimitError
+from pybpe.errors import ArgumentError, FileError, FileMissingError, LimitError
 from pybpe.model import CONTROL_TOKENS
 
 SMALL: dict[str, Any] = {"vocab_size": 500, "layers": 1, "heads": 2, "channels": 8, "progress": False}
@@ -246,6 +246,15 @@ def test_a_folder_with_something_else_that_llm_c_would_trip_over(corpus: Path, t
     make_workspace(corpus, tmp_path / "work", dtype="bf16", **SMALL)
     with pytest.raises(LimitError, match=r"gpt2_124M_bf16.bin: V is 500, but .*tokenizer.bin has 400"):
         make_workspace(corpus, tmp_path / "work", **{**SMALL, "vocab_size": 400})
+
+
+def test_a_folder_in_the_place_of_a_link_is_an_error(corpus: Path, tmp_path: Path) -> None:
+    place = tmp_path / "work" / "dev" / "data" / "tinyshakespeare"
+    (place / "tiny_shakespeare_train.bin" / "folder").mkdir(parents=True)
+    with pytest.raises(FileError, match="links cannot be made"):
+        make_workspace(corpus, tmp_path / "work", **SMALL)
+    assert [path.name for path in place.iterdir()] == ["tiny_shakespeare_train.bin"]  # no temporary link is left
+    assert not (tmp_path / "work" / "README.md").exists()
 
 
 # ------------------------------------------------------------------------------------------------------
