@@ -307,9 +307,9 @@ enum pybpe_special_flag {
 };
 
 /* The same for specials with flags, an OR of the above for each; `flags` may be NULL. Also returns PYBPE_ERR_VALUE
-   (offset = id) if a special with RSTRIP and another one that begins with white space are looked for together. With
-   flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call it again with
-   the same `from` and a larger cap. */
+   (offset = id) if a special with RSTRIP and another one that begins with white space, or not with UTF-8, are looked for
+   together. With flags, _find and _find_all match text[from..n) as a separate text. So if _find_all returns `cap`, call
+   it again with the same `from` and a larger cap. */
 int pybpe_specials_new_flags(pybpe_specials **out, const pybpe_strings *strings, const uint32_t *ids,
                              const uint8_t *flags, const pybpe_allocator *mem, pybpe_error *err);
 void pybpe_specials_free(pybpe_specials *s);

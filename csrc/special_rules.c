@@ -13,7 +13,7 @@ between two matches of the first one, as at a separate text. Within a pass, for 
                                                            |-|    "ab"; the second "ab" is part of a word
 
 After RSTRIP, a special that begins with white space would overlap the match before it. Hugging Face's library then
-encodes some characters twice. pybpe refuses such specials.
+encodes some characters twice. pybpe refuses such specials. The rest of this file relies on that.
 
 Source: AddedVocabulary in tokenizers/src/tokenizer/added_vocabulary.rs. There, a word character is what the crate
 `regex` matches with \w, and white space what it matches with \s.
@@ -82,8 +82,8 @@ static size_t space_end(const uint8_t *text, size_t n, size_t at) {
 Building
 */
 
-/* Refuses a special that begins with white space, or with a byte inside a character, which may be white space, if
-   another one of its pass is RSTRIP. */
+/* Refuses a special that begins with white space, or with part of a character, which may be white space, if another one
+   of its pass is RSTRIP. */
 static int pass_check(const special_pass *pass, const pybpe_strings *strings, pybpe_error *err) {
     size_t strips = pass->count;
     for (size_t i = 0; i < pass->count; i++) {
@@ -93,7 +93,8 @@ static int pass_check(const special_pass *pass, const pybpe_strings *strings, py
         size_t n = (size_t)(strings->offsets[i + 1] - strings->offsets[i]);
         const uint8_t *string = strings->bytes + strings->offsets[i];
         uint8_t length;
-        if (byte_is_continuation(*string) || is_space(read_after(string, n, 0, &length))) {
+        uint32_t first = read_after(string, n, 0, &length);
+        if (first == UNICODE_INVALID || is_space(first)) {
             return error_set(err, PYBPE_ERR_VALUE, pass->ids[i],
                              "special token %u begins with white space, and special token %u has rstrip: both would "
                              "match the same white space",

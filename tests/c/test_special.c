@@ -119,6 +119,22 @@ static void test_refused(void) {
     CHECK(s == NULL && err.offset == 0);
 }
 
+/* Part of a character of white space, here U+00A0 and U+2003, would match inside the white space after an RSTRIP. */
+static void test_refused_parts(void) {
+    static const char *const parts[] = {"\xC2", "\xA0", "\xE2", "\xE2\x80", "\x80\x83"};
+    const uint8_t flags[] = {PYBPE_SPECIAL_RSTRIP, 0, PYBPE_SPECIAL_LATE};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        string_list l;
+        pybpe_specials *s = NULL;
+        list_start(&l);
+        list_string(&l, "one");
+        list_string(&l, parts[i]);
+        list_string(&l, "two");
+        CHECK_EQ(pybpe_specials_new_flags(&s, &l.strings, l.ids, flags, NULL, NULL), PYBPE_ERR_VALUE);
+        CHECK(s == NULL);
+    }
+}
+
 /* A single word may be next to the last code point, which is after all characters of words. */
 static void test_last_code_point(void) {
     string_list l;
@@ -524,6 +540,7 @@ int main(void) {
     test_by_hand();
     test_end_of_text();
     test_refused();
+    test_refused_parts();
     test_last_code_point();
     test_random();
     test_random_long();
