@@ -181,18 +181,17 @@ static void test_room_of_neighbors(const pybpe_encoder *e) {
 }
 
 /* Words are looked up, not merged again, also if they are in the neighboring set. */
-static void test_encoding_neighbors(const pybpe_encoder *e) {
-    enum { BYTES = 13, WORDS = 3, ROUNDS = 4 };
+static void test_encoding_neighbors(const pybpe_encoder *e, size_t n) {
+    enum { WORDS = 3, ROUNDS = 4 };
     pybpe_cache *c = NULL;
-    uint8_t words[WORDS][BYTES + 1];
+    uint8_t words[WORDS][WORD_INLINE_MAX + 1];
     unsigned found = 0;
     CHECK_EQ(pybpe_cache_new(&c, e, NULL, NULL), PYBPE_OK);
     for (unsigned number = 0; found < WORDS; number++) { /* words of digits, of the first set */
-        snprintf((char *)words[found], sizeof words[found], "%013u", number);
-        found += cache_set(c, word_key_careful(words[found], BYTES)) == (cache_slot *)c->table.data;
+        snprintf((char *)words[found], sizeof words[found], "%0*u", (int)n, number);
+        found += cache_set(c, word_key_careful(words[found], n)) == (cache_slot *)c->table.data;
     }
     for (size_t i = 0; i < WORDS * ROUNDS; i++) {
-        const size_t n = BYTES;
         size_t count = 0;
         CHECK_EQ(pybpe_encode_words(e, c, words[i % WORDS], &n, 1, NULL, 0, 0, &count, NULL), PYBPE_OK);
         CHECK_EQ(c->added, i < WORDS ? i + 1 : WORDS);
@@ -357,7 +356,8 @@ int main(void) {
     test_crowding(e);
     test_neighbors(e);
     test_room_of_neighbors(e);
-    test_encoding_neighbors(e);
+    test_encoding_neighbors(e, 13); /* more ids than a slot has room for */
+    test_encoding_neighbors(e, CACHE_NARROW_IDS);
     test_resizing(e);
     test_pairs_of_long_words(e);
     test_generations(e);

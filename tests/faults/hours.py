@@ -3,12 +3,14 @@
 A round trains, encodes and decodes with threads, writes every kind of file, cleans a corpus with worker processes,
 reads damaged files, interrupts calls, and kills a child process, whose run it resumes. Every round must give the
 results of the first one. Memory must not grow by more than its noise, and no descriptor, thread, process or temporary
-file may be left. Runs under the shim, which knows the number of bytes on the heap.
+file may be left. Runs under the shim, which knows the number of bytes on the heap. After each round, the C library
+returns free memory to the system: otherwise RSS would depend on which threads happened to run at the same time.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import hashlib
 import multiprocessing
@@ -211,6 +213,7 @@ def measure(start: float, folder: Path) -> Measure:
     while threading.active_count() > 1 and time.monotonic() < deadline:
         time.sleep(0.01)
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     left = (len(os.listdir("/proc/self/fd")), threading.active_count(), len(multiprocessing.active_children()))
     files = sum(len(names) for _, _, names in os.walk(folder))

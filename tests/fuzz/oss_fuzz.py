@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import configparser
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -71,16 +71,16 @@ def main() -> int:
     wanted = sys.argv[1:] or [name for name in names if name in SANITIZERS]
     targets = sorted(path.stem for path in (ROOT / "tests/fuzz").glob("fuzz_*.c"))
     for sanitizer in wanted:
-        work = ROOT / "build/oss-fuzz" / sanitizer
-        shutil.rmtree(work, ignore_errors=True)
-        out = build(sanitizer, work)
-        for target in targets:
-            try:
-                run(out, target)
-            except subprocess.CalledProcessError as err:
-                print(f"{target} with {sanitizer}: {err}\n{err.stderr.decode(errors='replace')[-4000:]}")
-                return 1
-        print(f"{sanitizer}: {len(targets)} targets, 0 findings")
+        # Not in build/: the link to the project would make the project contain itself.
+        with tempfile.TemporaryDirectory(prefix="pybpe-oss-fuzz-") as work:
+            out = build(sanitizer, Path(work))
+            for target in targets:
+                try:
+                    run(out, target)
+                except subprocess.CalledProcessError as err:
+                    print(f"{target} with {sanitizer}: {err}\n{err.stderr.decode(errors='replace')[-4000:]}")
+                    return 1
+        print(f"{sanitizer}: {len(targets)} targets, 0 findings", flush=True)
     return 0
 
 
