@@ -10,8 +10,12 @@ So a long word is merged in blocks, each of which starts where the row found so 
     [abab][cc] [dab][ab][c..        the next one starts after those that were kept
               ^ do [cc] and [dab] go together? Then the row continues. Otherwise some of its last tokens are dropped
 
-To see whether two tokens go together, undo their merges, the latest first. They do not if at any step the two parts
-that touch are a pair that would merge earlier than the merge that was undone last:
+That holds for every list of merges. How a block is merged, and how two tokens are compared, depends on the list. Merges
+are *in order* if no merge makes a token that an earlier merge uses. The merges of all trainers are in order, but those
+in a file may not be.
+
+If they are, undoing the merges of two tokens, the latest first, shows whether they go together. They do not if at any
+step the two parts that touch are a pair that would merge earlier than the merge that was undone last:
 
     abab | cc    ab | cc    ab | c    b | c        (of equal ranks the left one merges first)
 
@@ -21,9 +25,9 @@ the places of each rank are a list that is complete before its turn comes. The o
 two equal tokens, as in aaa: other pairs cannot overlap. A token's id is stored at its first and its last byte, so its
 neighbors can be found without links.
 
-This requires merges in order: no merge makes a token that an earlier merge uses. The merges of all trainers are in
-order, but those in a file may not be. In that case, or if too many tokens have to be dropped, apply_long.c does the
-work, several times slower.
+If the merges are not in order, apply_merges merges the block, and the bytes of each two tokens that may go together:
+several times slower, but still faster than apply_merges for the whole word, because a block fits in the processor's
+cache. apply_merges takes over if too many tokens have to be dropped.
 */
 #include "apply_blocks.h"
 
@@ -58,7 +62,7 @@ static bool tokens_go_together(const apply_blocks_table *c, const merge_table *t
 }
 
 /* Finds the tokens that the merges make, in rank order. Returns false if the merges are not in order. */
-static bool apply_blocks_find_tokens(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
+static bool find_tokens(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
                                      uint8_t *joined) {
     for (size_t id = 0; id < c->count; id++) {
         c->tokens[id] =
@@ -109,8 +113,10 @@ void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const m
     *c = (apply_blocks_table){.tried = true, .count = v->tokens.count, .merges = v->merges, .block_bytes = APPLY_BLOCK};
     uint8_t *joined = mem_alloc_zeroed(mem, v->tokens.count, 1);
     c->tokens = mem_alloc_array(mem, v->tokens.count + 1, sizeof *c->tokens);
-    c->usable = joined != NULL && c->tokens != NULL && apply_blocks_find_tokens(c, v, t, joined) &&
-                apply_block_new(&c->block, v->merges_count, mem);
+    if (joined != NULL && c->tokens != NULL) {
+        c->in_order = find_tokens(c, v, t, joined);
+        c->usable = !c->in_order || apply_block_new(&c->block, v->merges_count, mem);
+    }
     mem_free(mem, joined);
     if (!c->usable) {
         apply_blocks_free(c, mem);
@@ -126,6 +132,8 @@ void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem) {
     mem_free(mem, c->block.joined);
     mem_free(mem, c->block.lists);
     mem_free(mem, c->block.waiting);
+    apply_scratch_free(&c->scratch, mem);
+    apply_scratch_free(&c->pair_scratch, mem);
     mem_free(mem, c->ids);
     *c = (apply_blocks_table){0};
 }
@@ -267,12 +275,30 @@ static void block_merge(apply_blocks_table *c, const merge_table *t, const uint8
 }
 
 /* ---------------------------------------------------------------------------------------------------
-The word
+A block and its tokens, with merges in any order
 */
 
+/* Merges a block, whose tokens are then known to block_first and block_read. Returns false if memory is out. */
+static bool block_merge_any(apply_blocks_table *c, const merge_table *t, const uint8_t *w, size_t n,
+                            const pybpe_allocator *mem) {
+    if (c->in_order) {
+        block_merge(c, t, w, n);
+        return true;
+    }
+    c->found = (apply_word){.bytes = w, .n = n};
+    return apply_merges(t, &c->scratch, &c->found, mem, NULL) == PYBPE_OK;
+}
+
+static uint32_t block_first(const apply_blocks_table *c) { return c->in_order ? c->block.ids[1] : c->found.ids[0]; }
+
 /* Writes the tokens of the block of n bytes to `to`, and returns their number. */
-static size_t block_read(const apply_block *b, size_t n, uint32_t *to) {
+static size_t block_read(const apply_blocks_table *c, size_t n, uint32_t *to) {
+    const apply_block *b = &c->block;
     size_t count = 0;
+    if (!c->in_order) {
+        memcpy(to, c->found.ids, c->found.count * sizeof *to);
+        return c->found.count;
+    }
     for (size_t i = 0; i <= n / 64; i++) {
         for (uint64_t starts = b->starts[i]; starts != 0; starts &= starts - 1) {
             to[count++] = b->ids[64 * i + (size_t)__builtin_ctzll(starts)];
@@ -280,6 +306,20 @@ static size_t block_read(const apply_block *b, size_t n, uint32_t *to) {
     }
     return count;
 }
+
+/* Whether the token that ends at `at` and the one that begins there go together. */
+static bool tokens_stay(apply_blocks_table *c, const merge_table *t, const uint8_t *at, uint32_t a, uint32_t b,
+                        const pybpe_allocator *mem) {
+    if (c->in_order) {
+        return tokens_go_together(c, t, a, b, MERGE_NONE);
+    }
+    apply_word pair = {.bytes = at - c->tokens[a].length, .n = c->tokens[a].length + c->tokens[b].length};
+    return apply_merges(t, &c->pair_scratch, &pair, mem, NULL) == PYBPE_OK && pair.count == 2 && pair.ids[0] == a;
+}
+
+/* ---------------------------------------------------------------------------------------------------
+The word
+*/
 
 /* Drops the last `tokens` tokens of the row and returns how many bytes they had. */
 static size_t row_shorten(const apply_blocks_table *c, size_t *count, size_t tokens) {
@@ -306,17 +346,19 @@ bool apply_blocks(apply_blocks_table *c, const merge_table *t, const uint8_t *w,
         size_t bytes = n - pos < c->block_bytes ? n - pos : c->block_bytes;
         work += bytes;
         if (bytes != merged_bytes || memcmp(w + pos, merged, bytes) != 0) { /* they are often equal in such texts */
-            block_merge(c, t, w + pos, bytes);
+            if (!block_merge_any(c, t, w + pos, bytes, mem)) {
+                return false;
+            }
             merged = w + pos;
             merged_bytes = bytes;
         }
-        if (row > 0 && !tokens_go_together(c, t, c->ids[row - 1], c->block.ids[1], MERGE_NONE)) {
+        if (row > 0 && !tokens_stay(c, t, w + pos, c->ids[row - 1], block_first(c), mem)) {
             pos -= row_shorten(c, &row, back);
             back *= 2;
             continue;
         }
         back = 1;
-        size_t added = block_read(&c->block, bytes, c->ids + row);
+        size_t added = block_read(c, bytes, c->ids + row);
         row += added;
         pos += bytes;
         reached = pos > reached ? pos : reached;

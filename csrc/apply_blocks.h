@@ -4,7 +4,7 @@ Merging a long word block by block. Internal. See apply_blocks.c.
 #ifndef PYBPE_APPLY_BLOCKS_H
 #define PYBPE_APPLY_BLOCKS_H
 
-#include "merges.h"
+#include "apply.h"
 
 /* A token, and the merge that makes it. */
 typedef struct apply_token {
@@ -40,17 +40,20 @@ typedef struct apply_block {
 typedef struct apply_blocks_table {
     bool tried;  /* to fill it */
     bool usable; /* and it worked */
+    bool in_order;
     apply_token *tokens;
     size_t count;
     const uint32_t *merges; /* the vocabulary's */
-    apply_block block;
+    apply_block block;                   /* if the merges are in order; otherwise: */
+    apply_word found;                    /* a block and its tokens */
+    apply_scratch scratch, pair_scratch; /* of the block, and of two tokens */
     size_t block_bytes; /* up to APPLY_BLOCK; fewer in tests */
     uint32_t *ids;      /* the result */
     size_t room;        /* bytes of a word for which there is room in it */
     uint64_t steps;     /* the bytes of all blocks so far; tests limit the steps per byte of a word */
 } apply_blocks_table;
 
-/* Fills the table if the merges of `v`, which are those of `t`, allow it. If memory is out, it stays unusable. */
+/* Fills the table for the merges of `v`, which are those of `t`. If memory is out, it stays unusable. */
 void apply_blocks_fill(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
                        const pybpe_allocator *mem);
 void apply_blocks_free(apply_blocks_table *c, const pybpe_allocator *mem);
