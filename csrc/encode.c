@@ -260,9 +260,11 @@ static inline bool word_is_hard_at(const pybpe_encoder *e, const uint8_t *w, siz
 }
 
 /* Cuts a word into units at its hard boundaries. A very long word is not natural text, so its pieces are unlikely to be
-   in the cache, and merging it whole costs less than looking them up. Such a word is cut only to limit memory. */
+   in the cache, and merging it whole, if that is fast, costs less than looking them up. Such a word is cut only to limit
+   memory. */
 static void word_cut(encode_work *work, const uint8_t *w, size_t n) {
-    const size_t least = n >= MANY_BYTES && work_has_blocks(work, n) ? MANY_BYTES / 4 : 1;
+    const bool is_fast = n >= MANY_BYTES && work_has_blocks(work, n) && work->c->blocks.in_order;
+    const size_t least = is_fast ? MANY_BYTES / 4 : 1;
     size_t start = 0;
     if (n == 0) {
         return;
