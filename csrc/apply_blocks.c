@@ -62,8 +62,7 @@ static bool tokens_go_together(const apply_blocks_table *c, const merge_table *t
 }
 
 /* Finds the tokens that the merges make, in rank order. Returns false if the merges are not in order. */
-static bool find_tokens(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t,
-                                     uint8_t *joined) {
+static bool find_tokens(apply_blocks_table *c, const pybpe_vocab_spec *v, const merge_table *t, uint8_t *joined) {
     for (size_t id = 0; id < c->count; id++) {
         c->tokens[id] =
             (apply_token){.made = APPLY_NEVER, .length = (uint32_t)(v->tokens.offsets[id + 1] - v->tokens.offsets[id])};

@@ -43,14 +43,14 @@ typedef struct apply_blocks_table {
     bool in_order;
     apply_token *tokens;
     size_t count;
-    const uint32_t *merges; /* the vocabulary's */
+    const uint32_t *merges;              /* the vocabulary's */
     apply_block block;                   /* if the merges are in order; otherwise: */
     apply_word found;                    /* a block and its tokens */
     apply_scratch scratch, pair_scratch; /* of the block, and of two tokens */
-    size_t block_bytes; /* up to APPLY_BLOCK; fewer in tests */
-    uint32_t *ids;      /* the result */
-    size_t room;        /* bytes of a word for which there is room in it */
-    uint64_t steps;     /* the bytes of all blocks so far; tests limit the steps per byte of a word */
+    size_t block_bytes;                  /* up to APPLY_BLOCK; fewer in tests */
+    uint32_t *ids;                       /* the result */
+    size_t room;                         /* bytes of a word for which there is room in it */
+    uint64_t steps;                      /* the bytes of all blocks so far; tests limit the steps per byte of a word */
 } apply_blocks_table;
 
 /* Fills the table for the merges of `v`, which are those of `t`. If memory is out, it stays unusable. */
