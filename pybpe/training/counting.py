@@ -241,7 +241,9 @@ def _count_to_file_by_workers(
         with bar, listed_records(settings.read) as records:
             how_counted = (workers, run.memory_limit)
             runs = shared_counts.count_by_workers(settings, tasks, folder, how_counted, (bar, records))
-        return shared_counts.merge_by_workers(runs, header_of(settings), path, folder, workers)
+        merged, words = shared_counts.merge_by_workers(runs, header_of(settings), folder, workers)
+        shared_counts.publish(merged, path)
+        return words
 
 
 def _anchored(ranges: Iterable[PlacedRange], given: list[Place]) -> Iterator[Range]:

@@ -22,7 +22,7 @@ from ..support.remote import Workers
 from ..support.run_options import RunOptions
 from .runs import merged
 from .saved_counting import Place, SavedCounting
-from .shared_counts import merge_by_workers, shared_folder
+from .shared_counts import merge_by_workers, publish, shared_folder
 from .word_counter import CountSettings
 
 
@@ -122,7 +122,8 @@ class Counts:
             WorkerError: a worker died, took longer than `task_timeout`, or does not see the folder of the output.
             ArgumentError: `paths` is empty, or the files were made with different patterns, special tokens, normalizers
                 or Unicode tables.
-            FileError: a file cannot be read or written. FormatError: a file is not a .counts file, or is damaged.
+            FileError: a file cannot be read or written, or was replaced by one with other settings while it was read.
+            FormatError: a file is not a .counts file, or is damaged.
         """
         run = RunOptions(executor=executor, task_timeout=task_timeout)
         settings = settings_of_files(paths)
@@ -130,7 +131,10 @@ class Counts:
         if executor is not None:
             names = [os.path.abspath(_binding.path_text(path)) for path in paths]
             with shared_folder(output) as shared:
-                return merge_by_workers(names, header, output, shared, Workers.of(run))
+                path, words = merge_by_workers(names, header, shared, Workers.of(run))
+                _check_unchanged(names, settings)
+                publish(path, output)
+                return words
         with tempfile.TemporaryDirectory(prefix="pybpe-") as folder:
             return counts_file.write(output, header, _merged(paths, folder, settings))
 
@@ -211,9 +215,13 @@ def settings_of_files(paths: Sequence[_binding.PathLike]) -> CountSettings:
 
 
 def _merged(paths: Sequence[_binding.PathLike], folder: str, settings: CountSettings) -> Iterator[_binding.WordBlock]:
-    """Yields the sum of .counts files. Raises FileChangedError at the end if a file now has other settings: then its
-    words may belong to those."""
+    """Yields the sum of .counts files. Raises FileChangedError at the end if a file now has other settings."""
     yield from merged(list(map(_binding.path_text, paths)), folder)
+    _check_unchanged(paths, settings)
+
+
+def _check_unchanged(paths: Sequence[_binding.PathLike], settings: CountSettings) -> None:
+    """Raises FileChangedError if a file now has other settings: then the words that were read may belong to those."""
     if settings_of_files(paths) != settings:
         names = ", ".join(map(_binding.path_text, paths))
         raise file_error(errno.ESTALE, f"{names:.200}: a file was replaced while it was read: run again")

@@ -104,14 +104,10 @@ def _count(settings: CountSettings, folder: SharedFolder, memory_limit: int | No
 
 
 def merge_by_workers(
-    paths: Sequence[str],
-    header: Mapping[str, object],
-    output: _binding.PathLike,
-    folder: SharedFolder,
-    workers: Workers,
-) -> int:
-    """Adds .counts files on workers, OPEN_FILES of them per task, until one file is left, which becomes the output.
-    Returns the number of its words."""
+    paths: Sequence[str], header: Mapping[str, object], folder: SharedFolder, workers: Workers
+) -> tuple[str, int]:
+    """Adds .counts files on workers, OPEN_FILES of them per task, until one file is left. Returns its path, for
+    `publish`, and the number of its words."""
     own: set[str] = set()
     while len(paths) > OPEN_FILES:
         groups = [paths[i : i + OPEN_FILES] for i in range(0, len(paths), OPEN_FILES)]
@@ -121,8 +117,12 @@ def merge_by_workers(
                 os.unlink(path)
         own, paths = set(sums), sums
     [(path, words)] = map_by_executor(partial(_merge, folder, header), [paths], workers, 1, _ADVICE)
+    return path, int(words)
+
+
+def publish(path: str, output: _binding.PathLike) -> None:
+    """Makes a file in the shared folder of an output this output."""
     give_name(path, _target(output))
-    return int(words)
 
 
 def _target(output: _binding.PathLike) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -341,6 +342,24 @@ def test_counts_that_are_replaced_by_counts_of_another_kind(tmp_path: Path, monk
     monkeypatch.setattr(pybpe.training.counts, "merged", replace_first)
     with pytest.raises(FileChangedError, match="was replaced while it was read"):
         pybpe.Counts.load(path)
+
+
+def test_counts_that_are_replaced_while_workers_add_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other, out = tmp_path / "x.counts", tmp_path / "other.counts", tmp_path / "out.counts"
+    pybpe.count_words(iter(["some words"]), pattern="gpt2").save(path)
+    pybpe.count_words(iter(["other words"]), pattern="cl100k").save(other)
+    merged = pybpe.training.shared_counts.merged
+
+    def replace_first(*args: Any) -> Any:
+        replace(path, other.read_bytes())
+        return merged(*args)
+
+    monkeypatch.setattr(pybpe.training.shared_counts, "merged", replace_first)
+    with ThreadPoolExecutor(1) as executor:
+        with pytest.raises(FileChangedError, match="was replaced while it was read"):
+            pybpe.Counts.merge_files([path], out, executor)
+        assert sorted(os.listdir(tmp_path)) == ["other.counts", "x.counts"]
+        assert pybpe.Counts.merge_files([path], out, executor) == len(pybpe.Counts.load(other))
 
 
 def test_a_pipe_is_no_file_that_changes(tmp_path: Path) -> None:
