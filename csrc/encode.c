@@ -39,7 +39,7 @@ typedef struct encode_work {
     size_t count;                                /* of units */
     uint64_t los[BATCH_UNITS], his[BATCH_UNITS]; /* the keys; separate arrays, because gcc would join the halves
     inefficiently */
-    cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* the last ones are only prefetched */
+    cache_slot *sets[BATCH_UNITS + UNITS_AHEAD]; /* those after the last unit are only prefetched */
     uint64_t *ends;               /* where to store how many ids the next text of pybpe_encode_batch ends at */
     size_t ended;                 /* texts that end in this batch of units */
     size_t ended_at[BATCH_UNITS]; /* the number of units up to the end of each */
@@ -172,6 +172,9 @@ static __attribute__((noinline)) void units_emit_any(encode_work *work, size_t f
 
 static void units_flush(encode_work *work) {
     size_t from = 0;
+    for (size_t i = 0; i < UNITS_AHEAD; i++) {
+        work->sets[work->count + i] = work->c->table.data; /* units_emit prefetches beyond the last unit */
+    }
     for (size_t i = 0; i < work->ended; i++) {
         units_emit_any(work, from, work->ended_at[i]);
         from = work->ended_at[i];
