@@ -5,7 +5,20 @@ llmc_compat/include/llmc/tokenizer.h: the table of tokens, and printing pieces o
 
 #include "prove.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
+
+#undef isprint
+#undef isspace
+#define isprint any_kind
+#define isspace any_kind
+
+/* The tables of ctype.h have these values, and EOF. */
+static int any_kind(int c) {
+    CHECK(c >= 0 && c <= UCHAR_MAX);
+    return any_bool();
+}
 
 #include "llmc/tokenizer.h"
 
@@ -27,6 +40,34 @@ static char *any_piece(size_t n) {
     }
     piece[n] = 0;
     return (char *)piece;
+}
+
+/* A character is in the text. */
+void prove_character(size_t n) {
+    uint8_t *text = any_bytes(n);
+    CHECK(llmc_character_length(text, n) <= n);
+    free(text);
+}
+
+size_t any_character(const unsigned char *s, size_t n) {
+    CHECK(n > 0);
+    check_readable(s, n);
+    return (size_t)any_between(0, n < 4 ? n : 4);
+}
+
+/* Only bytes of the text are written. */
+void prove_characters(size_t n) {
+    uint8_t *text = any_bytes(n);
+    llmc_print_characters(text, n);
+    free(text);
+}
+
+void any_print(const unsigned char *s, size_t n) { check_readable(s, n); }
+
+/* What decoding.c shows. */
+size_t any_complete(const uint8_t *bytes, size_t n) {
+    check_readable(bytes, n);
+    return (size_t)any_between(n > 3 ? n - 3 : 0, n);
 }
 
 /* The start of a character that is kept for the next piece fits in its buffer. */
@@ -57,4 +98,6 @@ void prove_table(size_t n) {
     free(bytes);
 }
 
-PROOFS(DRAWN(print, 0, 12, 4) DRAWN(table, 1, 4, 2))
+PROOFS(PROOF(character, 1, 5, 4) PROOF(characters, 0, 6, 2, "", "llmc_character_length:any_character")
+           PROOF(print, 0, 5, 4, "", "llmc_print_characters:any_print pybpe_utf8_complete:any_complete")
+               PROOF(table, 1, 3, 2) DRAWN(print, 6, 12, 4) DRAWN(table, 4, 4, 2))

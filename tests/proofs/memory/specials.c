@@ -182,20 +182,41 @@ static void automaton_drop(special_automaton *a) {
 #endif
 }
 
-/* The first string is in the text, and begins where the search does, or later. */
-void prove_first(size_t n) {
+/* A string can begin only in the text. */
+void prove_candidate(size_t n) {
+    static string_set s;
     uint8_t *text = any_bytes(n);
-    size_t from = (size_t)any_between(0, n), read;
-    special_match match;
-    string_set s = {.only_first = (int)any_between(0, 256) - 1};
+    size_t from = (size_t)any_between(0, n);
+    s.only_first = (int)any_between(0, 256) - 1;
     for (size_t i = 0; i < n; i++) {
         s.first[text[i]] = any_bool();
         s.second[text[i]] = any_bool();
     }
+    size_t at = candidate_find(&s, text, n, from);
+    CHECK(at >= from && at <= n);
+    free(text);
+}
+
+/* What that shows. */
+size_t any_candidate(const string_set *s, const uint8_t *text, size_t n, size_t at) {
+    (void)s;
+    check_readable(text, n);
+    return (size_t)any_between(at, n);
+}
+
+/* The first string is in the text, and begins where the search does, or later. */
+void prove_first(size_t n) {
+    static string_set s;
+    uint8_t *text = any_bytes(n);
+    size_t from = (size_t)any_between(0, n), read;
+    special_match match;
+    s = (string_set){.only_first = -1};
+    memset(s.first, true, sizeof s.first);
+    memset(s.second, true, sizeof s.second);
     if (any_automaton(&s.forward, false)) {
         bool found = string_set_first(&s, text, n, from, &match, &read);
         CHECK(read <= n && read >= from);
-        CHECK(!found || (match.start >= from && match.start < match.end && match.end <= n));
+        CHECK(!found || (match.start >= from && match.start < match.end && match.end <= read));
         automaton_drop(&s.forward);
     }
     free(text);
@@ -236,7 +257,110 @@ void prove_touching(size_t n) {
     free(text);
 }
 
+/* The first two bytes of strings that are not empty are noted. */
+void prove_starts(size_t n) {
+    static string_set set;
+    strings s;
+    any_strings(&s);
+    s.list.count = n;
+    set = (string_set){.only_first = -1};
+    for (size_t i = 0; i < n; i++) {
+        ASSUME(s.offsets[i + 1] > s.offsets[i]);
+    }
+    uint8_t *bytes = any_bytes((size_t)s.offsets[n]);
+    s.list.bytes = bytes;
+    starts_note(&set, &s.list);
+    CHECK(set.only_first >= -1 && set.only_first < 256);
+    free(bytes);
+}
+
+/* What special_automaton.c shows. */
+int any_init(special_automaton *a, const pybpe_strings *list, const uint32_t *ids, bool backward,
+             const pybpe_allocator *mem, pybpe_error *err) {
+    (void)backward;
+    (void)err;
+    check_readable(ids, list->count * sizeof *ids);
+    *a = (special_automaton){.states = any_bool() ? mem_alloc(mem, sizeof *a->states) : NULL};
+    a->look_ahead = (size_t)any_u64();
+    return a->states != NULL ? PYBPE_OK : PYBPE_ERR_MEMORY;
+}
+
+void any_note(string_set *set, const pybpe_strings *list) {
+    CHECK(set->forward.states != NULL);
+    check_readable(list->bytes, (size_t)strings_total(list));
+}
+
+/* A set of strings is made, or everything that was allocated for it is freed. */
+void prove_set(size_t n) {
+    static string_set set;
+    strings s;
+    any_strings(&s);
+    s.list.count = n;
+    if (string_set_init(&set, &s.list, s.ids, NULL, NULL) == PYBPE_OK) {
+        CHECK(set.forward.states != NULL);
+        string_set_free(&set);
+    }
+    CHECK(set.forward.states == NULL && set.backward.states == NULL);
+}
+
+/* What the proofs above show of the two searches. */
+bool any_first(const string_set *s, const uint8_t *text, size_t n, size_t from, special_match *match, size_t *read) {
+    (void)s;
+    CHECK(from < n);
+    check_readable(text, n);
+    *read = (size_t)any_between(from, n);
+    match->start = (size_t)any_between(from, n - 1);
+    match->end = (size_t)any_between(match->start + 1, n);
+    return *read >= match->end && any_bool();
+}
+
+void any_window(string_scan *scan) {
+    CHECK(scan->at <= scan->n);
+    scan->window_end = (size_t)any_between(scan->at, scan->n);
+}
+
+bool any_next(string_scan *scan, special_match *match) {
+    if (scan->at >= scan->window_end || any_bool()) {
+        scan->at = scan->window_end > scan->at ? scan->window_end : scan->at;
+        return false;
+    }
+    match->start = (size_t)any_between(scan->at, scan->window_end - 1);
+    match->end = scan->at = (size_t)any_between(match->start + 1, scan->n);
+    return true;
+}
+
+/* The next string is in the rest of the text. */
+void prove_next(size_t n) {
+    static string_set set;
+    uint8_t *text = any_bytes(n);
+    special_match match;
+    size_t from = (size_t)any_between(0, n);
+#if defined(PROVE)
+    set.backward.states = any_bool() ? any_states : NULL;
+#else
+    strings s;
+    any_strings(&s);
+    ASSUME(string_set_init(&set, &s.list, s.ids, NULL, NULL) == PYBPE_OK);
+#endif
+    string_scan scan;
+    string_scan_start(&scan, &set, text, n, from);
+#if defined(PROVE)
+    scan.window_end = (size_t)any_between(0, n);
+#endif
+    if (string_scan_next(&scan, &match)) {
+        CHECK(match.start >= from && match.start < match.end && match.end <= n && scan.at == match.end);
+    }
+#if !defined(PROVE)
+    string_scan_end(&scan);
+    string_set_free(&set);
+#endif
+    free(text);
+}
+
 PROOFS(DRAWN(find, 0, 6, 20) DRAWN(rules, 0, 6, 20) DRAWN(window, 0, 6, 20) DRAWN(reader, 0, 6, 20)
-           PROOF(first, 0, 2, 3, "", "state_next:any_step") PROOF(backward, 0, 3, 5, "", "state_next:any_step")
-               PROOF(touching, 0, 4, 3, "", "state_next:any_step") DRAWN(first, 3, 12, 3) DRAWN(backward, 4, 12, 3)
-                   DRAWN(touching, 5, 12, 3))
+           PROOF(candidate, 0, 4, 3) PROOF(first, 0, 5, 3, "", "state_next:any_step candidate_find:any_candidate")
+               PROOF(backward, 0, 3, 5, "", "state_next:any_step") PROOF(touching, 0, 4, 3, "", "state_next:any_step")
+                   DRAWN(candidate, 5, 12, 3) DRAWN(first, 6, 12, 3) DRAWN(backward, 4, 12, 3) DRAWN(touching, 5, 12, 3)
+                       PROOF(starts, 0, 2, 7) PROOF(set, 0, 2, 7, "", "automaton_init:any_init starts_note:any_note")
+                           PROOF(next, 0, 8, 5, "",
+                                 "window_next:any_next string_set_first:any_first window_fill:any_window"))
