@@ -10,7 +10,8 @@
 #                 takes smaller cases, and random inputs instead of the model checker
 # make mutants    small faults in the C library, count=50 of them: do the C tests notice? (tests/mutation)
 # make mutants-python    the same in modules of the Python package; for both, known=1: only faults that have been judged
-# make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python
+# make coverage   lines and branches that the tests reach: llvm-cov for csrc, coverage.py for Python; it installs the
+#                 packages of `make test-extras`
 # make interrupts | determinism | threads    parts of `make soak`: interrupts each operation count=100 times; compares
 #                                            the files of runs=20 runs; shares objects among threads for seconds=60
 
@@ -98,7 +99,8 @@ mutants-python: all
 
 # ---------------------------------------------------------------------------------------------------
 # Coverage. For C, builds a copy of the tree with clang and counters, and runs there the C tests and the inputs kept from
-# fuzzing. The Python tests run with the ordinary build: with counters, which threads share, they would take hours.
+# fuzzing. The Python tests, including those of optional features, run with the ordinary build: with counters, which
+# threads share, they would take hours.
 
 COVERAGE_TREE := $(CURDIR)/build/coverage/tree
 # Counts of threads add up only if they are atomic.
@@ -121,11 +123,11 @@ coverage-c: .venv/stamp
 
 # Reports what was reached even if a test failed.
 coverage-python: export COVERAGE_FILE = $(CURDIR)/build/coverage/python/data
-coverage-python: all
+coverage-python: all .venv/extras-stamp .venv/texts/stamp
 	$(VENV)/python -m pip install --quiet coverage==7.16.1
 	rm -rf build/coverage/python
 	mkdir -p build/coverage/python
-	@status=0; $(VENV)/coverage run -m pytest -q || status=$$?; \
+	@status=0; $(VENV)/coverage run -m pytest -q --numprocesses=2 --dist=loadfile || status=$$?; \
 	$(VENV)/coverage combine --quiet && \
 	$(VENV)/coverage json --quiet --include='pybpe/*,llmc_compat/*' -o build/coverage/python/report.json && \
 	$(VENV)/python tests/coverage_python.py build/coverage/python/report.json && exit $$status

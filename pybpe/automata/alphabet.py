@@ -76,9 +76,7 @@ class Alphabet:
         numbers: dict[frozenset[str | tuple[int, int]], int] = {}
         for first in sorted({0, *(end for found in ends.values() for end in found if end < 0x110000)}):
             holding = frozenset(part for part in parts if bisect_right(ends[part], first) % 2)
-            number = numbers.setdefault(holding, len(numbers))
-            if not self.ranges or self.ranges[-1][1] != number:
-                self.ranges.append((first, number))
+            self.ranges.append((first, numbers.setdefault(holding, len(numbers))))
         return list(numbers)
 
     def _class_of(self, point: int) -> int:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Sequence
 
 from ..errors import UnsupportedError
-from .nfa import MATCH, Guard, Split, Take, Thread
+from .nfa import MATCH, Guard, Take, Thread
 
 ACCEPT = 0x8000
 _MOST_STATES = 4096  # csrc/dfa.c
@@ -57,7 +57,7 @@ def _leaves(threads: Sequence[Thread], state: _State, columns: int) -> list[tupl
             stack.append((thread.to, allowed & thread.columns))
         elif isinstance(thread, Take) or number == MATCH:
             found.append((number, allowed))
-        elif isinstance(thread, Split):
+        else:
             stack.extend((way, allowed) for way in reversed(thread.ways))
     return found
 
@@ -71,7 +71,8 @@ def _steps(threads: Sequence[Thread], leaves: list[tuple[int, int]], columns: in
         thread = threads[number]
         if number == MATCH:
             open_columns &= ~allowed
-        elif isinstance(thread, Take):
+        else:
+            assert isinstance(thread, Take)
             allowed &= thread.columns
             while allowed:
                 column = allowed.bit_length() - 1

@@ -54,6 +54,8 @@ MODELS = {
     "fixed": r".{1,4}",
     "ahead in the middle": r"a(?=b)[ab]+|b(?!a|\s|$)\w?|\s|\S",
     "atomic": r"(?>\s+)\S|\w{1,3}+\d|(?>ab|a)|.",
+    "atomic in atomic": r"(?>(?>a|b))c|(?>(?>a|b)+)\d|.",
+    "complements": r"[\P{L}a]{2,}|[\P{C}\n]\d|[\s\S]",
     "far": r"a*b|a|\s+!|\s",
 }
 HOSTILE = (

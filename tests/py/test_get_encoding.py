@@ -114,6 +114,7 @@ def other_files() -> dict[str, bytes]:
         "a page of HTML": b"<!DOCTYPE html><p>Not found",
         "no object of ids": b'{"model": {"vocab": [1, 2]}}',
         "ids that are no numbers": b'{"a": "b"}',
+        "an infinite id": b'{"a": 1e400}',
         "letters that stand for no byte": '{"中": 1}'.encode(),
         "deep": b'{"a":' * 100_000,
         "another vocabulary": json.dumps(small.get_vocab()).encode(),

@@ -18,7 +18,7 @@ from corpora import small_tokenizer
 from texts import english
 
 import pybpe
-from pybpe import _binding, encodings
+from pybpe import _binding
 from pybpe.cli import main
 from pybpe.dataset import PackedSequences
 from pybpe.errors import PybpeWarning
@@ -393,12 +393,3 @@ def test_fields_of_conversations_that_are_left_out_are_said(tmp_path: Path) -> N
             if said is None
             else [f"{path}: line 2: the shards cannot represent {said}: left out here and in all other conversations"]
         )
-
-
-def test_a_cache_of_another_kind(tmp_path: Path) -> None:
-    """Tests an id that is not a number, and a pipe, whose reader would wait."""
-    known = encodings._ENCODINGS["gpt2"]
-    (tmp_path / "bad").write_text('{"a": 1e400}')
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("bad", "pipe"):
-        assert encodings._checked_ranks(tmp_path / name, known) is None
