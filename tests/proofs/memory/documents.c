@@ -260,7 +260,7 @@ PROOFS(PROOF(marks, 0, 4, 2, "", "document_text_add:any_document special_scan_ne
            PROOF(records, 0, 4, 2, "", "record_read:any_record record_add:any_addition pybpe_utf8_valid:any_valid")
                PROOF(lines, 0, 4, 2, "", "document_text_add:any_document")
                    PROOF(blank, 0, 4, 2, "", "document_text_add:any_document")
-                       PROOF(checksum, 0, 34, 2, "", "crc_word:any_crc_word")
+                       PROOF(checksum, 0, 18, 2, "", "crc_word:any_crc_word")
                            PROOF(copy, 0, 2, 4, "", "split_of:any_split") PROOF(split, 0, 2, 4, "", "crc_of:any_crc")
                                PROOF(make, 0, 2, 4, "", "crc_tables_fill:any_tables")
                                    PROOF(addition, 0, 5, 4, "", "record_unescape:any_unescaped document_add:any_added")
