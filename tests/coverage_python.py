@@ -3,7 +3,7 @@
     coverage_python.py REPORT
 
 REPORT is what `coverage json` writes. Code for other machines, systems and versions of Python is marked in the source
-with `# pragma: no cover` or `# pragma: no branch`, and the reason. Fails if the tests miss more than 7% of the
+with `# pragma: no cover` or `# pragma: no branch`, and the reason. Fails if the tests miss more than 3% of the
 branches.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LEAST_PERCENT = 93
+LEAST_PERCENT = 97
 
 
 def missing(files: dict[str, Any]) -> Iterator[str]:

@@ -370,3 +370,50 @@ def test_a_bar_is_hidden_by_whatever_is_false(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
     pybpe.train(iter([TEXT]), vocab_size=260, progress=True)
     assert "merging" in capsys.readouterr().err
+
+
+def test_templates_by_hand() -> None:
+    """ "$1" is the first text with type 1, as in Hugging Face's files; the second text is always spelled $B."""
+    template = pybpe.Template.parse("<s> $1", "<s> $0 $B:1")
+    assert template == pybpe.Template.parse("<s> $A:1", "<s> $A $B:1")
+    assert template.apply({"<s>": 1}, [10], [20]) == [1, 10, 20]
+    with pytest.raises(pybpe.ArgumentError, match=r"are \$A and \$B, not '\$C'"):
+        pybpe.Template.parse("$C", "$A $B")
+    with pytest.raises(pybpe.ArgumentError, match="bos and eos are both None"):
+        pybpe.Template.around()
+
+
+def test_a_file_has_its_own_pattern_and_special_tokens(tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    tok.save_bin(tmp_path / "t.bin")
+    with pytest.raises(pybpe.ArgumentError, match="has its own pattern: leave out pattern="):
+        pybpe.Tokenizer.from_file(tmp_path / "t.bin", pattern="gpt2")
+    tok.save(tmp_path / "t.json")
+    for name in ("t.bin", "t.json"):
+        with pytest.raises(pybpe.ArgumentError, match="has its own special tokens: leave out special_tokens="):
+            pybpe.Tokenizer.from_file(tmp_path / name, special_tokens={"<|endoftext|>": 0})
+
+
+def test_special_tokens_of_a_set_are_sorted() -> None:
+    assert pybpe.train(iter([TEXT]), vocab_size=300, special_tokens={"<b>", "<a>", "<c>"}).special_tokens == (
+        pybpe.train(iter([TEXT]), vocab_size=300, special_tokens=["<a>", "<b>", "<c>"]).special_tokens
+    )
+    with pytest.raises(pybpe.ArgumentError, match="contains a lone surrogate"):
+        pybpe.train(iter([TEXT]), vocab_size=300, special_tokens=["<\ud800>"])
+
+
+def test_counts_are_added_to_counts_and_equal_only_counts() -> None:
+    counts = pybpe.count_words(iter([TEXT]))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        counts + 1  # type: ignore[operator]
+    assert counts != 1 and counts == pybpe.count_words(iter([TEXT]))
+
+
+def test_an_unused_id_cannot_be_kept() -> None:
+    tok = pybpe.Tokenizer(BYTES | {258: b"<s>"}, [], ["<s>"])
+    with pytest.raises(pybpe.ArgumentError, match="keep: id 257 is unused"):
+        tok.prune([97, 257])
+
+
+def test_a_chat_template_can_be_removed(tok: pybpe.Tokenizer) -> None:
+    assert tok.with_chat_template("{{ x }}").chat_template == "{{ x }}"
+    assert tok.with_chat_template("{{ x }}").with_chat_template(None).chat_template == tok.chat_template

@@ -189,6 +189,7 @@ def test_clean_says_what_it_takes(tmp_path: Path) -> None:
 
     refused("inputs is empty", [])
     refused("must be a list such as", languages="en")
+    refused("dedup must be one of exact", dedup="fuzzy")
     refused("min_confidence must be from 0 to 1", min_confidence=2.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt"]
 
@@ -211,3 +212,51 @@ def test_train_options_that_do_not_go_together(tmp_path: Path, capsys: pytest.Ca
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]
     assert main([*arguments, "--vocab-size", "300"]) == 0
     assert pybpe.Tokenizer.from_file(tmp_path / "tok.bin").n_vocab == 300
+
+
+def test_commands_say_what_they_do_not_take(
+    tok: pybpe.Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tok.save("t.json")
+    for given in ("<s>", "<s>=x", "=5"):
+        assert main(["export", "t.json", "-o", "u.json", "--special-token", given]) == 2
+        assert "--special-token: expected TEXT=ID" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["export", "t.json", "-o", "u.json", "more", "words"])
+    assert "unrecognized arguments: more words" in capsys.readouterr().err
+    assert main(["prune", "t.json", "--vocab-size", "280", "-o", "less.json"]) == 0
+    assert pybpe.Tokenizer.from_file("less.json").n_vocab == 280
+
+
+# ------------------------------------------------------------------------------------------------------
+# Manifests
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda manifest: manifest["shards"]["train"][0].update(tokens="9"), "the record of .* is invalid"),
+        (lambda manifest: manifest["shards"]["train"][0].update(bytes=-1), "the record of .* is invalid"),
+        (lambda manifest: manifest.update(tokenizer=[]), "settings, tokenizer and text_bytes must be objects"),
+        (lambda manifest: manifest.update(skipped={"records": 1, "skipped": "x"}), "needs the numbers of records"),
+        (lambda manifest: manifest["text_bytes"].update(train=-1), "text_bytes must be numbers"),
+        (lambda manifest: manifest["settings"].update(packing=[]), "packing must be an object"),
+        (lambda manifest: manifest["settings"].update(packing={"sequence_length": 1}), "needs a sequence_length"),
+        (
+            lambda manifest: manifest["settings"].update(
+                mixture={"sources": {"a": {"tokens": -1, "documents": 1, "used": 1, "epochs": 1}}, "phases": []}
+            ),
+            "the numbers of a mixture must be at least 0",
+        ),
+    ],
+)
+def test_a_changed_manifest(change: object, message: str, tok: pybpe.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(documents(1)[0])
+    pybpe.binarize(tok, tmp_path / "a.txt", tmp_path / "out", splits=(1,), min_shard_tokens=0)
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)  # type: ignore[operator]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(pybpe.FormatError, match=message):
+        Manifest.load(tmp_path / "out")

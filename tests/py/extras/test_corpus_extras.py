@@ -93,7 +93,10 @@ def test_no_processes_are_left(web: Path, tmp_path: Path) -> None:
         "with process_pool(2) as pool:\n    print(*{f.result() for f in [pool.submit(os.getpid) for _ in range(9)]})\n"
         "    sys.stdout.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    # Under `make coverage-python`, coverage.py would keep the pipe open after the kill.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert result.returncode == -9
     for worker in map(int, result.stdout.split()):
         while _lives(worker):  # at most a second
