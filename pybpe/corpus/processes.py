@@ -22,7 +22,7 @@ def process_pool(workers: int) -> Iterator[Executor]:
     # that another thread held, so the workers find it imported.
     import numpy  # noqa: F401
 
-    pool = ProcessPoolExecutor(workers, initializer=_begin)
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
     try:
         with _interrupted_afterwards():
             pool.submit(int)  # starts the processes
@@ -51,12 +51,12 @@ def _interrupted_afterwards() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     """Leaves Ctrl-C to the parent, and ends this worker if the parent is killed, since it would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in platform.ENDING_SIGNALS:
         signal.signal(number, signal.SIG_DFL)  # the parent's own handler is not meant for workers
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
