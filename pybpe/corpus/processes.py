@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -18,11 +20,14 @@ def process_pool(workers: int) -> Iterator[Executor]:
 
     An exception ends them in the middle of their tasks. Tasks take seconds, and Ctrl-C must not wait for them.
     """
-    # Workers are forked. In the child of a process with threads, the first import of a large library can hang on a lock
-    # that another thread held, so the workers find it imported.
+    # In a forked child of a process with threads, the first import of a large library can hang on a lock that another
+    # thread held, so the workers find it imported.
     import numpy  # noqa: F401
 
-    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
+    context = multiprocessing.get_context()
+    # A forked worker that begins after this process was killed already has another parent.
+    parent = os.getpid() if context.get_start_method() == "fork" else None
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(parent,))
     try:
         with _interrupted_afterwards():
             pool.submit(int)  # starts the processes
@@ -51,7 +56,7 @@ def _interrupted_afterwards() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int | None) -> None:
     """Leaves Ctrl-C to the parent, and ends this worker if the parent is killed, since it would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in platform.ENDING_SIGNALS:
@@ -59,6 +64,13 @@ def _begin(parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    platform.wait_for_the_end_of(parent)
+def _end_with(parent: int | None) -> None:
+    """Ends this worker when its parent has ended. `parent` is the parent's number if this worker was forked: then other
+    workers keep the pipe open for which `join` waits. Otherwise, this may be the child of a fork server."""
+    if parent is None:
+        starter = multiprocessing.parent_process()
+        assert starter is not None  # this is a worker
+        starter.join()
+    while os.getppid() == parent:
+        time.sleep(1)
     os._exit(1)

@@ -14,7 +14,6 @@ from contextlib import suppress
 
 if sys.platform == "win32":  # pragma: no cover (other systems)
     import msvcrt
-    import multiprocessing
     import threading
 
     _positions = threading.Lock()
@@ -83,12 +82,6 @@ if sys.platform == "win32":  # pragma: no cover (other systems)
         """Returns the number of CPUs that this process may use."""
         return os.cpu_count() or 1
 
-    def wait_for_the_end_of(parent: int) -> None:
-        """Returns when the parent process, which had this number, has ended."""
-        process = multiprocessing.parent_process()
-        if process is not None and process.pid == parent:
-            process.join()
-
 else:
     import fcntl
     import resource
@@ -146,8 +139,3 @@ else:
     def cpu_count() -> int:
         """Returns how many CPUs this process may use."""
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-    def wait_for_the_end_of(parent: int) -> None:
-        """Returns when the parent process, which had this number, has ended."""
-        while os.getppid() == parent:
-            time.sleep(1)

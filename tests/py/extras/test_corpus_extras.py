@@ -86,15 +86,18 @@ def test_parquet_comes_in(tmp_path: Path) -> None:
     assert [record["text"] for record in records(tmp_path / "out.jsonl")] == ["one", "two"]
 
 
-def test_no_processes_are_left(web: Path, tmp_path: Path) -> None:
-    """Workers exit after their parent was killed."""
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_no_processes_are_left(method: str) -> None:
+    """Workers exit after their parent was killed, however they were started."""
     script = (
-        "import os, signal, sys, time\nfrom pybpe.corpus.processes import process_pool\n"
+        "import multiprocessing, os, signal, sys\nfrom pybpe.corpus.processes import process_pool\n"
+        f"multiprocessing.set_start_method('{method}')\n"
         "with process_pool(2) as pool:\n    print(*{f.result() for f in [pool.submit(os.getpid) for _ in range(9)]})\n"
         "    sys.stdout.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert result.returncode == -9
+    assert result.stdout.split()
     for worker in map(int, result.stdout.split()):
         while _lives(worker):  # at most a second
             pass
