@@ -24,6 +24,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru
 
 SIZES = (1500, 6000)  # records of 4 kB
 GROWTH = 15  # MB; the sizes differ by 23
+# Arrow keeps memory that it has freed, more in some runs than in others.
+ARROW_SIZES = (1500, 30_000)
+ARROW_GROWTH = 80  # MB; the sizes differ by 110
 QUIET = ["--workers", 1, "--quiet"]
 
 
@@ -85,8 +88,9 @@ def files(folder: Path) -> dict[str, list[Path]]:
     found = {}
     for name, (write, available) in FORMATS.items():
         if available:
-            found[name] = [folder / f"{count}.{name}" for count in SIZES]
-            for path, count in zip(found[name], SIZES):
+            sizes = ARROW_SIZES if name == "parquet" else SIZES
+            found[name] = [folder / f"{count}.{name}" for count in sizes]
+            for path, count in zip(found[name], sizes):
                 write(path, count)
     return found
 
@@ -122,7 +126,7 @@ def test_reading_takes_no_more_memory(command: str, form: str, files: dict[str, 
     if form not in files:
         pytest.skip(f"{form} needs a package that is not installed")
     made = [COMMANDS[command](path, folder / f"{command}-{path.name}") for path in files[form]]
-    assert growth(*made) < GROWTH
+    assert growth(*made) < (ARROW_GROWTH if form == "parquet" else GROWTH)
 
 
 def test_checking_takes_no_more_memory(files: dict[str, list[Path]], folder: Path) -> None:
