@@ -43,7 +43,7 @@ static char watched[4096];
 static char names[FDS][512]; /* of open watched files, by descriptor */
 static bool is_written[FDS]; /* open for writing */
 static char log_text[LOG_BYTES];
-static size_t log_used;
+static atomic_size_t log_used;
 static int armed_kinds, armed_action, armed_errno;
 static long armed_at, calls, fired;
 
@@ -70,7 +70,10 @@ void fault_arm(int kinds, long at, int action, int error) {
 long fault_fired(void) { return fired; }
 
 const char *fault_log(void) { return log_text; }
-void fault_log_clear(void) { log_text[log_used = 0] = '\0'; }
+void fault_log_clear(void) {
+    memset(log_text, 0, sizeof log_text);
+    log_used = 0;
+}
 
 /* ---------------------------------------------------------------------------------------------------
 Files
@@ -82,10 +85,13 @@ static bool is_watched(const char *path) {
 
 static const char *name_of(int fd) { return fd >= 0 && fd < FDS && names[fd][0] != '\0' ? names[fd] : NULL; }
 
+/* Several threads may do this at the same time, so each reserves its place first. */
 static void note(const char *what, const char *path, const char *other) {
-    int n = snprintf(log_text + log_used, LOG_BYTES - log_used, "%s\t%s\t%s\n", what, path, other);
-    if (n > 0 && log_used + (size_t)n < LOG_BYTES) {
-        log_used += (size_t)n;
+    char line[1 << 14];
+    int n = snprintf(line, sizeof line, "%s\t%s\t%s\n", what, path, other);
+    size_t at = n > 0 && (size_t)n < sizeof line ? atomic_fetch_add(&log_used, (size_t)n) : LOG_BYTES;
+    if (at < LOG_BYTES && (size_t)n < LOG_BYTES - at) {
+        memcpy(log_text + at, line, (size_t)n);
     }
 }
 
