@@ -1,9 +1,7 @@
 /*
 csrc/divide.c: dividing any text into documents.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <divide.c>
@@ -22,11 +20,6 @@ size_t pybpe_utf8_valid(const uint8_t *text, size_t n) { return *text + n; } /* 
 #else
 #include <unicode.c>
 #endif
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
-}
 
 /* What other proofs show, or the rest of this file. */
 int any_document(pybpe_divider *d, const uint8_t *begin, const uint8_t *end, pybpe_error *err) {

@@ -2,9 +2,7 @@
 csrc/special_automaton.c: the functions that build the automaton of special tokens, and its steps, with any trie and any
 table of edges that is not full. specials.c is about what uses the automaton.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <special_automaton.c>
@@ -15,11 +13,6 @@ static special_state states[ROOM];
 static special_edge edges[SLOTS];
 static trie_step steps[ROOM];
 static special_automaton automaton;
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
-}
 
 /* A trie of n states. Some of the edges that lead to them may be missing from the table. */
 static void any_trie(size_t n) {

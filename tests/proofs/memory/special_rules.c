@@ -2,9 +2,7 @@
 csrc/special_rules.c and csrc/special.c: special tokens with flags, with any strings and any text. specials.c is about
 the search for strings.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <special.c>
@@ -21,11 +19,6 @@ const uint8_t pybpe_unicode_blocks[1 << UNICODE_BLOCK_BITS];
 #endif
 
 enum { STRINGS = 2, LONGEST = 4 };
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
-}
 
 /* Any code point is looked up inside the table. */
 void prove_word(size_t n) {

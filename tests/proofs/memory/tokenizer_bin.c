@@ -2,9 +2,7 @@
 csrc/tokenizer_bin.h, csrc/tokenizer_bin_read.c and csrc/vocab.c: reading a tokenizer.bin. vocab_index.c is about making a
 vocabulary of it.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <tokenizer_bin_read.c>
@@ -74,11 +72,6 @@ void prove_trailer(size_t n) {
         CHECK(TRAILER_FIXED + 8 * sizes.merges + 4 * sizes.specials + sizes.custom + TRAILER_CHECKSUM == n);
     }
     free(data);
-}
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
 }
 
 static size_t any_size(void) {

@@ -1,9 +1,7 @@
 /*
 csrc/tokenizer_json.c: the tokens and merges of a tokenizer.json. json.c shows what the functions of json.h return.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <json.c>
@@ -11,11 +9,6 @@ csrc/tokenizer_json.c: the tokens and merges of a tokenizer.json. json.c shows w
 #include <vocab.c>
 
 enum { SPECIALS = 2 };
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
-}
 
 /* These are in other files. */
 int vocab_index(pybpe_vocab *v, const vocab_source *from, pybpe_error *err) {

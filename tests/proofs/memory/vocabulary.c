@@ -1,9 +1,7 @@
 /*
 csrc/tokenizer_bin_read.c and csrc/vocab*.c: whole files tokenizer.bin, with a few tokens, that may be damaged.
 */
-#define getentropy any_entropy
-
-#include "prove.h"
+#include "any_entropy.h"
 
 #include <base.c>
 #include <pattern.c>
@@ -14,11 +12,6 @@ csrc/tokenizer_bin_read.c and csrc/vocab*.c: whole files tokenizer.bin, with a f
 
 enum { TOKENS = 8, LONGEST = 3, MERGES = 4, SPECIALS = 2, CUSTOM = 2 };
 enum { MOST_TRAILER = TRAILER_FIXED + 8 * MERGES + 4 * SPECIALS + CUSTOM + TRAILER_CHECKSUM };
-
-int getentropy(void *to, size_t n) {
-    any_fill(to, n);
-    return 0;
-}
 
 /* This is in another file, and needs much of the encoder. Room for v->count merges is enough for it. */
 int vocab_recover(const pybpe_vocab *v, uint32_t *merges, size_t *count, pybpe_error *err) {
