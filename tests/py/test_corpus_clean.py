@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -215,17 +214,22 @@ def test_the_same_for_any_workers(tmp_path: Path, small_tasks: None) -> None:
     assert reports[0].dropped["duplicate"] > 0 and reports[0].dropped["min_chars"] > 0
 
 
+# Its workers kill it when it has finished a given number of tasks.
 _SCRIPT = """
-import sys, time
+import multiprocessing, os, sys
+from pathlib import Path
 from pybpe.reading import planning
 planning.TASK_BYTES = 5000
 from pybpe import corpus
-def slow(text):
-    time.sleep(float(sys.argv[3]))
+def killing(text):
+    out = Path(sys.argv[2])
+    if len(list(out.with_name(f".{out.name}.unfinished").glob("task-*"))) >= int(sys.argv[3]):
+        os.kill(multiprocessing.parent_process().pid, 9)
+        os._exit(0)
     return 0
 if __name__ == "__main__":
     settings = dict(filters=corpus.Filters(min_chars=400), dedup="exact", dedup_paragraphs=True, scrub_pii=True)
-    corpus.clean(sys.argv[1], sys.argv[2], workers=2, scorers=[("slow", slow, 1)], **settings)
+    corpus.clean(sys.argv[1], sys.argv[2], workers=2, scorers=[("killing", killing, 1)], **settings)
 """
 
 
@@ -233,22 +237,17 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     path = str(write(tmp_path / "in.jsonl", [*documents(200), *documents(200)[150:]]))
     (tmp_path / "script.py").write_text(_SCRIPT, encoding="utf-8")
 
-    def command(out: str, pause: str) -> list[str]:
-        return [sys.executable, str(tmp_path / "script.py"), path, str(tmp_path / out), pause]
+    def ended(out: str, tasks: int) -> int:
+        command = [sys.executable, str(tmp_path / "script.py"), path, str(tmp_path / out), str(tasks)]
+        return subprocess.run(command, check=False).returncode
 
-    subprocess.run(command("whole.jsonl", "0"), check=True)
+    assert ended("whole.jsonl", 10**9) == 0
     left = tmp_path / ".killed.jsonl.unfinished"
-    process = subprocess.Popen(command("killed.jsonl", "0.02"))
-    while len(list(left.glob("task-*"))) < 3:
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "killed.jsonl").exists()
-    kept = {file: file.stat().st_mtime_ns for file in left.glob("task-*")}
-    subprocess.run(command("killed.jsonl", "0"), check=True)
+    assert ended("killed.jsonl", 3) == -signal.SIGKILL
+    assert not (tmp_path / "killed.jsonl").exists() and len(list(left.glob("task-*"))) >= 3
+    assert ended("killed.jsonl", 10**9) == 0
     assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert kept and not left.exists()
+    assert not left.exists()
 
 
 def test_a_run_killed_at_any_time_goes_on(tmp_path: Path) -> None:

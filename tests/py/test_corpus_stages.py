@@ -131,7 +131,7 @@ def test_tasks_that_run_twice_count_once(web: Path) -> None:
 
 
 class Dying(ProcessPoolExecutor):
-    """Kills a worker before the tasks of a step from the `number`-th one on."""
+    """Kills the worker that takes the `number`-th task of a step: the result of this task never arrives."""
 
     def __init__(self, number: int) -> None:
         super().__init__(2, mp_context=get_context("fork"))
@@ -141,7 +141,7 @@ class Dying(ProcessPoolExecutor):
         if getattr(getattr(args[1], "func", None), "__name__", "") in ("_first_task", "_step_task", "_test_task"):
             self._left -= 1
             if self._left == 0:
-                super().submit(signal.raise_signal, signal.SIGKILL)
+                return super().submit(signal.raise_signal, signal.SIGKILL)
         return super().submit(function, *args, **keywords)
 
 

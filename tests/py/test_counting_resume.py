@@ -4,11 +4,9 @@ import gzip
 import itertools
 import json
 import os
-import random
+import signal
 import subprocess
 import sys
-import textwrap
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -114,15 +112,14 @@ def test_threads_and_executors_continue_for_one_another(
 
 
 TRAIN = """
-import sys, time, pybpe
-from pybpe.training import checkpoint, merging, saved_counting, word_counter
+import sys
+sys.path.insert(0, sys.argv[1])
+import killed, pybpe
+from pybpe.training import checkpoint, merging, saved_counting
 saved_counting.SECONDS = checkpoint.SECONDS = 0.0
 merging._STEP_BUDGET = 1 << 12
-look, step = word_counter.WordCounter._looked_at, pybpe._binding.Trainer.step
-word_counter.WordCounter._looked_at = lambda self, piece: (time.sleep(0.01), look(self, piece))[1]
-pybpe._binding.Trainer.step = lambda self, budget: (time.sleep(0.01), step(self, budget))[1]
-tok = pybpe.train(sys.argv[1], vocab_size=900, checkpoint=sys.argv[2], progress=False, workers=2)
-tok.save(sys.argv[3])
+killed.die_at(int(sys.argv[2]))
+pybpe.train("corpus", vocab_size=900, checkpoint="x", progress=False, workers=2).save("tok.json")
 """
 
 
@@ -132,25 +129,19 @@ def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -
         text = english()[i * 3000 : (i + 1) * 3000] + mixed()[:500]
         (tmp_path / "corpus" / f"{i:02d}.txt").write_text(text, encoding="utf-8")
     expected = pybpe.train(tmp_path / "corpus", vocab_size=900)
-    draw, killed, places = random.Random(7), 0, [0]
     state = tmp_path / ".x.unfinished" / "state.json"
-    command = [sys.executable, "-c", textwrap.dedent(TRAIN), "corpus", "x", "tok.json"]
-    while True:
-        process = subprocess.Popen(command, cwd=tmp_path)
-        if killed == 5:
-            assert process.wait() == 0
-            break
-        wanted = places[-1] + draw.randrange(3, 9)
-        while not state.exists() or json.loads(state.read_text())["place"][0] < wanted:
-            assert process.poll() is None, "the run ended before the kill"
-            time.sleep(0.001)
-        time.sleep(draw.random() / 50)  # anywhere in a piece, a save or a merge of runs
-        process.kill()
-        process.wait()
+
+    def train(point: int) -> int:
+        command = [sys.executable, "-c", TRAIN, os.path.dirname(__file__), str(point)]
+        return subprocess.run(command, cwd=tmp_path, check=False).returncode
+
+    places = [0]
+    for point in (9, 16, 5, 22, 14):  # before some accesses to the disk: a save has two, a merge of runs more
+        assert train(point) == -signal.SIGKILL
         places.append(json.loads(state.read_text())["place"][0])
-        killed += 1
+    assert places == sorted(set(places)) and places[-1] > 12
+    assert train(10**9) == 0
     assert pybpe.Tokenizer.from_file(tmp_path / "tok.json").model == expected.model
-    assert places == sorted(places) and places[-1] > 12
     assert sorted(os.listdir(tmp_path)) == ["corpus", "tok.json"]
 
 

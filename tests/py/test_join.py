@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,14 +186,21 @@ def test_folders_without_text(form: str, tok: pybpe.Tokenizer, inputs: list[Path
     assert content(tmp_path / "joined") == content(made("whole", inputs))
 
 
-SLOW = """
-import sys, time, pybpe
+# Kills itself before it reads, when the output has a given number of shards.
+DYING = """
+import os, sys, pybpe
+from pathlib import Path
 from pybpe.dataset import joining, run
 run.CHECKPOINT_SECONDS = 0.0
 read = joining._read
-joining._read = lambda *given: (time.sleep(0.05), read(*given))[1]
-print("ready", flush=True)
-pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-1], sys.argv[-1], progress=False)
+
+def read_or_die(*given):
+    if len(list(Path(sys.argv[-2]).glob("*.npy"))) >= int(sys.argv[-1]):
+        os.kill(os.getpid(), 9)
+    return read(*given)
+
+joining._read = read_or_die
+pybpe.join(pybpe.Tokenizer.from_file(sys.argv[1]), sys.argv[2:-2], sys.argv[-2], progress=False)
 """
 
 
@@ -205,16 +211,9 @@ def test_a_killed_run_resumes(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path
         folders.append(str(tmp_path / f"node{number}"))
         pybpe.binarize(tok, path, folders[-1], name="x", format="npy", shard_tokens=500)
     tok.save(tmp_path / "tok.json")
-    arguments = [sys.executable, "-c", SLOW, str(tmp_path / "tok.json"), *folders, str(tmp_path / "out")]
-    kills = 0
-    for least in (3, 8, 14):
-        process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
-        while len(list((tmp_path / "out").glob("*.npy"))) < least and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-    assert kills == 3
+    arguments = [sys.executable, "-c", DYING, str(tmp_path / "tok.json"), *folders, str(tmp_path / "out")]
+    for least in ("3", "8", "14"):
+        assert subprocess.run([*arguments, least], check=False).returncode == -signal.SIGKILL
     pybpe.join(tok, folders, tmp_path / "out")
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert not (tmp_path / "out" / ".pybpe-unfinished").exists()

@@ -4,10 +4,9 @@ import contextlib
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
-import textwrap
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -184,11 +183,12 @@ def test_errors_travel_between_processes(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "never")
+    kill = "import os, sys; open(sys.argv[1], 'w'); os.kill(int(sys.argv[2]), 9)"  # opens when the worker has opened it
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         worker = processes.submit(os.getpid).result()
-        subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.5); os.kill({worker}, 9)"])
-        with pytest.raises(pybpe.WorkerError, match="died"):
-            pybpe.count_words(tmp_path / "never", executor=processes)
+        with subprocess.Popen([sys.executable, "-c", kill, str(tmp_path / "never"), str(worker)]):
+            with pytest.raises(pybpe.WorkerError, match="died"):
+                pybpe.count_words(tmp_path / "never", executor=processes)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -221,11 +221,19 @@ def test_a_memory_limit_changes_nothing(corpus: Path, monkeypatch: pytest.Monkey
 # ------------------------------------------------------------------------------------------------------
 # Checkpoints
 
+# Kills itself before a step, when the checkpoint is longer than a given size.
 TRAIN = """
-import sys, pybpe
-from pybpe.training import checkpoint
-checkpoint.SECONDS = 0.0
-print("ready", flush=True)
+import os, sys, pybpe
+from pybpe.training import checkpoint, merging
+checkpoint.SECONDS, merging._STEP_BUDGET = 0.0, 1 << 12
+step = pybpe._binding.Trainer.step
+
+def step_or_die(self, budget):
+    if os.path.exists(sys.argv[2]) and os.path.getsize(sys.argv[2]) > int(sys.argv[3]):
+        os.kill(os.getpid(), 9)
+    return step(self, budget)
+
+pybpe._binding.Trainer.step = step_or_die
 pybpe.train(sys.argv[1], vocab_size=4000, special_tokens=["<|endoftext|>"], checkpoint=sys.argv[2], progress=False)
 """
 
@@ -236,25 +244,12 @@ def test_a_killed_training_goes_on_to_the_identical_result(
     monkeypatch.setattr("pybpe.training.merging._STEP_BUDGET", 1 << 12)
     expected = pybpe.train(corpus, vocab_size=4000, special_tokens=SPECIALS)
     path = tmp_path / "x.checkpoint"
-    slow = textwrap.dedent(TRAIN).replace("import sys, pybpe", "import sys, pybpe, pybpe.training.merging, time")
-    # Small steps with pauses, so that the kill comes in the middle on any machine.
-    slow = slow.replace(
-        'print("ready"',
-        "step = pybpe._binding.Trainer.step\n"
-        "pybpe.training.merging._STEP_BUDGET = 1 << 12\n"
-        "pybpe._binding.Trainer.step = lambda self, budget: (time.sleep(0.02), step(self, budget))[1]\n"
-        'print("ready"',
-    )
-    sizes = []
+    size = 2000
     for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", slow, str(corpus), str(path)], stdout=subprocess.PIPE)
-        before = sizes[-1] if sizes else 0
-        while not path.exists() or path.stat().st_size <= before + 2000 * (not before):
-            assert process.poll() is None, "the training ended before the kill"
-            time.sleep(0.01)
-        process.kill()
-        process.communicate()
-        sizes.append(path.stat().st_size)
+        command = [sys.executable, "-c", TRAIN, str(corpus), str(path), str(size)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert path.stat().st_size > size
+        size = path.stat().st_size
     with open(path, "ab") as stream:
         stream.write(b"\x05\0\0\0torn")  # a block that the kill cut off
     with pytest.raises(pybpe.ArgumentError, match="vocab_size"):

@@ -213,8 +213,10 @@ def test_a_folder_that_is_not_shared(
     assert not list((tmp_path / "out").glob("*.bin"))
 
 
+# Kills itself and its workers in one of some places, when the output has a given number of files of a given name.
 RUN = """
-import os, sys, time, pybpe
+import os, sys, pybpe
+from pathlib import Path
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pybpe.dataset.by_workers import area, bundle_file, bundles, run
@@ -225,10 +227,16 @@ from pybpe.reading.remote.facts import Facts
 from pybpe.reading.remote.remote_file import RemoteFile
 planning.TASK_BYTES, bundle_file.PART_IDS, run.SYNC_SECONDS = 7000, 3000, 0.0
 run.tasks_per_bundle = lambda *_: 1 + int(sys.argv[4])
-for name in ("give_name", "read_record"):
-    setattr(run, name, lambda *given, _name=getattr(run, name): (time.sleep(0.015), _name(*given))[1])
-seen = area.Area.check_visible
-area.Area.check_visible = lambda *given: (time.sleep(0.015), seen(*given))[1]
+
+def dying(function):
+    def call(*given):
+        if len(list(Path(sys.argv[3]).glob(sys.argv[5]))) >= int(sys.argv[6]):
+            os.killpg(0, 9)
+        return function(*given)
+    return call
+
+run.give_name, run.read_record = dying(run.give_name), dying(run.read_record)
+area.Area.check_visible = dying(area.Area.check_visible)
 if __name__ == "__main__":
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
         pybpe.binarize(
@@ -247,12 +255,9 @@ def test_a_killed_client_resumes(corpus: Path, tmp_path: Path) -> None:
     tok.save(tmp_path / "tok.json")
 
     def killed(number: int, pattern: str, least: int) -> list[str]:
-        command = [sys.executable, "-c", RUN, str(tmp_path / "tok.json"), str(corpus), str(out), str(number)]
-        with subprocess.Popen(command, start_new_session=True) as process:
-            while len(list(out.glob(pattern))) < least and process.poll() is None:
-                time.sleep(0.005)
-            assert process.poll() is None
-            os.killpg(process.pid, signal.SIGKILL)
+        arguments = map(str, (tmp_path / "tok.json", corpus, out, number, pattern, least))
+        client = subprocess.run([sys.executable, "-c", RUN, *arguments], start_new_session=True, check=False)
+        assert client.returncode == -signal.SIGKILL
         return [path.name for path in out.glob("*.bin")]
 
     older = sorted(path.name for path in out.glob("*.bin"))
