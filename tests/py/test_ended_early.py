@@ -54,17 +54,33 @@ def test_temporary_files_go_when_the_command_is_ended(tmp_path: Path, corpus: Pa
     assert not (tmp_path / "tok.json").exists()
 
 
+# A command that Ctrl-C interrupts after it has written its first tokens.
+INTERRUPTED = """
+import signal, sys
+from pybpe.__main__ import main
+from pybpe.dataset import spool
+
+def write_and_interrupt(*given, write=spool._write):
+    spool._write = write
+    write(*given)
+    signal.raise_signal(signal.SIGINT)
+
+spool._write = write_and_interrupt
+sys.exit(main())
+"""
+
+
 def test_an_interrupted_command_says_how_to_resume(tmp_path: Path) -> None:
     small_tokenizer().save(tmp_path / "tok.json")
-    (tmp_path / "in.txt").write_text(EOT.join(documents(400)) * 40)
+    (tmp_path / "in.txt").write_text(EOT.join(documents(100)))
     for name, extra in (("o", []), ("n", ["--no-resume"]), ("o" * 80, [])):
-        with started("binarize", "-t", "tok.json", "in.txt", "-o", name, *extra, folder=tmp_path) as process:
-            wait_for(process, tmp_path, f"{name}/{FOLDER}/train-000000.tokens")
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate()
+        arguments = ["binarize", "-t", "tok.json", "in.txt", "-o", name, *extra]
+        run = [sys.executable, "-c", INTERRUPTED, *arguments]
+        done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert (tmp_path / name / FOLDER / "train-000000.tokens").exists()
         command = f"pybpe binarize -t tok.json in.txt -o {name}"
         expected = command if len(command) < 80 else "the same command again"
-        assert process.returncode == 130 and said.splitlines()[-1] == f"pybpe: interrupted; to resume, run {expected}"
+        assert (done.returncode, done.stderr) == (130, f"pybpe: interrupted; to resume, run {expected}\n")
 
 
 def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
