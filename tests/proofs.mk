@@ -64,7 +64,7 @@ build/$(1)/tests/%: tests/c/%.c $$(wildcard tests/c/*.h) $$(LLMC_HEADERS) build/
 	$$(COMPILE:$$(CC)%=$(2)%) $(3) -o $$@ $$< build/$(1)/libpybpe.a $$(LDLIBS)
 
 $(1): $$(C_TESTS:build/%=build/$(1)/%)
-	@for program in $$^; do echo "$$$$program"; $(4) $$$$program || exit 1; done
+	$$(call RUN_EACH,$$^,,$(4))
 endef
 
 $(eval $(call SANITIZER,msan,clang,-O1 -g -fsanitize=memory -fsanitize-memory-track-origins -fno-omit-frame-pointer,))
@@ -81,11 +81,10 @@ PROOFS := $(patsubst tests/proofs/%.c,build/proofs/%,$(wildcard tests/proofs/*.c
 
 .PHONY: prove prove-quick
 prove prove-quick: $(PROOFS)
-	@for program in $(PROOFS); do echo "$$program"; $$program $(@:prove-%=%) || exit 1; done
+	$(call RUN_EACH,$(PROOFS),$(@:prove-%=%))
 	CC="$(CC)" $(PYTHON) tests/proofs/memory/run.py $(if $(filter prove-quick,$@),--draw)
 
-build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a
-	@mkdir -p $(@D)
+build/proofs/%: tests/proofs/%.c $(wildcard tests/proofs/*.h tests/c/*.h) build/libpybpe.a | build/proofs
 	$(COMPILE) $(CFLAGS) -o $@ $< build/libpybpe.a $(LDFLAGS) $(LDLIBS)
 
 # Draws the same faults again on the same commit.

@@ -190,6 +190,65 @@ def test_a_wheel_built_from_the_sdist_works(root: Path, sdist: Path, tmp_path: P
 
 
 # ------------------------------------------------------------------------------------------------------
+# A machine that lacks something
+
+# A Python that does something else if its arguments have $LACKS in them. It makes environments at once.
+PYTHON = """#!/bin/sh
+case "$*" in
+*"$LACKS"*) $INSTEAD ;;
+"-m venv .venv") mkdir -p .venv/bin; ln -sf "$REAL" .venv/bin/python ;;
+*) exec "$REAL" "$@" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("lacks", "instead", "compiler", "said"),
+    [
+        ("version_info", "exit 1", "cc", ["'./python' is not Python 3.10 or newer: install python3"]),
+        ("ensurepip", "exit 1", "cc", ["Python's module venv is missing: install python3-venv"]),
+        ("sysconfig", "echo /nowhere", "cc", ["Python.h is missing: install python3-dev (Debian, Ubuntu) or"]),
+        ("nothing", "", "./no-cc", ["'./no-cc' does not compile C: install gcc and libc6-dev (Debian, Ubuntu), gcc"]),
+        ("nothing", "", "false", ["'false' does not compile C"]),
+        ("ensurepip", "exit 1", "false", ["Python's module venv is missing", "'false' does not compile C"]),
+        ("nothing", "", "cc", ["pip cannot download packages: connect this machine to the Internet"]),
+    ],
+)  # fmt: skip
+def test_what_a_machine_lacks_is_said_in_a_line_each(
+    lacks: str, instead: str, compiler: str, said: list[str], root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "python").write_text(PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "REAL": sys.executable, "LACKS": lacks, "INSTEAD": instead}
+    env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_NO_CACHE_DIR": "1"}
+    command = ["sh", str(root / "csrc/venv.sh"), "./python", compiler]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    for line, start in zip(done.stderr.splitlines(), said, strict=True):
+        assert line.startswith(f"pybpe: {start}")
+
+
+def make(root: Path, *arguments: str) -> str:
+    """Returns what `make` prints, as if a user had started it."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", *arguments]
+    return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "all", "pytest", "test-extras"])
+def test_make_checks_the_machine_before_anything_else(root: Path, target: str) -> None:
+    assert make(root, "-n", "-W", "pyproject.toml", target).startswith("sh csrc/venv.sh ")
+
+
+def test_make_is_quiet_unless_asked(root: Path) -> None:
+    """One short line for each file of the library; `make V=1` prints the commands."""
+    compiling = ("build/obj/base.o", "-W", "csrc/base.c", "-o", "build/flags", "CC=true")
+    assert make(root, *compiling) == "CC csrc/base.c\n"
+    assert make(root, *compiling, "V=1").endswith(" -c -o build/obj/base.o csrc/base.c\n")
+    assert "\nmake demo " in make(root, "help")
+
+
+# ------------------------------------------------------------------------------------------------------
 # Continuous builds
 
 
