@@ -226,27 +226,6 @@ def check_end_of_text(specials: Collection[str], named: str | None) -> None:
         raise ArgumentError(f"end_of_text: {shown(named)} is not among the special tokens: add it to them")
 
 
-def refuse_aliases(model: Model, target: str) -> None:
-    """Raises UnsupportedError if special tokens share an id, which only tiktoken and our own tokenizer.json allow."""
-    for text in model.aliases:
-        raise UnsupportedError(
-            f"{target} cannot hold the special token {text!r:.80}: it shares its id, {model.specials[text]}, with"
-            " another special token"
-        )
-
-
-def refuse_matching(model: Model, target: str) -> None:
-    """Raises UnsupportedError if a special token has flags, or a space is added before texts, which only tokenizer.json
-    can hold."""
-    if model.prefix_space:
-        raise UnsupportedError(f"{target} cannot hold add_prefix_space: save a tokenizer.json")
-    for text, rules in model.matching.items():
-        raise UnsupportedError(
-            f"{target} cannot hold the special token {text!r:.80}, which has {' and '.join(rules.names)} on: save a"
-            " tokenizer.json"
-        )
-
-
 def id_problem(ids: Collection[object]) -> str | None:
     """Returns what is wrong with the ids of a vocabulary, or None. Without this check a short file with one huge id
     could take gigabytes of memory, because the unused ids below it take memory too."""

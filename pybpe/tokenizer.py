@@ -16,10 +16,10 @@ from .arguments import Text, instance, is_unicode, probability, utf8, whole_numb
 from .batches import text_list
 from .decoding import CHUNK, DecodeStream, decoded_batch, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
-from .errors import ArgumentError
+from .errors import ArgumentError, UnsupportedError
 from .formats import export, load
 from .formats.spelling import token_names
-from .model import Model, check_specials, refuse_aliases, special_ids_of
+from .model import Model, check_specials, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import Answering, unknown_attribute
 from .pattern import Digits, Pattern
@@ -243,32 +243,36 @@ class Tokenizer(metaclass=Answering):
         """
         export.save_pretrained(self._model, folder, tokens)
 
-    def export(self, path: _binding.PathLike, format: str | None = None) -> None:
+    def export(self, path: _binding.PathLike, format: str | None = None, *, ids_only: bool = False) -> None:
         """Writes a file or folder in another program's format.
 
         Args:
             path: the file or folder to write.
-            format: "json" (tokenizer.json), "bin" (llm.c's tokenizer.bin), "files" (a folder with vocab.json and
-                merges.txt), "tiktoken" (ranks; its reader also needs the pattern and the special tokens), "pretrained"
-                (see `save_pretrained`). None chooses by the ending .json, .bin or .tiktoken; otherwise "pretrained".
+            format: "json" (tokenizer.json), "bin" (llm.c's tokenizer.bin), "files" (a folder with vocab.json,
+                merges.txt, and a tokenizer_config.json that has the special tokens), "tiktoken" (ranks; its reader also
+                needs the pattern and the special tokens), "pretrained" (see `save_pretrained`). None chooses by the
+                ending .json, .bin or .tiktoken; otherwise "pretrained".
+            ids_only: leave out what the format cannot hold, if `encode` gives the same ids without it: a template, a
+                chat template, which token ends a document, and which special tokens are text to readers.
 
         Raises:
-            UnsupportedError: the format cannot represent something that affects ids. The message says what.
+            UnsupportedError: the format cannot represent the tokenizer. The message says why.
             ArgumentError: there is no such format.
         """
-        export.export(self._model, path, format)
+        export.export(self._model, path, format, ids_only)
 
-    def to_tiktoken(self, name: str = "pybpe") -> Any:
-        """Returns a tiktoken.Encoding that gives the same ids.
+    def to_tiktoken(self, name: str = "pybpe", *, ids_only: bool = False) -> Any:
+        """Returns a tiktoken.Encoding that gives the same ids. `ids_only` is as in `export`.
 
         Raises:
-            UnsupportedError: no Encoding gives the same ids. The message says why.
+            UnsupportedError: no Encoding can represent the tokenizer. The message says why.
             MissingExtraError: tiktoken is not installed.
         """
-        return export.to_tiktoken(self._model, name)
+        return export.to_tiktoken(self._model, name, ids_only)
 
     def to_hf(self) -> Any:
-        """Returns a tokenizers.Tokenizer that gives the same ids.
+        """Returns a tokenizers.Tokenizer that gives the same ids. It has `eos_token` and `chat_template`, as tokenizers
+        of transformers have, and `from_hf` reads them; a file that it writes does not have them.
 
         Raises:
             UnsupportedError: no tokenizers.Tokenizer gives the same ids. The message says why.
@@ -446,8 +450,10 @@ class Tokenizer(metaclass=Answering):
         import numpy
 
         specials = self._encoder.allowed((text,), allowed_special, disallowed_special)
-        if any(alias.encode() in bytes(utf8(text)) for alias in self._model.aliases):
-            refuse_aliases(self._model, "a list of places")
+        if alias := next((alias for alias in self._model.aliases if alias.encode() in bytes(utf8(text))), None):
+            raise UnsupportedError(
+                f"the text has the special token {alias!r:.80}, which shares its id, so its bytes cannot be counted"
+            )
         ids = self._encoder.encode(text, specials)
         token_offsets = numpy.frombuffer(self._vocab.packed()[1], dtype=numpy.uint64)
         matched = self._encoder.matched_lengths(text, ids, specials)

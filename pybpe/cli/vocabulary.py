@@ -44,7 +44,7 @@ def add_export(commands: Any) -> None:
         "write a tokenizer in another format",
         "Reads any tokenizer file or folder and writes it for another program: tokenizer.json for Hugging Face,\n"
         "tokenizer.bin for llm.c, vocab.json and merges.txt, .tiktoken ranks, or a folder for transformers. Refuses\n"
-        "exports that would change ids.",
+        "exports that would change ids or lose something.",
         "pybpe export tok.json -o tokenizer.bin\n"
         "pybpe export tokenizer.bin -o my-tokenizer/        # for AutoTokenizer.from_pretrained\n"
         "pybpe export tok.json -o gpt2/ --format files\n"
@@ -70,7 +70,9 @@ def add_export(commands: Any) -> None:
         help="a special token and its id, for a .tiktoken file; repeatable",
     )
     parser.add_argument(
-        "--no-template", action="store_true", help="drop the template, which adds tokens around a text (bos, eos)"
+        "--ids-only",
+        action="store_true",
+        help="leave out what the format cannot hold and ids do not need, such as a template or chat template",
     )
     add_common(parser, workers=False)
     parser.set_defaults(run=_run_export)
@@ -80,13 +82,11 @@ def _run_export(args: argparse.Namespace) -> None:
     from ..formats.export import format_of
 
     tokenizer = _read(args)
-    if args.no_template:
-        tokenizer = tokenizer.with_template()
     format = args.format or ("json" if args.output == "-" else format_of(args.output))
     if args.output == "-" and format in ("files", "pretrained"):
         raise ArgumentError(f"--format {format} makes a folder, which cannot go to standard output: name it with -o")
     with named_output(args.output, "") as name:
-        tokenizer.export(name, format)
+        tokenizer.export(name, format, ids_only=args.ids_only)
     report(args, {"output": args.output, "format": format, "n_vocab": tokenizer.n_vocab},
            f"{args.output}: {tokenizer.n_vocab} tokens")  # fmt: skip
 

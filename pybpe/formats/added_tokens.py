@@ -62,6 +62,13 @@ class AddedTokens(NamedTuple):
     matching: dict[str, Matching]
 
 
+def read_decoder(entries: Any, name: str) -> AddedTokens:
+    """Returns the tokens of `added_tokens_decoder` in a tokenizer_config.json, which maps ids to such entries."""
+    found = part({"added_tokens_decoder": entries or {}}, "added_tokens_decoder", dict, name)
+    numbered = [(int(i), entry) for i, entry in found.items() if i.isdecimal() and isinstance(entry, dict)]
+    return read({"added_tokens": [{**entry, "id": i} for i, entry in sorted(numbered)]}, None, name)
+
+
 class _Entry(NamedTuple):
     id: int
     is_special: bool

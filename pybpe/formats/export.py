@@ -1,4 +1,4 @@
-"""Writes a model in any of the formats. Refuses an export that would change ids."""
+"""Writes a model in any of the formats. features.py refuses an export that would lose something."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _binding
-from ..errors import ArgumentError, UnsupportedError
-from ..model import Model, refuse_aliases, refuse_dropout, refuse_matching
-from ..support.output_files import make_folder
+from ..errors import ArgumentError, UnsupportedError, warn
+from ..model import Model
 from . import hf, patterns, pretrained, tiktoken, tokenizer_json, vocab_merges
+from .features import held
 
 FORMATS = ("json", "bin", "files", "tiktoken", "pretrained")
 _ENDINGS = {".json": "json", ".bin": "bin", ".tiktoken": "tiktoken"}
@@ -35,78 +35,64 @@ def refuse_other_ending(path: _binding.PathLike) -> None:
         )
 
 
-def export(model: Model, path: _binding.PathLike, format: str | None = None) -> None:
-    """Writes a model. `format` is one of FORMATS; None chooses by the ending of the path.
+def export(model: Model, path: _binding.PathLike, format: str | None = None, ids_only: bool = False) -> None:
+    """Writes a model. `format` is one of FORMATS; None chooses by the ending of the path. `ids_only` is as in `held`.
 
     Raises:
-        UnsupportedError: the format cannot represent something that affects ids. LimitError: a token is too long.
+        UnsupportedError: the format cannot hold the model. LimitError: a token is too long.
         ArgumentError: there is no such format. FileError: a file cannot be written.
     """
     format = format_of(path) if format is None else format
+    if format not in FORMATS:
+        raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+    model = held(model, format, ids_only)
     if format == "json":
-        patterns.warn_of_private(model)
+        _warn_of_private(model)
         _binding.write_file(path, tokenizer_json.dumps(model).encode("utf-8"))
     elif format == "bin":
-        save_bin(model, model.to_vocab(), path)
+        model.to_vocab().save(path, 2)
     elif format == "files":
-        _refuse_for(model, "vocab.json and merges.txt")
-        folder = make_folder(path)
-        pretrained.refuse_hiding(model, folder)
-        save_files(model, os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"))
+        pretrained.write_two_files(model, path)
     elif format == "tiktoken":
-        refuse_template(model, "a .tiktoken file")
         _binding.write_file(path, tiktoken.format_ranks(model))
-    elif format == "pretrained":
-        save_pretrained(model, path, {})
     else:
-        raise ArgumentError(f"there is no format {format!r}: use one of {', '.join(FORMATS)}")
+        pretrained.write(model, path, {})
+
+
+def _warn_of_private(model: Model) -> None:
+    """Warns if Hugging Face will refuse the tokenizer.json."""
+    try:
+        patterns.check_for_hugging_face(held(model, "pretrained").pattern)
+    except UnsupportedError as error:
+        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
 
 
 def save_bin(model: Model, vocab: _binding.Vocab, path: _binding.PathLike, version: int = 2) -> None:
     """Writes a tokenizer.bin. `vocab` is the model's C vocabulary."""
-    _refuse_for(model, "tokenizer.bin")
+    held(model, "bin")
     vocab.save(path, version)
 
 
 def save_files(model: Model, vocab_json: _binding.PathLike, merges_txt: _binding.PathLike) -> None:
     """Writes vocab.json and merges.txt."""
-    _refuse_for(model, "vocab.json and merges.txt")
-    vocab_merges.write(model, vocab_json, merges_txt)
+    vocab_merges.write(held(model, "two files"), vocab_json, merges_txt)
 
 
 def save_pretrained(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) -> None:
     """Writes a folder for transformers. `tokens` are special tokens by role."""
-    pretrained.write(model, folder, tokens)
+    pretrained.write(held(model, "pretrained"), folder, tokens)
 
 
-def to_tiktoken(model: Model, name: str) -> Any:
+def to_tiktoken(model: Model, name: str, ids_only: bool) -> Any:
     """Returns a tiktoken.Encoding."""
-    refuse_template(model, "a tiktoken.Encoding")
-    return tiktoken.to_encoding(model, name)
+    return tiktoken.to_encoding(held(model, "encoding", ids_only), name)
 
 
 def to_hf(model: Model) -> Any:
     """Returns a tokenizers.Tokenizer."""
-    return hf.to_hf(model)
+    return hf.to_hf(held(model, "pretrained"))
 
 
 def chat_template(model: Model) -> str | None:
     """Returns the chat template that `save_pretrained` writes."""
     return pretrained.chat_template(model)
-
-
-def _refuse_for(model: Model, target: str) -> None:
-    refuse_template(model, target)
-    refuse_aliases(model, target)
-    refuse_matching(model, target)
-
-
-def refuse_template(model: Model, target: str) -> None:
-    """Raises UnsupportedError if the model has dropout or a template that changes ids. Only tokenizer.json can hold
-    these."""
-    refuse_dropout(model, f"{target} cannot hold the dropout")
-    if model.template is not None and model.template.changes_ids:
-        raise UnsupportedError(
-            f"{target} cannot hold the template {str(model.template)!r}: save a tokenizer.json, or export"
-            " tokenizer.with_template(None)"
-        )

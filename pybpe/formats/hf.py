@@ -39,10 +39,12 @@ def to_hf(model: Model) -> Any:
             differently there.
         MissingExtraError: tokenizers is not installed.
     """
-    patterns.check_for_hugging_face(model)
+    patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingExtraError("tokenizers is not installed: pip install 'pybpe[hf]'") from None
-    return Tokenizer.from_str(text)
+    made: Any = Tokenizer.from_str(text)
+    made.eos_token, made.chat_template = model.eot, model.chat_template  # as in transformers; `from_hf` reads them
+    return made

@@ -18,8 +18,7 @@ from __future__ import annotations
 import re
 
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
-from ..errors import ArgumentError, FormatError, UnsupportedError, warn
-from ..model import Model, refuse_aliases
+from ..errors import ArgumentError, FormatError, UnsupportedError
 from ..pattern import OF_BYTES, Pattern
 from . import byte_steps
 from .json_parts import JsonObject
@@ -46,21 +45,11 @@ def for_hugging_face(pattern: Pattern) -> str:
         ) from None
 
 
-def check_for_hugging_face(model: Model) -> None:
-    """Raises UnsupportedError if Hugging Face would give other ids, because of the pattern or of special tokens that
-    share an id. Everything that writes for Hugging Face calls this, except `save`, which then writes a file that
-    Hugging Face refuses."""
-    for step in model.pattern.steps or (model.pattern,):
+def check_for_hugging_face(pattern: Pattern) -> None:
+    """Raises UnsupportedError if Hugging Face may split text differently. Everything that writes for Hugging Face calls
+    this, except `save`, which then writes a file that Hugging Face refuses."""
+    for step in pattern.steps or (pattern,):
         for_hugging_face(step)
-    refuse_aliases(model, "Hugging Face")
-
-
-def warn_of_private(model: Model) -> None:
-    """Warns if Hugging Face will refuse the tokenizer.json."""
-    try:
-        check_for_hugging_face(model)
-    except UnsupportedError as error:
-        warn(f"only pybpe can load this tokenizer.json; Hugging Face refuses it: {error}")
 
 
 def for_tiktoken(pattern: Pattern) -> str:

@@ -21,10 +21,11 @@ from ..model import Model
 from ..pattern import Pattern
 from ..reading.streams import Snapshot, read_file
 from ..support.output_files import make_folder, remove_file, remove_others
-from . import patterns, tokenizer_json, vocab_merges
+from . import added_tokens, patterns, tokenizer_json, vocab_merges
 from .chat_templates import default_template
 
 TOKENIZER = "tokenizer.json"
+VOCAB, MERGES = "vocab.json", "merges.txt"
 CONFIG = "tokenizer_config.json"
 SPECIALS_MAP = "special_tokens_map.json"
 CHAT_TEMPLATE = "chat_template.jinja"
@@ -71,8 +72,38 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
         ArgumentError: the token of a role is not a special token.
         FileError: the folder or a file cannot be written.
     """
-    patterns.check_for_hugging_face(model)
+    patterns.check_for_hugging_face(model.pattern)
     text = tokenizer_json.dumps(model)
+    special_map, config = _described(model, tokens)
+    name = _binding.path_text(folder)
+    make_folder(name)
+    _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
+    _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(special_map))
+    _binding.write_file(os.path.join(name, CONFIG), _json(config))
+    _remove_older(name)
+
+
+def write_two_files(model: Model, folder: _binding.PathLike) -> None:
+    """Writes a folder with vocab.json and merges.txt, and with a configuration that has the special tokens.
+
+    Raises:
+        UnsupportedError: see vocab_merges.write; or the folder has the tokenizer.json of another tokenizer.
+        FileError: the folder or a file cannot be written.
+    """
+    name = make_folder(folder)
+    _refuse_hiding(model, name)
+    config = _described(model, {})[1] | {"tokenizer_class": "GPT2Tokenizer"}
+    for role in ("bos_token", "eos_token", "unk_token"):
+        config.setdefault(role, None)  # otherwise the class adds <|endoftext|>
+    entries = added_tokens.write(model)
+    config["added_tokens_decoder"] = {str(entry.pop("id")): entry for entry in entries}
+    vocab_merges.write(model, os.path.join(name, VOCAB), os.path.join(name, MERGES))
+    _binding.write_file(os.path.join(name, CONFIG), _json(config))
+    _remove_older(name)
+
+
+def _described(model: Model, tokens: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the contents of special_tokens_map.json and tokenizer_config.json: see `write`."""
     named = {**roles(model), **tokens}
     for role, token in named.items():
         instance(role, token, str, "one special token")
@@ -93,14 +124,14 @@ def write(model: Model, folder: _binding.PathLike, tokens: Mapping[str, str]) ->
     template = chat_template(model)
     if template is not None:
         config["chat_template"] = template
-    name = _binding.path_text(folder)
-    make_folder(name)
-    _binding.write_file(os.path.join(name, TOKENIZER), text.encode())
-    _binding.write_file(os.path.join(name, SPECIALS_MAP), _json(special_map))
-    _binding.write_file(os.path.join(name, CONFIG), _json(config))
+    return special_map, config
+
+
+def _remove_older(folder: str) -> None:
+    """Removes what an earlier tokenizer left in the folder, and what transformers would read."""
     for other in (CHAT_TEMPLATE, ADDED_TOKENS):
-        remove_file(os.path.join(name, other))
-    remove_others(os.path.join(glob.escape(name), MORE_TEMPLATES, "*.jinja"), ())
+        remove_file(os.path.join(folder, other))
+    remove_others(os.path.join(glob.escape(folder), MORE_TEMPLATES, "*.jinja"), ())
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
@@ -126,7 +157,7 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
         if pattern is None:
             _warn_of_class(config.get("tokenizer_class"), model, folder)
     else:
-        model = _read_two_files(folder, config.get("tokenizer_class"), pattern, files)
+        model = _read_two_files(folder, config, pattern, files)
     _check_prefix_space(config, model, os.path.join(folder, CONFIG))
     _check_config(config, model, os.path.join(folder, CONFIG))
     _check_config(roles_map, model, os.path.join(folder, SPECIALS_MAP))
@@ -142,7 +173,7 @@ def _read_all(folder: str, pattern: Pattern | None, files: Snapshot) -> Model:
     return with_roles(model, token_text({**config, **roles_map}.get("eos_token")), template)
 
 
-def refuse_hiding(model: Model, folder: str) -> None:
+def _refuse_hiding(model: Model, folder: str) -> None:
     """Raises UnsupportedError if a folder has the tokenizer.json of another tokenizer. Programs that read the folder
     use that file, and ignore the vocab.json and merges.txt next to it."""
     path = os.path.join(folder, TOKENIZER)
@@ -167,16 +198,22 @@ def _configurations(folder: str, files: Snapshot) -> tuple[dict[str, Any], dict[
     return config, {} if "added_tokens_decoder" in config else roles_map
 
 
-def _read_two_files(folder: str, kind: Any, pattern: Pattern | None, files: Snapshot) -> Model:
-    pair = os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt")
+def _read_two_files(folder: str, config: Mapping[str, Any], pattern: Pattern | None, files: Snapshot) -> Model:
+    """Returns the model of vocab.json and merges.txt. Its special tokens are the added tokens of the configuration; if
+    that has none, <|endoftext|>."""
+    pair = os.path.join(folder, VOCAB), os.path.join(folder, MERGES)
     if not all(map(os.path.exists, pair)):
-        raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor vocab.json and merges.txt")
+        raise FileMissingError(f"{folder}: this folder has neither {TOKENIZER} nor {VOCAB} and {MERGES}")
+    kind = config.get("tokenizer_class")
     if pattern is None and isinstance(kind, str) and _class_name(kind) not in _PLAIN_CLASSES:
         raise FormatError(
-            f"{folder}: vocab.json and merges.txt do not say how text is split into words; transformers knows it from"
+            f"{folder}: {VOCAB} and {MERGES} do not say how text is split into words; transformers knows it from"
             f" the class {kind!r:.80}: pass pattern=, or load the folder with AutoTokenizer and use from_hf"
         )
-    return vocab_merges.read(*pair, None, pattern or Pattern("gpt2"), files)
+    added = added_tokens.read_decoder(config.get("added_tokens_decoder"), os.path.join(folder, CONFIG))
+    specials = added.specials if "added_tokens_decoder" in config else None
+    model = vocab_merges.read(*pair, specials, pattern or Pattern("gpt2"), files)
+    return replace(model, visible=added.visible, matching=added.matching)
 
 
 def _class_name(kind: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
-from ..model import Model, check_all_bytes, check_specials, id_problem, refuse_matching
+from ..model import Model, check_all_bytes, check_specials, id_problem
 from ..pattern import Pattern
 from ..reading.streams import read_file
 from . import patterns
@@ -171,9 +171,6 @@ def to_ranks(model: Model) -> dict[bytes, int]:
         UnsupportedError: with these ranks tiktoken would give other ids. The message says why.
     """
     patterns.for_tiktoken(model.pattern)
-    if model.normalizer is not None:
-        raise UnsupportedError(f"tiktoken has no normalizer; this tokenizer has {model.normalizer}")
-    refuse_matching(model, "tiktoken")
     _refuse_beginnings(model.specials, "tiktoken")
     special_ids = set(model.specials.values())
     ranks = {token: i for i, token in enumerate(model.tokens) if token and i not in special_ids}

@@ -83,16 +83,6 @@ def _read_merges(data: bytes, path: str) -> list[tuple[str, str]]:
 
 def write(model: Model, vocab_path: _binding.PathLike, merges_path: _binding.PathLike) -> None:
     """Writes the two files. Raises UnsupportedError if they cannot represent the model."""
-    if model.pattern != Pattern("gpt2") or model.normalizer is not None:
-        raise UnsupportedError(
-            "vocab.json and merges.txt cannot hold a pattern or normalizer, and readers assume the pattern gpt2 and no"
-            f" normalizer; this tokenizer has {model.pattern} and {model.normalizer}: save a tokenizer.json"
-        )
-    if model.whole_words and model.unreached():
-        raise UnsupportedError(
-            "vocab.json and merges.txt cannot record ignore_merges, which some tokens of this tokenizer need: save a"
-            " tokenizer.json"
-        )
     names = token_names(model)
     if any(names[left].startswith(NO_MERGE) for left, _ in model.merges):
         raise UnsupportedError(

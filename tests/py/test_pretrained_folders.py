@@ -84,6 +84,7 @@ def test_classes_with_rules_of_their_own(folder: Path, kind: str) -> None:
         assert pybpe.Tokenizer.from_file(folder).encode("lower") == train().encode("lower")
     (folder / "tokenizer.json").unlink()
     train().export(folder, "files")
+    change(folder, tokenizer_class=kind)
     with pytest.raises(pybpe.FormatError, match=f"the class '{kind}'"):
         pybpe.Tokenizer.from_file(folder)
     assert pybpe.Tokenizer.from_file(folder, pattern="qwen2").pattern.name == "qwen2"

@@ -1,6 +1,7 @@
 """Every format to every other: the same ids on hostile text, or an error that says what the target cannot represent."""
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from test_hf_import import hostile
 from texts import CORNER_TEXTS, chinese, english, mixed
 
 import pybpe
+from pybpe.control_tokens import CONTROL_TOKENS
+from pybpe.formats.export import FORMATS
+from pybpe.matching import Matching
+from pybpe.model import Model
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
@@ -168,6 +173,97 @@ def test_a_template_is_applied_and_survives(tmp_path: Path) -> None:
 def test_templates_that_make_no_sense(single: str, pair: str, message: str) -> None:
     with pytest.raises(pybpe.ArgumentError, match=message):
         trained().with_template(single, pair)
+
+
+def two_files(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    files = folder / "vocab.json", folder / "merges.txt"
+    tok.save_files(*files)
+    return pybpe.Tokenizer.from_files(*files, tok.special_tokens)
+
+
+def folder_of_files(tok: pybpe.Tokenizer, folder: Path) -> pybpe.Tokenizer:
+    tok.export(folder / "files", "files")
+    return pybpe.Tokenizer.from_file(folder / "files")
+
+
+def variants() -> dict[str, pybpe.Tokenizer]:
+    """A tokenizer with nine special tokens, and the same with one feature each."""
+    specials = [*CONTROL_TOKENS, "</s>"]
+    corpus = [english()[:20_000], "a1 b22 c333"]
+    options = {"": {}, "pattern": {"pattern": "cl100k"}, "normalizer": {"normalizer": "NFC"}}
+    made = {
+        key: pybpe.train(iter(corpus), vocab_size=400, special_tokens=specials, **given)
+        for key, given in options.items()
+    }
+    plain = made[""].model
+    whole = {"tokens": [*plain.tokens, b" zqzq"], "whole_words": True}
+    changes = {
+        "whole_words": whole,
+        "prefix_space": {"prefix_space": True},
+        "matching": {"matching": {"</s>": Matching(lstrip=True)}},
+        "specials": {"specials": {**plain.specials, "<shared>": plain.specials["</s>"]}},
+        "dropout": {"dropout": 0.5},
+        "template": {"template": pybpe.Template.parse("$A </s>")},
+        "chat_template": {"chat_template": "{{ messages }}"},
+        "visible": {"visible": frozenset(["</s>", "<|thought|>"])},
+        "eos": {"eos": "</s>"},
+        "training": {},  # says only how a tokenizer was made
+        "unknown": {},  # is for the library that reads a tokenizer.json
+    }
+    return made | {key: pybpe.Tokenizer.from_model(replace(plain, **given)) for key, given in changes.items()}
+
+
+def held(tok: pybpe.Tokenizer) -> list[object]:
+    """All that a user can see of a tokenizer."""
+    model = tok.model
+    ids = range(len(CONTROL_TOKENS) + 1)
+    seen = [tok, tok.special_tokens, tok.eot_token, tok.chat_template, tok.template, model.matching]
+    shown = [tok.decode(ids), tok.decode(ids, skip_special_tokens=True), tok.normalizer, tok.pattern, tok.dropout]
+    return [*seen, *shown, *(tok.encode(text, add_special_tokens=True) for text in texts() if not tok.dropout)]
+
+
+HOLDING = [json, bin2, folder_of_files, two_files, ranks, pretrained, hf, tiktoken]
+NOWHERE_ELSE = {"prefix_space", "dropout", "template"}
+IN_CONFIG = {"chat_template", "visible", "eos"}
+REFUSED: dict[Callable, set[str]] = {
+    json: set(),
+    pretrained: {"specials"},
+    hf: {"specials"},
+    bin2: {*NOWHERE_ELSE, "matching", "specials", "chat_template", "visible"},
+    folder_of_files: {*NOWHERE_ELSE, "specials", "pattern", "normalizer", "whole_words"},
+    two_files: {*NOWHERE_ELSE, *IN_CONFIG, "matching", "specials", "pattern", "normalizer", "whole_words"},
+    ranks: {*NOWHERE_ELSE, *IN_CONFIG, "matching", "specials", "normalizer"},
+    tiktoken: {*NOWHERE_ELSE, *IN_CONFIG, "matching", "normalizer", "specials"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:only pybpe can load")
+@pytest.mark.parametrize("way", HOLDING)
+def test_each_feature_is_held_or_refused(tmp_path: Path, way: Callable) -> None:
+    found = variants()
+    assert {""} | {field.name for field in fields(Model)} - {"tokens", "merges"} == set(found)
+    for key, tok in found.items():
+        if key in REFUSED[way]:
+            with pytest.raises(pybpe.UnsupportedError, match="cannot hold|would decode"):
+                way(tok, tmp_path)
+        else:
+            assert held(way(tok, tmp_path)) == held(tok), key
+
+
+def test_what_ids_do_not_need_can_be_left_out(tmp_path: Path) -> None:
+    found = variants()
+    for key in ("template", "chat_template", "visible", "eos"):
+        for format in FORMATS:
+            target = tmp_path / f"{key}.{format}"
+            found[key].export(target, format, ids_only=True)
+            given = {"pattern": "gpt2", "special_tokens": found[key].special_tokens} if format == "tiktoken" else {}
+            loaded = pybpe.Tokenizer.from_file(target, **given)
+            assert [loaded.encode(text) for text in texts()] == [found[key].encode(text) for text in texts()]
+        assert found[key].to_tiktoken(ids_only=True).n_vocab == found[key].n_vocab
+    with pytest.raises(pybpe.UnsupportedError, match="ends a document: .*ids_only"):
+        found["eos"].to_tiktoken()
+    found["eos"].export(tmp_path / "t.bin", ids_only=True)
+    assert pybpe.Tokenizer.from_file(tmp_path / "t.bin").eot_token == found["eos"].eot_token  # a tokenizer.bin holds it
 
 
 def test_what_targets_cannot_hold_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,16 @@ def test_auto_tokenizer(tmp_path: Path, pattern: str, normalizer: str | None) ->
     assert again.model.fingerprint() == tok.model.fingerprint() and again.chat_template == tok.chat_template
 
 
+@pytest.mark.parametrize("specials", [list(CONTROL_TOKENS), ["<s>", "</s>"], []])
+def test_a_folder_with_vocab_json_and_merges_txt(tmp_path: Path, specials: list[str]) -> None:
+    tok = train(specials, end_of_text=specials[1] if specials else None)
+    tok.export(tmp_path, "files")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert len(theirs) == tok.n_vocab and theirs.eos_token_id == tok.eot_token
+    for text in [*TEXTS, "a" + "b ".join(specials)]:
+        assert theirs(text)["input_ids"] == tok.encode(text)
+
+
 def test_chat_of_the_control_tokens(tmp_path: Path) -> None:
     tok = train(list(CONTROL_TOKENS))
     theirs = load(tok, tmp_path)
