@@ -23,6 +23,7 @@ from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError, FormatError
 from pybpe.model import CONTROL_TOKENS
 from pybpe.reading.streams import read_file
+from pybpe.support.call_paths import check_paths
 from pybpe.support.output_files import make_folder
 
 from .chat import CHAT_TEMPLATE, TEMPLATE_NAME
@@ -209,6 +210,7 @@ def checkpoint_from_huggingface(
             match it; the error says which key or tensor.
     """
     check_dtype(dtype)
+    check_paths({"out": [os.fsdecode(out)]}, {"the folder": [os.fsdecode(folder)]})
     config = _read_config(os.path.join(os.fsdecode(folder), CONFIG_NAME), pad)
     with SafetensorsFile(_weights_path(os.fsdecode(folder))) as weights:
         prefix = _PREFIX if _PREFIX + "wte.weight" in weights.entries else ""  # OpenAI's own files have no prefix

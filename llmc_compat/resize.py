@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pybpe import Tokenizer, _binding
 from pybpe.errors import ArgumentError
 from pybpe.remap import NEW, old_ids
+from pybpe.support.call_paths import check_paths
 
 from .checkpoint import Checkpoint, from_file_type, to_file_type, write_blocks
 from .gpt2_config import GPT2Config, padded_rows
@@ -49,17 +50,18 @@ def resize_checkpoint(
 
     Rows of ordinary tokens with the same bytes, and of specials with the same text, are copied; other tokens get
     the mean of all old rows, and the padding is zero. Everything else, type and maxT included, is unchanged. The file
-    is written atomically; `out` may be `source`. Only the old wte is held in memory, not the whole model.
+    is written atomically. Only the old wte is held in memory, not the whole model.
 
     Args:
         pad: the new Vp is the smallest multiple of this above V.
 
     Raises:
-        ArgumentError: `old` and the model differ in their number of tokens. FileError, FormatError: `source` cannot be
-            read.
+        ArgumentError: `old` and the model differ in their number of tokens, or `out` is `source`.
+        FileError, FormatError: `source` cannot be read.
     """
     import numpy
 
+    check_paths({"out": [_binding.path_text(out)]}, {"the model": [_binding.path_text(source)]})
     with Checkpoint(source) as model:
         if old.n_vocab != model.config.vocab_size:
             raise ArgumentError(

@@ -23,7 +23,7 @@ from .model import Model, check_specials, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import Answering, unknown_attribute
 from .pattern import Digits, Pattern
-from .reading.paths import Inputs
+from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
 
 if TYPE_CHECKING:
@@ -787,10 +787,13 @@ class Tokenizer(metaclass=Answering):
         Raises:
             ArgumentError: a special token already exists, or only one of inputs and vocab_size is given.
         """
+        from .support.call_paths import check_paths
         from .training.merging import learned
 
         if (inputs is None and "counts" not in training) != (vocab_size is None):
             raise ArgumentError("inputs and vocab_size go together: pass both to learn merges, or neither")
+        if remap is not None and inputs is not None and is_path_list(inputs):
+            check_paths({"remap": [_binding.path_text(remap)]}, texts={"the input": path_list(inputs)})
         specials = check_specials(special_tokens)
         if vocab_size is None:
             return self._changed(remaps.with_specials(self._model, specials), remap)

@@ -9,7 +9,6 @@ from pybpe.cli.common import (
     TOKENIZER_HELP,
     add_command,
     add_common,
-    check_not_input,
     check_writable,
     counted,
     load,
@@ -95,7 +94,6 @@ def _run_eval(args: argparse.Namespace) -> None:
     from llmc_compat.evals import encode_examples, write_eval
 
     check_writable(args.output)
-    check_not_input(args.output, [args.file])
     source = open_source("-") if args.file == "-" else args.file
     facts = write_eval(args.output, encode_examples(load(args.tokenizer), source, separator=args.separator))
     report(

@@ -23,6 +23,7 @@ from ..errors import ArgumentError, Error, LimitError, OutOfMemoryError, file_er
 from .advise import add_advise
 from .binarize import add_binarize, add_prepare
 from .coding import add_count, add_decode, add_encode
+from .common import check_call
 from .compare import add_compare
 from .corpus import add_corpus
 from .counts import add_counts
@@ -160,6 +161,7 @@ def _as_options(words: list[str]) -> list[str]:
 def _run(parser: argparse.ArgumentParser, words: list[str], args: argparse.Namespace) -> int:
     try:
         parser.parse_args(words, args)
+        check_call(args)
         code = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:

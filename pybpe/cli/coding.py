@@ -23,7 +23,6 @@ from .common import (
     add_output,
     add_tokenizer,
     add_workers,
-    check_not_input,
     counted,
     load,
     open_ids,
@@ -79,7 +78,6 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_encode(args: argparse.Namespace) -> None:
-    check_not_input(args.output, [args.file or "-"])
     tokenizer = _without_dropout(load(args.tokenizer), args)
     if args.output.endswith((".npy", ".bin")):
         if args.json:
@@ -202,7 +200,6 @@ def add_decode(commands: Any) -> None:
 
 
 def _run_decode(args: argparse.Namespace) -> None:
-    check_not_input(args.output, args.ids)
     tokenizer = load(args.tokenizer)
     name, blocks = _ids(args.ids, tokenizer)
     position, last = 0, b""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, file_error
+from ..support.call_paths import check_paths, with_content
 from ..urls import refuse_as_output
 
 if TYPE_CHECKING:
@@ -23,6 +24,34 @@ if TYPE_CHECKING:
 TOKENIZER_HELP = "tokenizer.json, tokenizer.bin, or a name such as gpt2, cl100k_base or o200k_base"
 
 # Heavy imports are inside functions, here and in the commands, so that `pybpe --help` does not wait for them.
+
+
+# Which arguments name files: what a flag writes by its name, what an argument reads by its metavar.
+_WRITTEN = frozenset(("output", "report", "skipped", "remap", "plot", "checkpoint"))
+_READ = frozenset(("TOK", "A", "B", "DIR", "MODEL", "RECIPE", "COUNTS"))
+_TEXTS = frozenset(("FILE", "NAME=FILE", "TEXT|FILE", "FILE|ID", "PATH"))
+
+
+def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
+    """Returns what a command writes and reads: "writes", "reads" or "texts" -> flag -> paths."""
+    paths: dict[str, dict[str, list[str]]] = {"writes": {}, "reads": {}, "texts": {}}
+    for action in args.parser._actions:
+        is_written = action.dest in _WRITTEN
+        role = "writes" if is_written else "reads" if action.metavar in _READ else "texts"
+        given = getattr(args, action.dest, None)
+        if given and (role != "texts" or action.metavar in _TEXTS):
+            some = [given] if isinstance(given, str) else given
+            some = [path if os.path.exists(path) else path.partition("=")[2] or path for path in some]
+            paths[role][action.option_strings[-1] if action.option_strings else "the input"] = some
+    return paths
+
+
+def check_call(args: argparse.Namespace) -> None:
+    """Raises ArgumentError if two paths of a command lead to the same file, and the command writes one of them."""
+    paths = paths_of(args)
+    if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
+        paths["writes"]["--output"] += with_content(args.output)[1:]
+    check_paths(**paths)
 
 
 def add_tokenizer(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +117,7 @@ def add_command(commands: Any, name: str, summary: str, text: str, examples: str
         epilog=f"examples:\n{indented}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(parser=parser, writes_tokenizer=name in ("train", "export", "prune", "extend"))
     return parser
 
 
@@ -242,14 +272,6 @@ def check_writable(path: str) -> None:
     if os.path.isdir(path):
         raise ArgumentError(f"{path}: this is a folder: name a file in it")
     make_folder(folder)
-
-
-def check_not_input(output: str, inputs: Iterable[str]) -> None:
-    """Raises ArgumentError if the output would overwrite an input: such a slip would destroy a corpus."""
-    for path in inputs:
-        if output != "-" and path != "-" and os.path.isfile(output) and os.path.isfile(path):
-            if os.path.samefile(output, path):
-                raise ArgumentError(f"{path}: is both an input and the output; name another output")
 
 
 def named_files(what: str, given: Iterable[str]) -> dict[str, list[str]]:

@@ -10,7 +10,6 @@ from .common import (
     add_command,
     add_common,
     add_encoding,
-    check_not_input,
     check_writable,
     load_all,
     named_files,
@@ -56,14 +55,10 @@ def add_compare(commands: Any) -> None:
 
 def _run_compare(args: argparse.Namespace) -> None:
     from ..analysis.comparison import compare
-    from ..reading.files import input_files
 
     on = named_files("--on", args.on)
     if args.output is not None:
         check_writable(args.output)
-        check_not_input(
-            args.output, [*args.tokenizers, *(file for paths in on.values() for file in input_files(paths))]
-        )
     comparison = compare(
         load_all(args.tokenizers),
         on,

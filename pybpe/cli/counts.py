@@ -14,7 +14,6 @@ from .common import (
     add_common,
     add_encoding,
     add_on_error,
-    check_not_input,
     check_writable,
     list_of_skipped,
     named_output,
@@ -128,7 +127,6 @@ def add_counts(commands: Any) -> None:
 
 def _run_counts(args: argparse.Namespace) -> None:
     check_writable(args.output)
-    check_not_input(args.output, args.files)
     texts = [path for path in args.files if not path.endswith(".counts")]
     counts = [path for path in args.files if path.endswith(".counts")]
     if not args.files:

@@ -11,7 +11,6 @@ from ..errors import ArgumentError
 from .common import (
     add_command,
     add_common,
-    check_not_input,
     check_tokenizer_output,
     check_writable,
     load,
@@ -45,7 +44,7 @@ def add_train(commands: Any) -> None:
     )
     add_input_options(parser)
     add_training_options(parser, pattern=None, size_required=False)
-    parser.add_argument("--counts", action="append", metavar="F", help="use counts from `pybpe counts`, not files")
+    parser.add_argument("--counts", action="append", metavar="COUNTS", help="use counts from `pybpe counts`, not files")
     parser.add_argument("--base", metavar="TOK", help="a tokenizer to extend; its ids stay the same")
     parser.add_argument(
         "--parity",
@@ -222,13 +221,10 @@ def _run_train(args: argparse.Namespace) -> None:
 def _inputs(args: argparse.Namespace) -> tuple[list[str] | dict[str, list[str]], dict[str, list[str]] | None]:
     """Returns the files to train on, by language if --parity is given, and the development texts."""
     if not args.parity:
-        check_not_input(args.output, args.files)
         return args.files, None
     if args.counts or args.sizes is not None:
         raise ArgumentError("--parity cannot be used with --counts or --sizes")
     inputs, parity = named_files("with --parity, files", args.files), named_files("--parity", args.parity)
-    for files in (*inputs.values(), *parity.values()):
-        check_not_input(args.output, files)
     return inputs, parity
 
 

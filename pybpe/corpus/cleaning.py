@@ -10,6 +10,7 @@ from ..reading.bad_records import list_name, remove_list
 from ..reading.options import ReadOptions, listed
 from ..reading.paths import Inputs, path_list
 from ..reading.staging import stage
+from ..support.call_paths import check_paths
 from ..support.locking import only_writer
 from ..support.output_files import output_file, unfinished_folder
 from ..support.run_options import RunOptions
@@ -119,6 +120,7 @@ def clean(
     check_memory_limit(run.memory_limit)
     given = path_list(inputs)
     list_path, found = steps.read.skipped or list_name(path), None
+    check_paths({"out": [path], "skipped": [list_path]})
     folder = unfinished_folder(output_file(path))
     with only_writer(folder, temporary=True):
         staged = stage(given, folder, steps.read, [path, list_path])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import BinaryIO
 
-from ..arguments import shown
 from ..errors import ArgumentError, warn
+from ..support.call_paths import check_paths, is_glob, of_glob
 from ..support.parallel import map_ordered
 from ..urls import is_url, without_secrets
 from .corpus_folder import corpus_of_folder
@@ -40,7 +39,7 @@ def _files_of(path: str, outputs: Collection[str] = ()) -> tuple[list[str], list
             return found, [], True
     elif path != STDIN and os.path.isdir(path):
         found, left_out = corpus_of_folder(path, outputs)
-    elif path != STDIN and _is_glob(path):
+    elif path != STDIN and is_glob(path):
         found, left_out = _files_of_glob(path, outputs)
     else:
         return [path], [], True
@@ -54,7 +53,7 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], l
     """Returns the files that a glob names, as if a shell had expanded it: a folder gives its files. If ** matches
     folders, it also matches their contents."""
     kept, left_out = list[str](), list[str]()
-    for name in sorted(_glob(pattern)):
+    for name in sorted(of_glob(pattern)):
         if not os.path.isdir(name):
             kept.append(name)
         elif "**" not in pattern:
@@ -64,36 +63,24 @@ def _files_of_glob(pattern: str, outputs: Collection[str]) -> tuple[list[str], l
     return kept, left_out
 
 
-def _glob(pattern: str) -> list[str]:
-    try:
-        return glob.glob(pattern, recursive=True)
-    except RecursionError:
-        raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
-
-
-def _is_glob(path: str) -> bool:
-    return glob.has_magic(path) and not os.path.exists(path)
-
-
 def corpus_files(inputs: Inputs, read: ReadOptions | None = None, outputs: Sequence[str] = ()) -> list[InputFile]:
     """Returns the files of a corpus that paths, globs and folders name, as InputFile objects. Warns about empty files,
     and about files of a folder that it leaves out because they hold tokens or a tokenizer.
 
     Args:
         read: the encoding of the files; and documents="jsonl" if all files hold JSON lines, whatever their names.
-        outputs: the paths that this run writes.
+        outputs: the paths that this run writes, besides the list of skipped records.
 
     Raises:
-        ArgumentError: there are no files, or an input is also an output. FileError: a file cannot be read.
+        ArgumentError: there are no files, or two of the paths lead to one file. FileError: a file cannot be read.
         FormatError: a file is not text.
     """
     read = read or ReadOptions()
-    own = {os.path.realpath(path) for path in outputs}
+    own = {os.path.realpath(path) for path in (*outputs, read.skipped) if path is not None}
+    check_paths({"the output": own}, texts={"the input": path_list(inputs)})
     files: list[InputFile] = []
     left_out: list[str] = []
     for path in path_list(inputs):
-        if own and path != STDIN and os.path.realpath(path) in own:
-            raise ArgumentError(f"{path}: this is both input and output: choose another output")
         names, left, is_named = _files_of(path, own)
         left_out += left
         for name, file in zip(names, _looked(names, read, is_named)):

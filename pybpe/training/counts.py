@@ -18,6 +18,7 @@ from ..formats import counts_file
 from ..model import check_specials, special_ids_of
 from ..pattern import Pattern
 from ..reading.options import ReadOptions
+from ..support.call_paths import check_paths
 from ..support.remote import Workers
 from ..support.run_options import RunOptions
 from .runs import merged
@@ -126,6 +127,7 @@ class Counts:
             FormatError: a file is not a .counts file, or is damaged.
         """
         run = RunOptions(executor=executor, task_timeout=task_timeout)
+        check_paths({"output": [_binding.path_text(output)]}, {"paths": map(_binding.path_text, paths)})
         settings = settings_of_files(paths)
         header = header_of(settings)
         if executor is not None:

@@ -389,7 +389,7 @@ def test_an_option_that_takes_the_file_for_its_value(option: str, capsys: pytest
     "arguments, message",
     [
         (["-o", "out.txt"], "name it .jsonl"),
-        (["-o", "in.jsonl"], "both input and output"),
+        (["-o", "in.jsonl"], "would replace the input"),
         (["-o", "o.jsonl", "--normalize", "NFX"], "normalizer must be"),
         (["-o", "o.jsonl", "--filters", "best"], "expected gopher or fineweb"),
         (["-o", "o.jsonl", "--near-dedup", "1.5"], "--near-dedup must be"),

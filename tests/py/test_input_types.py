@@ -362,7 +362,7 @@ def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: st
     with pytest.warns(PybpeWarning, match=r"left out: they hold tokens or tokenizers"):
         other = pybpe.binarize(tok, data, data / "other", format=format, shard_tokens=3000, min_shard_tokens=0)
     assert other.shards == first.shards
-    with pytest.raises(pybpe.ArgumentError, match="this is both input and output"):
+    with pytest.raises(pybpe.ArgumentError, match="would replace the input"):
         pybpe.binarize(tok, data, data)
 
 

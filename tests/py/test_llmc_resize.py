@@ -99,12 +99,14 @@ def test_the_same_tokenizer_changes_only_the_padding(tmp_path: Path, old: pybpe.
 def test_there_and_back_keeps_shared_rows(tmp_path: Path, old: pybpe.Tokenizer, new: pybpe.Tokenizer) -> None:
     before = model(tmp_path, old, "bf16")
     resize_checkpoint(tmp_path / "old.bin", old, new, tmp_path / "x.bin")
-    resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "x.bin")  # the output replaces the input
-    _, after = read_checkpoint(tmp_path / "x.bin")
+    with pytest.raises(pybpe.ArgumentError, match="choose another output"):
+        resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "x.bin")
+    resize_checkpoint(tmp_path / "x.bin", new, old, tmp_path / "y.bin")
+    _, after = read_checkpoint(tmp_path / "y.bin")
     ordinary = set(new.vocab.values()) - {b" the"}  # which is a special there
     shared = [i for i in range(256 + 20) if old.token_bytes(i) in ordinary]
     assert len(shared) > 256 and numpy.array_equal(after["wte"][shared], before["wte"][shared])
-    assert sorted(os.listdir(tmp_path)) == ["old.bin", "x.bin"]
+    assert sorted(os.listdir(tmp_path)) == ["old.bin", "x.bin", "y.bin"]
 
 
 def test_gpt2s_tokens_move_with_llmcs_own_tokenizer_file(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""No two paths of one call may lead to the same file: an output would replace an input, a tokenizer or another output.
+
+The command line passes all paths of a command to `check_paths` before the command opens any of them, and the functions
+of the package pass theirs.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from ..arguments import shown
+from ..errors import ArgumentError, file_errors
+from ..urls import is_url
+
+Paths = Mapping[str, Iterable[str]]  # what the caller calls them -> paths
+
+
+def check_paths(writes: Paths, reads: Paths | None = None, texts: Paths | None = None) -> None:
+    """Compares the files that a call reads and writes by identity, so that links and other spellings do not matter.
+    Standard input and output ("-"), URLs and devices such as /dev/null are not compared.
+
+    Args:
+        writes: the outputs, which may not exist yet.
+        reads: tokenizers, models, recipes. A folder stands for itself and the files in it.
+        texts: corpora. A glob stands for its files. A folder stands only for itself, since an output may be inside it:
+            a call leaves its own outputs out of a corpus.
+
+    Raises:
+        ArgumentError: an output is also an input, or two outputs are one file. The error names both.
+    """
+    outputs: dict[object, tuple[str, str]] = {}
+    for name, path in _each(writes):
+        file = _identity(path)
+        if file in outputs:
+            raise ArgumentError(
+                f"{path}: {outputs[file][0]} and {name} would write the same file: choose another output"
+            )
+        if file is not None:
+            outputs[file] = name, path
+    if not outputs:
+        return
+    for name, path in (*_each(reads or {}, with_content), *_each(texts or {}, _files_of_glob)):
+        found = outputs.get(_identity(path)) if os.path.exists(path) else None
+        if found is not None:
+            output, written = found
+            raise ArgumentError(f"{written}: {output} would replace {name}, {path}: choose another output")
+
+
+def _each(paths: Paths, files: Callable[[str], Iterable[str]] = lambda path: (path,)) -> Iterator[tuple[str, str]]:
+    for name, some in paths.items():
+        for path in some:
+            if path != "-" and not is_url(path):
+                yield from ((name, file) for file in files(path))
+
+
+def with_content(folder: str) -> list[str]:
+    """Returns a folder and what is in it, or a file."""
+    if not os.path.isdir(folder):
+        return [folder]
+    with file_errors(folder, "cannot be read"), os.scandir(folder) as entries:
+        return [folder, *(entry.path for entry in entries)]
+
+
+def _files_of_glob(path: str) -> list[str]:
+    return [found for found in of_glob(path) if not os.path.isdir(found)] if is_glob(path) else [path]
+
+
+def is_glob(path: str) -> bool:
+    """Returns whether a path is a glob, and not the name of a file."""
+    return glob.has_magic(path) and not os.path.exists(path)
+
+
+def of_glob(pattern: str) -> list[str]:
+    """Returns the files and folders that a glob matches. Raises ArgumentError if it names too many folders."""
+    try:
+        return glob.glob(pattern, recursive=True)
+    except RecursionError:
+        raise ArgumentError(f"{shown(pattern)}: this glob names too many folders") from None
+
+
+def _identity(path: str) -> object:
+    """Returns what all names of a file have in common; None for a device or pipe, which no output replaces."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    kept = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return (found.st_dev, found.st_ino) if kept else None
