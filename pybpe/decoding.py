@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import operator
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ._binding import IdBuffer
@@ -84,6 +84,22 @@ def first_unknown(ids: Iterable[Any], start: int, vocab_size: int, unused: Seque
     return ArgumentError("another thread changed the ids while they were being decoded")
 
 
+def error_handler(name: str) -> str:
+    """Returns the name of a handler of bytes that are not UTF-8. Raises ArgumentError if there is no such handler."""
+    instance("errors", name, str, "the name of an error handler")
+    if name in ("replace", "strict"):
+        return name
+    try:
+        b"\xff".decode("utf-8", name)
+    except UnicodeDecodeError:
+        pass
+    except (LookupError, TypeError, ValueError):  # no handler, one for encoding only, a NUL in the name
+        raise ArgumentError(
+            f"errors must be a handler of bytes.decode, such as 'replace', 'ignore' or 'strict', not {shown(name)}"
+        ) from None
+    return name
+
+
 def decoded_batch(
     decode: Callable[[Iterable[int]], str], batch: Iterable[Iterable[int]], num_threads: int | None
 ) -> list[str]:
@@ -111,9 +127,11 @@ class DecodeStream:
     (['n', '', 'é'], '')
     """
 
-    def __init__(self, tokenizer: _Decoder, errors: str = "replace") -> None:
+    def __init__(self, tokenizer: _Decoder, errors: str = "replace", skipped: Container[int] = ()) -> None:
+        """`skipped` are ids of which the text is left out."""
         self._tokenizer = tokenizer
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(error_handler(errors))
+        self._skipped = skipped
         self._position = 0
 
     def __repr__(self) -> str:
@@ -127,7 +145,7 @@ class DecodeStream:
         """
         data = self._tokenizer.decode_single_token_bytes(token, self._position)
         self._position += 1
-        return self._decoder.decode(data)
+        return "" if token in self._skipped else self._decoder.decode(data)
 
     def flush(self) -> str:
         """Ends the text and returns the rest of it, which `push` has kept. The stream can then decode another text."""

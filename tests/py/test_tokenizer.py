@@ -4,6 +4,7 @@ import pickle
 import random
 import threading
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy
@@ -219,6 +220,34 @@ def test_decode_stream_never_splits_a_character(small: pybpe.Tokenizer) -> None:
         assert not any("\ufffd" in part for part in parts)
     stream = small.decode_stream()
     assert stream.push(small.token_to_id(b"\xe4")) == "" and stream.flush() == "\ufffd"
+
+
+def test_decode_stream_skips_special_tokens(small: pybpe.Tokenizer) -> None:
+    text = "a<|im_start|>中<|im_end|>"
+    shown = pybpe.Tokenizer.from_model(replace(small.model, visible=frozenset(["<|im_end|>"])))
+    for tok in (small, shown):
+        stream = tok.decode_stream(skip_special_tokens=True)
+        ids = tok.encode(text)
+        assert "".join(map(stream.push, ids)) + stream.flush() == tok.decode(ids, skip_special_tokens=True) != text
+
+
+@pytest.mark.parametrize("name", ["zzz", "xmlcharrefreplace", "a\0b", "\ud800", 5, None])
+def test_an_unknown_handler_of_errors_is_refused(small: pybpe.Tokenizer, name: object) -> None:
+    for decode in (
+        lambda: small.decode([5], errors=name),
+        lambda: small.decode_batch([[5]], errors=name),
+        lambda: small.decode_stream(name),
+        lambda: pybpe.DecodeStream(small, name),
+    ):
+        with pytest.raises(pybpe.ArgumentError, match="errors must be"):
+            decode()
+    assert small.decode([small.token_to_id(b"\xe4")], errors="ignore") == ""
+
+
+def test_token_to_id_of_a_special_token() -> None:
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<s>", "a"])
+    assert tok.token_to_id("<s>") == tok.token_to_id(b"<s>") == 256
+    assert (tok.token_to_id("a"), tok.token_to_id(b"a")) == (257, 97)
 
 
 def test_offsets_cover_the_text(small: pybpe.Tokenizer) -> None:
