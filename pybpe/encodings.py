@@ -139,7 +139,7 @@ def get_encoding(name: str) -> Tokenizer:
         for path in filter(Path.is_file, _candidates(known)):  # reading a pipe could wait forever
             ranks = _checked_ranks(path, known)
             if ranks is not None:
-                texts = {i: text.encode() for text, i in reversed(known.specials.items())}
+                texts = {i: text.encode() for text, i in reversed([*known.specials.items()])}
                 pattern, title = Pattern(known.pattern), f"the encoding {name!r}"
                 return Tokenizer.from_model(
                     tiktoken.from_ranks(ranks, known.specials, pattern, title, texts.__getitem__)
