@@ -11,10 +11,14 @@ from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
 from ..pattern import Pattern
+from ..reading.file_types import no_text
 from ..reading.streams import Snapshot, open_unchanged
 from . import hf, pretrained, tiktoken, tokenizer_json, vocab_merges
+from .spelling import NO_MERGE
 
 _BIN_MAGIC = _binding.TOKENIZER_MAGIC.to_bytes(4, "little")
+# The first piece of the protocol buffer: its length, then a text with its length, and its score.
+_SENTENCEPIECE = re.compile(rb"\n[\x08-\x7f]\n[\x01-\x78][^\x00-\x1f]+\x15", re.DOTALL)
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 
@@ -49,14 +53,29 @@ def load(
     if not start:
         raise FormatError(f"{name}: this file is empty, not a tokenizer")
     if start[:4] != _BIN_MAGIC:
-        raise FormatError(
-            f"{name}: not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken),"
-            f" or the number {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"
-        )
+        raise FormatError(f"{name}: {_kind(start, name)}")
     if pattern is not None:
         raise ArgumentError(f"{name}: a tokenizer.bin has its own pattern: leave out pattern=")
     vocab = _binding.Vocab.load(path)
     return Model.from_vocab(vocab), vocab
+
+
+def _kind(start: bytes, name: str) -> str:
+    """Returns, for an error, what a file is that begins like this and is not a tokenizer."""
+    if start.startswith(NO_MERGE.encode()):
+        return (
+            "this is a merges.txt, which needs its vocab.json: use Tokenizer.from_files(vocab_json, merges_txt), or"
+            " pass their folder"
+        )
+    if _SENTENCEPIECE.match(start):
+        return "this is a model of SentencePiece, whose tokens are not bytes: pybpe does not read it"
+    known = no_text(start, name)
+    if known is not None:
+        return f"this is {known.what}, not a tokenizer: pass the tokenizer.json of the model"
+    return (
+        "not a tokenizer: expected JSON (tokenizer.json), lines of base64 and ranks (.tiktoken), or the number"
+        f" {_binding.TOKENIZER_MAGIC} (tokenizer.bin), but it begins with {start[:16]!r}"
+    )
 
 
 def _chosen(pattern: str | None) -> Pattern | None:

@@ -137,6 +137,7 @@ def _loads_quickly(text: bytes, name: str, pattern: Pattern | None, of_transform
 
 def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transformers: bool = False) -> Model:
     """Returns the model in a JSON object: see `loads`."""
+    _refuse_other_files(data, name)
     around = _without_parts(data, name, pattern, of_transformers)
     merges = _read_merges(part(data["model"], "merges", list, name), "pybpe" in data["model"], name)
     vocab = part(data["model"], "vocab", dict, name)
@@ -151,6 +152,24 @@ def from_object(data: Any, name: str, pattern: Pattern | None = None, of_transfo
         )
     aliases = added_tokens.read_aliases(data, around.specials, name)
     return replace(around, tokens=tokens, merges=pairs, specials={**around.specials, **aliases})
+
+
+def _refuse_other_files(data: Any, name: str) -> None:
+    """Raises FormatError for another JSON file that belongs to a tokenizer."""
+    if not isinstance(data, dict) or isinstance(data.get("model"), dict):
+        return
+    what = ""
+    if isinstance(data.get("vocab"), list) and isinstance(data.get("config"), dict):
+        what = "a tekken.json of Mistral, which pybpe does not read: use the tokenizer.json of the model"
+    elif "tokenizer_class" in data or "model_type" in data:
+        what = "the configuration of a model or tokenizer: pass the tokenizer.json next to it, or their folder"
+    elif data and all(type(i) is int for i in data.values()):
+        what = (
+            "a vocab.json, which needs its merges.txt: use Tokenizer.from_files(vocab_json, merges_txt), or pass their"
+            " folder"
+        )
+    if what:
+        raise FormatError(f"{name}: this is {what}")
 
 
 def _without_parts(data: Any, name: str, pattern: Pattern | None, of_transformers: bool) -> Model:

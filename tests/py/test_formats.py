@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,27 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, data: bytes) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(FileNotFoundError, match="missing"):
         pybpe.Tokenizer.from_file(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            '{"config": {"version": "v3"}, "vocab": [{"rank": 0}]}',
+            r"a tekken\.json of Mistral.*use the tokenizer\.json",
+        ),
+        ('{"a": 0, "model": 1}', r"a vocab\.json, which needs its merges\.txt: use Tokenizer\.from_files"),
+        ('{"tokenizer_class": "GPT2Tokenizer"}', "the configuration of a model or tokenizer: pass"),
+        ("#version: 0.2\na b\n", r"a merges\.txt, which needs its vocab\.json: use Tokenizer\.from_files"),
+        (b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n\x0c\n\x03<s>\x15", "a model of SentencePiece"),
+        (b"GGUF\3\0\0\0" + bytes(16), r"a GGUF model, not a tokenizer: pass the tokenizer\.json of the model"),
+        (struct.pack("<3i", 20240520, 1, 2), "an llm.c token shard, not a tokenizer"),
+    ],
+)
+def test_files_near_a_tokenizer_are_called_by_name(tmp_path: Path, data: str | bytes, message: str) -> None:
+    (tmp_path / "x").write_bytes(data.encode() if isinstance(data, str) else data)
+    with pytest.raises(pybpe.FormatError, match=f"x: this is {message}"):
+        pybpe.Tokenizer.from_file(tmp_path / "x")
 
 
 def test_damaged_vocab_and_merges_are_refused(tmp_path: Path) -> None:
