@@ -234,7 +234,7 @@ def _count_to_file_by_workers(
     sample, run = how
     assert run.executor is not None
     files, workers = _whole_files(files, sample), Workers.of(run)
-    ranges = Source(settings.cutting).ranges(files, shared_counts.RANGE_BYTES)
+    ranges = Source(settings.cutting).ranges(files, shared_counts.range_bytes(files))
     tasks = (part._replace(file=part.file.anchored()) for part in ranges)
     with shared_counts.shared_folder(path) as folder:
         bar = Progress("counting", known_total(files), "B", run.progress)

@@ -22,6 +22,7 @@ from .. import _binding
 from ..errors import file_errors
 from ..formats import counts_file
 from ..reading.bad_records import Seen, SkippedRecords
+from ..reading.input_file import InputFile
 from ..reading.ranges import Range
 from ..reading.text_encoding import Doubts
 from ..support.locking import only_holder
@@ -32,7 +33,8 @@ from ..support.shared_folder import SharedFolder
 from .runs import OPEN_FILES, merged
 from .word_counter import CountSettings, WordCounter
 
-RANGE_BYTES = 1 << 30  # the number of bytes of text that one task counts
+LEAST_RANGE, MOST_RANGE = 1 << 26, 1 << 30  # the number of bytes of text that one task counts
+_TASKS = 256  # if ranges of these sizes allow: longer ranges leave workers idle, shorter ones make more words to add
 _PENDING = 4096  # the number of tasks that wait or run at once; their results are small
 _ADVICE = "Run the same again: it starts over"
 
@@ -67,6 +69,11 @@ class Written(NamedTuple):
     size: int = 0
     doubt: str | None = None
     seen: Sequence[Seen] = ()
+
+
+def range_bytes(files: Iterable[InputFile]) -> int:
+    """Returns the number of bytes of text that one task counts. The sums do not depend on it."""
+    return min(max(sum(file.known_size or 0 for file in files) // _TASKS, LEAST_RANGE), MOST_RANGE)
 
 
 def count_by_workers(

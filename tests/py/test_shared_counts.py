@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_counts, "RANGE_BYTES", 5000)
+    monkeypatch.setattr(shared_counts, "LEAST_RANGE", 5000)
     monkeypatch.setattr(shared_counts, "OPEN_FILES", 3)
     monkeypatch.setattr(runs, "OPEN_FILES", 3)
 
@@ -55,6 +55,26 @@ def test_workers_write_the_same_file(limit: int | None, corpus: Path, small: Non
     expected.save(tmp_path / "expected")
     assert (tmp_path / "out" / "x.counts").read_bytes() == (tmp_path / "expected").read_bytes()
     assert words == len(expected) and os.listdir(tmp_path / "out") == ["x.counts"]
+
+
+class Counting(ThreadPoolExecutor):
+    """Counts the tasks that count."""
+
+    tasks = 0
+
+    def submit(self, function: Any, *args: Any, **keywords: Any) -> Future[Any]:  # type: ignore[override]
+        self.tasks += args[1].func is shared_counts._count
+        return super().submit(function, *args, **keywords)
+
+
+def test_a_corpus_of_any_size_keeps_many_workers_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_bytes(english().encode()[:100_000])
+    for least, most, expected in ((1 << 26, 1 << 30, 1), (10_000, 1 << 30, 10), (1, 1 << 30, 256), (1, 250, 400)):
+        monkeypatch.setattr(shared_counts, "LEAST_RANGE", least)
+        monkeypatch.setattr(shared_counts, "MOST_RANGE", most)
+        with Counting(2) as executor:
+            count_by(executor, tmp_path / "a.txt", tmp_path / "x.counts")
+        assert expected <= executor.tasks <= expected + 1
 
 
 def test_processes_do_too(corpus: Path, tmp_path: Path) -> None:
