@@ -35,7 +35,7 @@ from typing import Any
 import pybpe
 from pybpe.dataset.by_workers import run as workers_run
 from pybpe.reading import planning
-from pybpe.support.remote import map_by_executor
+from pybpe.support.remote import Workers, map_by_executor
 
 NODE = """
 import asyncio, sys
@@ -143,15 +143,16 @@ def message_costs(tok: pybpe.Tokenizer, corpus: str, scratch: Path, cluster: Clu
     }
     workers_run.tasks_per_bundle = lambda *_: 8
     shards = {}
-    for count in (2, 400):
+    many_shards = tasks * 4 // 15
+    for count in (2, many_shards):
         shards[count] = cluster.measure(
             lambda count=count: pybpe.binarize(
                 tok, corpus, scratch / f"shards{count}", executor=cluster.executor, workers_write=True, splits=(1,),
                 shard_tokens=size // 4 // count, format="npy",
             )
         )  # fmt: skip
-    costs["shard_client"] = (shards[400][0] - shards[2][0]) / 400
-    costs["shard_scheduler"] = (shards[400][1] - shards[2][1]) / 400
+    costs["shard_client"] = (shards[many_shards][0] - shards[2][0]) / many_shards
+    costs["shard_scheduler"] = (shards[many_shards][1] - shards[2][1]) / many_shards
     return costs
 
 
@@ -171,9 +172,9 @@ def main() -> None:
         with node("scheduler") as (scheduler, address), node("worker", address), node("worker", address):
             with distributed.Client(address, set_as_default=False) as client:
                 cluster = Cluster(client.get_executor(), scheduler)
-                noops = 3000
+                noops = 2 * arguments.tasks
                 noop_client, noop_scheduler, seconds = cluster.measure(
-                    lambda: list(map_by_executor(abs, range(noops), cluster.executor, 256))
+                    lambda: list(map_by_executor(abs, range(noops), Workers(cluster.executor), 256))
                 )
                 costs |= {
                     "noop_rate": noops / seconds,

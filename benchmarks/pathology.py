@@ -78,20 +78,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", help="build/benchmarks/encode_file")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--bytes", type=int, default=10_000_000, help="of each text whose speed is measured")
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tokenizer = str(folder / "tokenizer.bin")
         pybpe.get_encoding("gpt2").save_bin(tokenizer)
-        for what, text in texts(10_000_000).items():
+        for what, text in texts(args.bytes).items():
             print(f"\r{what}\033[K", end="", file=sys.stderr, flush=True)
             (folder / "text").write_bytes(text)
             speed = len(text) / 1e6 / seconds([args.program, tokenizer, str(folder / "text")], args.runs)
             counted = growth(args.program, tokenizer, folder, what) if shutil.which("valgrind") else ["", "", ""]
             rows.append([what, f"{speed:.0f}", *counted])
     print("\r\033[K", end="", file=sys.stderr)
-    print(f"Encoding 10 MB, GPT-2's vocabulary, one thread, cache empty, median of {args.runs}.\n{machine()}\n")
+    print(f"Encoding {args.bytes / 1e6:g} MB, GPT-2's vocabulary, one thread, cache empty, median of {args.runs}.")
+    print(f"{machine()}\n")
     print(table(["text", "MB/s", "instructions per byte, 2^14", "2^23", "exponent"], rows))
 
 

@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--batches", default="1500", help="that each process reads")
     parser.add_argument("--timeout", type=float, default=120, help="seconds; a slower library is left out")
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES)
     args = parser.parse_args()
@@ -39,7 +40,7 @@ def main() -> None:
             if not library.startswith("pybpe"):
                 subprocess.run([sys.executable, script, f"write:{library}", "0", ids, folder], check=True)
         commands = {
-            f"{library}, {workers}": [sys.executable, script, library, workers, ids, folder]
+            f"{library}, {workers}": [sys.executable, script, library, workers, ids, folder, args.batches]
             for workers in "02"
             for library in args.libraries
             if workers == "0" or library != "nanogpt"

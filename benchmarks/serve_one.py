@@ -1,6 +1,6 @@
 """Reads batches of tokens with one library: the process that benchmarks/serve.py measures.
 
-    python benchmarks/serve_one.py LIBRARY WORKERS IDS.npy FOLDER
+    python benchmarks/serve_one.py LIBRARY WORKERS IDS.npy FOLDER BATCHES
     python benchmarks/serve_one.py write:LIBRARY 0 IDS.npy FOLDER      writes IDS.npy in the library's own format first
 
 Each library shuffles, as its users would let it, and gives int64 inputs and targets of B x T tokens in windows that do
@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from typing import Any
 
 B, T = 16, 1024
-WARM, BATCHES = 100, 1500
+WARM = 100  # batches that are not measured
 
 
 def batches_pybpe(workers: int, ids: str, folder: str) -> Iterator[Any]:
@@ -110,22 +110,22 @@ def rounds(loader: Any) -> Iterator[Any]:
     return chain.from_iterable(repeat(loader))
 
 
-def measure(library: str, workers: int, ids: str, folder: str) -> None:
+def measure(library: str, workers: int, ids: str, folder: str, count: int) -> None:
     """Prints the tokens per second."""
     batches = globals()[f"batches_{library}"](workers, ids, folder)
     for _ in range(WARM):
         next(batches)
     start = time.perf_counter()
-    for _ in range(BATCHES):
+    for _ in range(count):
         x, y = next(batches)
         assert tuple(x.shape) == tuple(y.shape) == (B, T) and str(x.dtype) == "torch.int64"
-    print(B * T * BATCHES / (time.perf_counter() - start))
+    print(B * T * count / (time.perf_counter() - start))
 
 
 if __name__ == "__main__":
     if sys.argv[1].startswith("write:"):
         globals()["write_" + sys.argv[1].removeprefix("write:")](*sys.argv[3:])
     else:
-        measure(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
+        measure(sys.argv[1], int(sys.argv[2]), *sys.argv[3:5], int(sys.argv[5]))
         sys.stdout.flush()
         os._exit(0)  # without waiting for worker processes that read ahead

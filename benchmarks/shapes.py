@@ -131,7 +131,7 @@ SHAPES: dict[str, tuple[str, Callable[[Corpus, Path, int], None], float, list[st
 def arguments(command: str, shape: str, folder: Path, tokenizer: Path, workers: int) -> list[str]:
     """Returns the arguments of `pybpe` for a shape."""
     name, _, _, how = SHAPES[shape]
-    corpus, out = str(folder / name), str(folder / "out")
+    corpus, out, binarized = (str(folder / path) for path in (name, f"made/{command}/out", "made/binarize/out"))
     many = ["--workers", str(workers), "--quiet"]
     return {
         "binarize": ["binarize", "-t", str(tokenizer), corpus, "-o", out, "--min-shard-tokens", "0", *how, *many],
@@ -140,8 +140,8 @@ def arguments(command: str, shape: str, folder: Path, tokenizer: Path, workers: 
         "counts": ["counts", corpus, "-o", f"{out}.counts", *many],
         "train": ["train", corpus, "--vocab-size", "1000", "-o", f"{out}.json", *many],
         "count": ["count", "-t", str(tokenizer), corpus, *many],
-        "verify": ["verify", "-t", str(tokenizer), out, "--quiet"],
-        "stats": ["stats", out, "--quiet"],
+        "verify": ["verify", "-t", str(tokenizer), binarized, "--quiet"],
+        "stats": ["stats", binarized, "--quiet"],
     }[command]
 
 
@@ -244,8 +244,9 @@ class Bench:
         args = arguments(command, shape, self._folder, self._tokenizer, self._args.workers)
         found = []
         for _ in range(self._args.runs):
-            if command not in ("verify", "stats"):
-                shutil.rmtree(self._folder / "out", ignore_errors=True)
+            made = self._folder / "made" / command
+            shutil.rmtree(made, ignore_errors=True)
+            made.mkdir(parents=True)
             result = run([sys.executable, __file__, "--child", self._args.gil, *args], self._args.timeout)
             if isinstance(result, str):
                 return result
