@@ -15,7 +15,7 @@ from pybpe.dataset.preparation import prepare_dataset, save_tokenizer
 from pybpe.errors import ArgumentError, LimitError, ShardTooSmallError, file_errors
 from pybpe.model import CONTROL_TOKENS, check_specials
 from pybpe.model import end_of_text as find_end_of_text
-from pybpe.pattern import Digits
+from pybpe.pattern import Digits, PatternLike
 from pybpe.reading.documents import NAME_IT
 from pybpe.reading.files import corpus_files
 from pybpe.reading.options import ReadOptions
@@ -47,7 +47,7 @@ def make_workspace(
     special_tokens: Sequence[str] = CONTROL_TOKENS,
     end_of_text: str | None = None,
     special_ids: str = "first",
-    pattern: str = "gpt2",
+    pattern: PatternLike = "gpt2",
     digits: Digits = None,
     normalizer: str | None = None,
     min_frequency: int = 2,

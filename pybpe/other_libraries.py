@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 _TRAINING = "pybpe.train(inputs, vocab_size=N, special_tokens=[...]), which makes a new Tokenizer"
 _TRAINING_ON_TEXTS = "pybpe.train(iter(texts), vocab_size=N)"
+_TRAINING_ALIKE = (
+    "pybpe.train(iter(texts), vocab_size=N, pattern=tok.pattern, normalizer=tok.normalizer, special_tokens=["
+    "*tok.special_tokens], special_ids='first', end_of_text=tok.model.eot), where special_ids='last'"
+    " puts special tokens after the merges"
+)
 _LOADING = "Tokenizer.from_file(path)"
 _PRETRAINED = "Tokenizer.from_file(folder) for files, pybpe.get_encoding(name) for OpenAI's encodings"
 
@@ -23,7 +28,7 @@ _OF_TOKENIZER = {
     "from_directory": _LOADING + ", which takes a folder too",
     "train": _TRAINING,
     "train_from_iterator": _TRAINING_ON_TEXTS,
-    "train_new_from_iterator": _TRAINING_ON_TEXTS,
+    "train_new_from_iterator": _TRAINING_ALIKE,
     "train_from_files": _TRAINING,
     "get_encoding": "pybpe.get_encoding(name)",
     # tiktoken.Encoding

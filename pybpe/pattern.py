@@ -138,10 +138,10 @@ class Pattern:
     """A way to split text into words.
 
     Args:
-        pattern: a built-in name (NAMES, or the aliases r50k and gpt4), or a regular expression for the `regex`
-            package. A regular expression that is known to spell a built-in pattern becomes that pattern. Text that a
-            regular expression does not match becomes a separate word, so that nothing is lost. Several of these with
-            (?then) between them are the steps of a sequence.
+        pattern: a built-in name (NAMES, or the aliases r50k and gpt4), a regular expression for the `regex`
+            package, or a Pattern. A regular expression that is known to spell a built-in pattern becomes that pattern.
+            Text that a regular expression does not match becomes a separate word, so that nothing is lost. Several of
+            these with (?then) between them are the steps of a sequence.
         digits: 1 makes every digit a separate word, and "3-from-right" splits numbers into groups of three digits that
             are counted from the right: 12|345|678 (built-in patterns only). None keeps the pattern's rule.
 
@@ -150,7 +150,10 @@ class Pattern:
             is invalid.
     """
 
-    def __init__(self, pattern: str, digits: Digits = None) -> None:
+    def __init__(self, pattern: PatternLike, digits: Digits = None) -> None:
+        if isinstance(pattern, Pattern):
+            digits = digits or pattern.digits
+            pattern = pattern.name or pattern.regex
         if digits is not None and (isinstance(digits, bool) or digits not in (1, FROM_RIGHT)):
             raise ArgumentError(
                 f"digits must be 1 (every digit is a separate word), {FROM_RIGHT!r} or None, not {shown(digits)}"
@@ -302,3 +305,6 @@ class Pattern:
             done = max(start, end)  # an empty match separates the text around it
         if done < len(text):
             yield text[done:]
+
+
+PatternLike = str | Pattern

@@ -22,7 +22,7 @@ from .formats.spelling import token_names
 from .model import Model, check_specials, special_ids_of
 from .model_of_parts import model_of_parts
 from .other_libraries import Answering, unknown_attribute
-from .pattern import Digits, Pattern
+from .pattern import Digits, Pattern, PatternLike
 from .reading.paths import Inputs, is_path_list, path_list
 from .template import Template
 
@@ -58,7 +58,7 @@ class Tokenizer(metaclass=Answering):
         merges: Sequence[tuple[bytes, bytes]],
         special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
-        pattern: str = "gpt2",
+        pattern: PatternLike = "gpt2",
         digits: Digits = None,
         normalizer: str | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class Tokenizer(metaclass=Answering):
         cls,
         path: _binding.PathLike,
         *,
-        pattern: str | None = None,
+        pattern: PatternLike | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Reads a tokenizer.json (ours, or a Hugging Face byte-level BPE), a tokenizer.bin (llm.c's or ours), a
@@ -128,7 +128,7 @@ class Tokenizer(metaclass=Answering):
         merges_txt: _binding.PathLike,
         special_tokens: Iterable[str] | Mapping[str, int] | None = None,
         *,
-        pattern: str = "gpt2",
+        pattern: PatternLike = "gpt2",
     ) -> Tokenizer:
         """Reads GPT-2's vocab.json and merges.txt.
 
@@ -151,7 +151,7 @@ class Tokenizer(metaclass=Answering):
         cls,
         source: Any,
         *,
-        pattern: str | None = None,
+        pattern: PatternLike | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Makes a tokenizer that gives tiktoken's ids. It recovers the merges from the ranks.
@@ -178,7 +178,7 @@ class Tokenizer(metaclass=Answering):
         return cls.from_model(load.from_tiktoken(source))
 
     @classmethod
-    def from_hf(cls, tokenizer: Any, *, pattern: str | None = None) -> Tokenizer:
+    def from_hf(cls, tokenizer: Any, *, pattern: PatternLike | None = None) -> Tokenizer:
         """Makes a tokenizer that gives Hugging Face's ids.
 
         Args:

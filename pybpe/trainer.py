@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 
 from . import _binding
 from .arguments import Text, instance
-from .pattern import Digits
+from .pattern import Digits, PatternLike
 from .reading.options import ReadOptions, listed
 from .reading.paths import Inputs
 from .reading.sample import Sample
@@ -28,7 +28,7 @@ def train(
     *,
     vocab_size: int,
     special_tokens: Sequence[str] | Mapping[str, int] = (),
-    pattern: str | None = None,
+    pattern: PatternLike | None = None,
     min_frequency: int = 0,
     tie_break: str = "lexicographic",
     special_ids: str = "first",
@@ -70,9 +70,10 @@ def train(
         special_tokens: strings that each get one id. Training does not split them or learn from them. `special_ids`
             decides the ids. A mapping text -> id, such as another tokenizer's, raises an error if training would give
             other ids.
-        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", or a regular
-            expression for the `regex` package. Several of these with (?then) between them are steps: each splits the
-            pieces of the step before it. No merge crosses the end of a word.
+        pattern: how text is split into words: "gpt2" (the default), "cl100k", "o200k", "llama3", "qwen2", a regular
+            expression for the `regex` package, or the `pattern` of a Tokenizer, which includes its digits. Several
+            strings with (?then) between them are steps: each splits the pieces of the step before it. No merge crosses
+            the end of a word.
         min_frequency: the lowest count at which a pair is merged.
         tie_break: which of several equally frequent pairs is merged: "lexicographic" takes the one whose (left bytes,
             right bytes) is greatest; "huggingface" takes the one that Hugging Face's BpeTrainer takes.

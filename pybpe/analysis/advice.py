@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from ..arguments import whole_number
 from ..errors import ArgumentError
 from ..model import special_ids_of
-from ..pattern import Digits, Pattern
+from ..pattern import Digits, Pattern, PatternLike
 from ..reading.input_file import known_total
 from ..reading.options import ReadOptions
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
@@ -140,7 +140,7 @@ def advise(
     params: int | None = None,
     layers: int | None = None,
     channels: int | None = None,
-    pattern: str = "gpt2",
+    pattern: PatternLike = "gpt2",
     special_tokens: Sequence[str] = (),
     digits: Digits = None,
     normalizer: str | None = None,

@@ -16,7 +16,7 @@ from .. import _binding
 from .._version import __version__
 from ..model import CONTROL_TOKENS, check_specials
 from ..model import end_of_text as end_of_text_of
-from ..pattern import Digits
+from ..pattern import Digits, PatternLike
 from ..reading.documents import check_mark
 from ..reading.options import ReadOptions
 from ..reading.paths import Inputs, path_list
@@ -46,7 +46,7 @@ def prepare(
     splits: Sequence[float] = (8, 1, 1),
     split_by: str = "hash",
     name: str | None = None,
-    pattern: str = "gpt2",
+    pattern: PatternLike = "gpt2",
     digits: Digits = None,
     normalizer: str | None = None,
     min_frequency: int = 2,

@@ -10,7 +10,7 @@ from typing import Any
 from .. import _binding
 from ..errors import ArgumentError, FileMissingError, FormatError
 from ..model import Model
-from ..pattern import Pattern
+from ..pattern import Pattern, PatternLike
 from ..reading.file_types import no_text
 from ..reading.streams import Snapshot, open_unchanged
 from . import hf, pretrained, tiktoken, tokenizer_json, vocab_merges
@@ -23,7 +23,7 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
 
 
 def load(
-    path: _binding.PathLike, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+    path: _binding.PathLike, pattern: PatternLike | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> tuple[Model, _binding.Vocab]:
     """Returns the model in a tokenizer.json, tokenizer.bin or .tiktoken file, or in a folder for transformers, and its
     C vocabulary.
@@ -78,7 +78,7 @@ def _kind(start: bytes, name: str) -> str:
     )
 
 
-def _chosen(pattern: str | None) -> Pattern | None:
+def _chosen(pattern: PatternLike | None) -> Pattern | None:
     return Pattern(pattern) if pattern is not None else None
 
 
@@ -92,7 +92,7 @@ def fitting(model: Model, name: str) -> tuple[Model, _binding.Vocab]:
 
 
 def load_ranks(
-    path: _binding.PathLike, pattern: str | None, special_tokens: Mapping[str, int] | None
+    path: _binding.PathLike, pattern: PatternLike | None, special_tokens: Mapping[str, int] | None
 ) -> tuple[Model, _binding.Vocab]:
     """Loads a .tiktoken file: see `load`."""
     name = _binding.path_text(path)
@@ -113,7 +113,7 @@ def load_files(
     vocab_json: _binding.PathLike,
     merges_txt: _binding.PathLike,
     special_tokens: Iterable[str] | Mapping[str, int] | None,
-    pattern: str,
+    pattern: PatternLike,
 ) -> tuple[Model, _binding.Vocab]:
     """Loads GPT-2's vocab.json and merges.txt."""
     with Snapshot() as files:
@@ -126,7 +126,7 @@ def from_tiktoken(encoding: Any) -> Model:
     return tiktoken.from_encoding(encoding)
 
 
-def from_hf(tokenizer: Any, pattern: str | None) -> Model:
+def from_hf(tokenizer: Any, pattern: PatternLike | None) -> Model:
     """Returns the model of a tokenizer object of Hugging Face."""
     return hf.from_hf(tokenizer, _chosen(pattern))
 

@@ -19,7 +19,7 @@ import re
 
 from ..dialects import ONIGURUMA, REGEX, RUST, translate
 from ..errors import ArgumentError, FormatError, UnsupportedError
-from ..pattern import OF_BYTES, Pattern
+from ..pattern import OF_BYTES, Pattern, PatternLike
 from . import byte_steps
 from .json_parts import JsonObject
 
@@ -71,7 +71,7 @@ def for_tiktoken(pattern: Pattern) -> str:
         raise UnsupportedError(f"tiktoken may split text differently: {error}") from None
 
 
-def from_tiktoken(pattern: str, name: str) -> Pattern:
+def from_tiktoken(pattern: PatternLike, name: str) -> Pattern:
     """Returns the pattern that gives the same words as tiktoken's: a regular expression for its engine, or a built-in
     name.
 
@@ -79,6 +79,8 @@ def from_tiktoken(pattern: str, name: str) -> Pattern:
         UnsupportedError: no such pattern is known. The message says why, and calls the source `name`.
         ArgumentError: there is no such built-in name.
     """
+    if isinstance(pattern, Pattern):
+        return pattern
     known = Pattern.known(pattern)
     if known is not None or re.fullmatch(r"[\w.-]*", pattern):
         return known or Pattern(pattern)

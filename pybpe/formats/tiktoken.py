@@ -24,7 +24,7 @@ from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FormatError, LimitError, MissingExtraError, UnsupportedError
 from ..model import Model, check_all_bytes, check_specials, id_problem
-from ..pattern import Pattern
+from ..pattern import Pattern, PatternLike
 from ..reading.streams import read_file
 from . import patterns
 
@@ -47,7 +47,7 @@ def from_encoding(encoding: Any) -> Model:
     return from_ranks(ranks, specials, patterns.from_tiktoken(regex, name), name, encoding.decode_single_token_bytes)
 
 
-def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: str) -> Model:
+def read(path: _binding.PathLike, special_tokens: Mapping[str, int], pattern: PatternLike) -> Model:
     """Reads a .tiktoken file. Each line has a token: its bytes in base64, a space, and its rank.
 
     Args:

@@ -15,7 +15,7 @@ from .. import _binding
 from ..arguments import instance
 from ..errors import ArgumentError, FileMissingError, FormatError, WorkerError
 from ..model import special_ids_of
-from ..pattern import Digits, Pattern
+from ..pattern import Digits, Pattern, PatternLike
 from ..reading.bad_records import OrderedRecords, Seen, SkippedRecords, listed_records
 from ..reading.file_types import row_kind
 from ..reading.files import corpus_files
@@ -43,7 +43,7 @@ Task = TypeVar("Task")
 def count_words(
     inputs: Inputs,
     *,
-    pattern: str = "gpt2",
+    pattern: PatternLike = "gpt2",
     special_tokens: Sequence[str] = (),
     digits: Digits = None,
     normalizer: str | None = None,

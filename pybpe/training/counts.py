@@ -16,7 +16,7 @@ from ..arguments import Text, instance, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error
 from ..formats import counts_file
 from ..model import check_specials, special_ids_of
-from ..pattern import Pattern
+from ..pattern import Pattern, PatternLike
 from ..reading.options import ReadOptions
 from ..support.call_paths import check_paths
 from ..support.remote import Workers
@@ -39,7 +39,7 @@ class Counts:
 
     @classmethod
     def from_dict(
-        cls, counts: Mapping[Text, int], *, pattern: str = "gpt2", special_tokens: Sequence[str] = ()
+        cls, counts: Mapping[Text, int], *, pattern: PatternLike = "gpt2", special_tokens: Sequence[str] = ()
     ) -> Counts:
         """Makes Counts from words that were counted elsewhere, with this pattern, and without these special tokens."""
         instance("counts", counts, Mapping, "a Counts, or a dictionary word -> count")

@@ -12,7 +12,7 @@ from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from ..normalize import check_normalizer
-from ..pattern import Digits, Pattern
+from ..pattern import Digits, Pattern, PatternLike
 from ..reading.options import ReadOptions
 from . import parity, superwords
 from .word_counter import CountSettings
@@ -31,7 +31,7 @@ class TrainOptions:
 
     vocab_size: int
     special_tokens: Iterable[str] | Mapping[str, int] = ()
-    pattern: str | None = None
+    pattern: PatternLike | None = None
     min_frequency: int = 0
     tie_break: str = "lexicographic"
     special_ids: str = "first"
@@ -284,7 +284,7 @@ def _pattern(options: TrainOptions, parent: Model | CountSettings | None) -> Pat
     if parent is None:
         return Pattern("gpt2" if options.pattern is None else options.pattern, options.digits)
     if options.pattern is not None or options.digits is not None:
-        asked = parent.pattern.name or "gpt2" if options.pattern is None else options.pattern
+        asked: PatternLike = parent.pattern.name or "gpt2" if options.pattern is None else options.pattern
         if Pattern(asked, options.digits) != parent.pattern:
             raise ArgumentError(f"pattern: the base or the counts already have {parent.pattern!r}: leave it out")
     return parent.pattern

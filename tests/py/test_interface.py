@@ -130,6 +130,26 @@ def test_every_hint_names_what_is_there() -> None:
             assert called or set(re.findall(r"\w+", hint)) & set(known), hint
 
 
+@pytest.mark.parametrize(
+    ("options", "special_ids"),
+    [
+        ({"pattern": "cl100k", "digits": 1, "normalizer": "NFC"}, "first"),
+        ({"pattern": r"\w+|\s+|[^\w\s]+", "special_tokens": ["<s>", "</s>"], "end_of_text": "</s>"}, "last"),
+        ({"pattern": "gpt2", "digits": "3-from-right", "special_tokens": []}, "after_bytes"),
+    ],
+)
+def test_training_in_the_likeness_of_a_tokenizer_is_what_the_hint_says(
+    options: dict[str, object], special_ids: str
+) -> None:
+    texts, given = ["a1b22 c333 é\u0301"], {"special_tokens": ["<|endoftext|>", "<x>"], **options}
+    tok = pybpe.train(iter(texts), vocab_size=270, special_ids=special_ids, **given)
+    with pytest.raises(AttributeError, match="in pybpe it is ") as caught:
+        tok.train_new_from_iterator(texts, 270)  # type: ignore[attr-defined]
+    code = str(caught.value).split("in pybpe it is ")[1].split("), where")[0] + ")"
+    new = eval(code.replace("'first'", repr(special_ids)), {"pybpe": pybpe, "tok": tok, "texts": texts, "N": 270})
+    assert new == tok and (new.pattern.digits, new.eot_token) == (tok.pattern.digits, tok.eot_token)
+
+
 def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     for copied in (copy.copy(tok), copy.deepcopy(tok), pickle.loads(pickle.dumps(tok))):
