@@ -28,6 +28,15 @@ if os.name == "nt":  # the lines of a text end in the same way on each system, b
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Warnings of many tests: short texts cannot be divided in the requested shares, and tests write twice into a folder.
+EXPECTED = ("the shares of the splits differ", ".*replacing .* of an earlier run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for message in EXPECTED:
+        config.addinivalue_line("filterwarnings", f"ignore:{message}:pybpe.errors.PybpeWarning")
+
+
 def pytest_report_header() -> str:
     return "seeds: hypothesis is derandomized; every other generator has its seed in its test"
 

@@ -291,6 +291,7 @@ def test_a_shard_too_small_for_llmc_is_refused(tok: pybpe.Tokenizer, tmp_path: P
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 @pytest.mark.parametrize("data", [b"", b"x"])
 def test_tiny_texts_make_tiny_files_when_allowed(tok: pybpe.Tokenizer, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "tiny.txt"

@@ -187,6 +187,7 @@ def test_a_pattern_that_repeats_too_much(pattern: str) -> None:
 MANY_COUNTS = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9-]{4}.{6}|(?s:.)"
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 def test_a_pattern_may_repeat_often() -> None:
     for pattern in (
         r"\d{4}-\d{2}-\d{2}|(?s:.)",

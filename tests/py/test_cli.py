@@ -339,12 +339,13 @@ def test_too_little_memory_is_one_line(
     assert not (folder / "x.txt").exists()
 
 
-def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("interrupt", ["raise KeyboardInterrupt", "exec('raise KeyboardInterrupt')"])
+def test_ctrl_c_at_the_start_is_one_line(tmp_path: Path, interrupt: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'pybpe.cli': raise KeyboardInterrupt\n"
+        f"        if name == 'pybpe.cli': {interrupt}\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )
     env = os.environ | {"PYTHONPATH": str(tmp_path)}

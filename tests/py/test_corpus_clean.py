@@ -90,6 +90,7 @@ def test_texts_are_spelled_in_one_way(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines() == wanted
 
 
+@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 def test_text_files_are_divided(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one<|endoftext|>two\n<|endoftext|>\xff three")
     (tmp_path / "b.txt").write_text("four", encoding="utf-8")

@@ -66,6 +66,7 @@ def test_any_number_of_processes_gives_the_same(web: Path, memory: int, monkeypa
     assert sorted(os.listdir(web.parent)) == ["1.jsonl", "3.jsonl", "one.jsonl", "web.jsonl"]
 
 
+@pytest.mark.filterwarnings("ignore:.*records are not valid")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_how_the_results_of_a_task_are_divided_changes_nothing(
     web: Path, workers: int, monkeypatch: pytest.MonkeyPatch

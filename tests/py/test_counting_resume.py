@@ -81,6 +81,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_interrupted_counting_resumes(
     options: dict[str, Any], corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,6 +101,7 @@ def test_text_in_another_encoding_resumes(small: None, tmp_path: Path, monkeypat
     assert resumed.model == expected.model and tries >= 2
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 def test_threads_and_executors_continue_for_one_another(
     corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_run_that_is_killed_five_times_gives_the_same_merges(tmp_path: Path) -
     assert sorted(os.listdir(tmp_path)) == ["corpus", "tok.json"]
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 def test_counts_of_another_run_or_damaged_ones_are_refused(
     corpus: Path, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -330,6 +330,7 @@ def test_the_end_of_text_may_have_another_name(mark: str, name: str, tmp_path: P
 # What ends a document
 
 
+@pytest.mark.filterwarnings("ignore:.*is plain text to this tokenizer")
 @pytest.mark.parametrize("split_by", ["hash", "document", "token"])
 @pytest.mark.parametrize("splits", [(1,), (1, 0), (2, 1), (8, 1, 1)])
 @pytest.mark.parametrize(

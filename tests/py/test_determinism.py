@@ -44,6 +44,7 @@ def run_pipeline(program: Path, corpus: Path, folder: Path, simd: str | None = N
     return digest(*outputs)
 
 
+@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 @pytest.mark.parametrize("optimisation", ["-O0", "-O3"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers(root: Path, tmp_path: Path, corpus: Path, of_python: str, compiler: str, optimisation: str) -> None:

@@ -366,6 +366,7 @@ def test_outputs_inside_the_input_folder_are_not_read(tmp_path: Path, format: st
         pybpe.binarize(tok, data, data)
 
 
+@pytest.mark.filterwarnings("ignore:.*left out")
 def test_tokenizers_counts_and_what_a_killed_run_left_are_not_read(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

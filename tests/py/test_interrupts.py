@@ -144,6 +144,7 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     assert not (tmp_path / "out.jsonl").exists() and not list(tmp_path.glob("*.tmp"))
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 def test_a_pattern_of_ones_own_stops_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], pattern=r"\b\w+|\W")  # not compiled
     stop = threading.Event()

@@ -66,6 +66,7 @@ def oracle(
 # Encoding
 
 
+@pytest.mark.filterwarnings("ignore:.*nothing separates")
 def test_lines_become_examples_with_a_space_before_completions(
     tok: pybpe.Tokenizer, jsonl: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -220,6 +220,7 @@ def test_bad_arguments_leave_nothing(corpus: Path, tmp_path: Path, settings: dic
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
 def test_too_little_text_says_what_would_fit(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text(english()[:1500])

@@ -93,6 +93,7 @@ CUSTOM = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 @pytest.mark.parametrize("pattern", CUSTOM)
 def test_hugging_face_gives_the_ids_of_custom_patterns(pattern: str, tmp_path: Path) -> None:
     tok = trained(pattern)
@@ -114,6 +115,7 @@ def test_hugging_face_gives_the_ids_of_custom_patterns(pattern: str, tmp_path: P
             assert one.encode(text).ids == ids, (text, pattern)
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 @pytest.mark.parametrize("pattern", [r"\X", r"(?:cat){e<=1}|[\s\S]", r"(?V1)[a--b]|[\s\S]", "(?i:é)|[^é]"])
 def test_a_pattern_that_hugging_face_cannot_run(pattern: str, tmp_path: Path) -> None:
     """Only pybpe reads the file: Hugging Face refuses it, and `save` warns."""
@@ -147,6 +149,7 @@ def changed(pattern: str, tmp_path: Path, own: bool, **step: object) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 @pytest.mark.parametrize("pattern", [r"\w+|\W+", r"\p{N}{1,2}+|^\S|\S+$|[\s\S]", r"(?m:.)\h?|a{2}?b", r"[\w&&[^\d]]+"])
 def test_a_pattern_of_hugging_face_is_read_as_it_is_run_there(pattern: str, tmp_path: Path) -> None:
     path = changed(pattern, tmp_path, own=False)

@@ -266,6 +266,7 @@ def test_what_ids_do_not_need_can_be_left_out(tmp_path: Path) -> None:
     assert pybpe.Tokenizer.from_file(tmp_path / "t.bin").eot_token == found["eos"].eot_token  # a tokenizer.bin holds it
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 def test_what_targets_cannot_hold_is_refused(tmp_path: Path) -> None:
     tok = trained().with_template(bos="<|endoftext|>")
     for name, format in (("t.bin", None), ("t.tiktoken", None), ("f", "files")):

@@ -36,6 +36,7 @@ def decode_in_c(program: Path, tokenizer: Path, shards: list[Path], skip: int | 
     return result.stdout.decode("utf-8", "replace")
 
 
+@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 @pytest.mark.parametrize("name", TEXTS)
 def test_c_decodes_what_python_wrote(c_program: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     corpus = tmp_path / "corpus.txt"

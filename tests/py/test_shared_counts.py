@@ -147,6 +147,7 @@ def test_a_worker_that_dies_is_an_error(corpus: Path, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.filterwarnings("ignore:.*records are not valid")
 def test_records_that_are_not_valid_are_skipped_and_listed(small: None, tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"line {i}"}) if i % 50 else '{"text": nonsense' for i in range(1000)]
     (tmp_path / "x.jsonl").write_text("\n".join(lines), encoding="utf-8")

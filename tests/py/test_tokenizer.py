@@ -401,6 +401,7 @@ def test_custom_patterns() -> None:
     assert same.encode(b"\xffa\xc3") == builtin.encode(b"\xffa\xc3")
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [

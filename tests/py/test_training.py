@@ -155,6 +155,8 @@ def test_min_frequency_and_max_token_length(corpus: Callable[[str], Path]) -> No
 # Small, odd and bad inputs
 
 
+@pytest.mark.filterwarnings("ignore:.*this file is empty")
+@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 @pytest.mark.parametrize("data", [b"", b"a", b"ab", b"no newline", b"\xff\xfe\x00\x80", b"\x00" * 100, b"\n"])
 def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: bytes) -> None:
     tok = pybpe.train(corpus(data), vocab_size=300, special_tokens=["<|endoftext|>"])
@@ -164,6 +166,7 @@ def test_odd_inputs_train_and_round_trip(corpus: Callable[[bytes], Path], data: 
     assert tok.decode_bytes(tok.encode(data)) == data
 
 
+@pytest.mark.filterwarnings("ignore:.*uses these bytes unchanged")
 def test_random_bytes_train(corpus: Callable[[bytes], Path]) -> None:
     data = random.Random(5).randbytes(200_000)
     tok = pybpe.train(corpus(data), vocab_size=400)

@@ -378,6 +378,7 @@ def test_other_patterns_are_refused_with_the_reason(pattern: str) -> None:
         js_regex.translate(pattern)
 
 
+@pytest.mark.filterwarnings("ignore:the pattern")
 def test_the_page_of_a_pattern_without_translation_says_so() -> None:
     tok = tokenizer(r"\w\X|\W|\w")
     shown = page_data(make_page("some words", tok))["tokenizers"][0]

@@ -116,6 +116,7 @@ def test_unknown_start_is_right_for_both_cases(mode: str) -> None:
             assert [at - dropped for at in starts[start.documents if is_open else 0 :]] == begins
 
 
+@pytest.mark.filterwarnings("ignore:.*these files are empty")
 def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small files, some empty, and a stream whose name is not that of the file on disk."""
     monkeypatch.setattr(planning, "TASK_BYTES", 9000)
