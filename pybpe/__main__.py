@@ -32,6 +32,10 @@ def main() -> int:
         return 130
     except _Ended as ended:
         received = int(ended.args[0])
+    finally:
+        # If Ctrl-C arrived while Python ran a string, as it does to make a NamedTuple, Python would end with SIGINT
+        # instead of this exit code, although the exception was caught. Running another string prevents that.
+        exec("")
     # The exception is gone now, and with it all objects that remove their temporary files when they are dropped.
     signal.signal(received, signal.SIG_DFL)
     os.kill(os.getpid(), received)
