@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pybpe import _binding
-from pybpe.arguments import whole_number
+from pybpe.arguments import together, whole_number
 from pybpe.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DataLoader:
     Args:
         filename_pattern: a glob pattern; shards are read in its order.
         B, T: batch size and sequence length.
-        process_rank, num_processes: which part of each global batch.
+        process_rank, num_processes: which part of each global batch: both, or neither for one process.
         should_shuffle: permute the shards and the samples in them, as llm.c does (mt19937, seed 42 + rank).
 
     Raises:
@@ -70,14 +70,15 @@ class DataLoader:
         filename_pattern: str | os.PathLike[str],
         B: int,
         T: int,
-        process_rank: int = 0,
-        num_processes: int = 1,
+        process_rank: int | None = None,
+        num_processes: int | None = None,
         should_shuffle: bool = False,
     ) -> None:
         B, T = whole_number("B", B, 1, _MOST), whole_number("T", T, 1, _MOST)
-        process_rank = whole_number("process_rank", process_rank, 0, _MOST)
-        num_processes = whole_number("num_processes", num_processes, 1, _MOST)
-        self._loader = _binding.Loader(filename_pattern, B, T, process_rank, num_processes, bool(should_shuffle))
+        together(process_rank=process_rank, num_processes=num_processes)
+        rank = 0 if process_rank is None else whole_number("process_rank", process_rank, 0, _MOST)
+        processes = 1 if num_processes is None else whole_number("num_processes", num_processes, 1, _MOST)
+        self._loader = _binding.Loader(filename_pattern, B, T, rank, processes, bool(should_shuffle))
 
     @property
     def num_tokens(self) -> int:

@@ -18,7 +18,7 @@ def shown(value: object) -> str:
     """Returns a value as an error message shows it, shortened if it is long."""
     try:
         text = repr(value.item() if hasattr(value, "item") else value)  # 5 rather than np.int64(5)
-    except ValueError:  # an integer with thousands of digits, which Python refuses to print
+    except (ValueError, RuntimeError):  # an integer with thousands of digits, which Python refuses to print; a tensor
         return f"a {type(value).__name__} too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -61,6 +61,12 @@ def one_of(name: str, value: object, choices: Collection[str]) -> None:
     """Raises ArgumentError unless the value is one of the strings."""
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
+
+
+def together(**pair: object) -> None:
+    """Raises ArgumentError if only some of these arguments are given: alone, one would silently have no effect."""
+    if len({value is None for value in pair.values()}) > 1:
+        raise ArgumentError(f"pass both {' and '.join(pair)}, or neither")
 
 
 def instance(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:

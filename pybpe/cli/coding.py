@@ -225,11 +225,24 @@ def _ids(given: list[str], tokenizer: Tokenizer) -> tuple[str, Iterator[list[int
         bad = next(word for word in given if not _IDS.fullmatch(word))
         raise ArgumentError(f"{bad[:80]}: this is not an id, and only one file can be decoded at a time")
     path = given[0] if given else "-"
-    return path, _read_ids(path, 2 if tokenizer.n_vocab <= 1 << 16 else 4)
+    return path, _read_ids(path, _id_bytes(path, tokenizer))
+
+
+def _id_bytes(path: str, tokenizer: Tokenizer) -> int:
+    """Returns the size of an id in a file of plain ids: what the manifest next to it says, or what the vocabulary
+    needs. Raises ArgumentError if the manifest says that another tokenizer made the file."""
+    from ..dataset.described import check_tokenizer, file_facts
+
+    facts = file_facts([path])[0]
+    if facts is not None and facts.fingerprint is not None:
+        check_tokenizer(path, facts.fingerprint, tokenizer)
+    if facts is not None and facts.dtype is not None:
+        return 4 if facts.dtype == "uint32" else 2
+    return 2 if tokenizer.n_vocab <= 1 << 16 else 4
 
 
 def _read_ids(path: str, id_bytes: int) -> Iterator[list[int] | numpy.ndarray[Any, Any]]:
-    """Yields the ids of a file in blocks, in order. `id_bytes` is the size of an id in a file of plain ids."""
+    """Yields the ids of a file in blocks, in order. `id_bytes`: see _id_bytes."""
     from ..formats.id_files import NPY_MAGIC, npy_blocks, read_npy_header
     from ..reading.file_types import llmc_file
     from ..reading.streams import open_unchanged

@@ -5,43 +5,70 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
-from ..errors import FileChangedError
+from ..errors import ArgumentError, FileChangedError
 from ..reading.streams import read_file
+from ..tokenizer import Tokenizer
 from .manifest import FILE_NAME
 
 
-def manifest_dtype(path: str) -> str | None:
-    """Returns the dtype that a manifest.json next to a file states, if it describes that file."""
-    files, settings = _manifest(os.path.dirname(path))
-    dtype = settings.get("dtype") if os.path.basename(path) in files else None
-    return dtype if isinstance(dtype, str) else None
+class FileFacts(NamedTuple):
+    """What a manifest says about one token file.
+
+    Attributes:
+        split: the split that it belongs to.
+        sha256: the SHA-256 of the file.
+        dtype: the dtype of its ids.
+        row_tokens: the tokens per row if it has packed rows; otherwise None.
+        fingerprint: that of the tokenizer that made its tokens.
+    """
+
+    split: str
+    sha256: str | None
+    dtype: str | None
+    row_tokens: int | None
+    fingerprint: str | None
 
 
-def packed_lengths(paths: Iterable[str]) -> list[int | None]:
-    """Returns the tokens per row of each file if it has packed rows, as the manifest.json next to it says, or None."""
-    folders: dict[str, tuple[set[str], dict[str, Any]]] = {}
-    lengths: list[int | None] = []
-    for path in paths:
-        folder = os.path.dirname(path)
-        if folder not in folders:
-            folders[folder] = _manifest(folder)
-        files, settings = folders[folder]
-        packing = settings.get("packing") if os.path.basename(path) in files else None
-        length = packing.get("sequence_length") if isinstance(packing, dict) else None
-        lengths.append(length if isinstance(length, int) else None)
-    return lengths
+def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
+    """Returns what the manifest.json next to each file says about it; None if there is none, or it does not name the
+    file."""
+    of_folder = cache(_facts_of_folder)
+    return [of_folder(os.path.dirname(path)).get(os.path.basename(path)) for path in paths]
 
 
-def _manifest(folder: str) -> tuple[set[str], dict[str, Any]]:
-    """Returns the files that the manifest.json of a folder describes, and its settings; nothing if there is none."""
+def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
+    """Raises ArgumentError unless a tokenizer has the fingerprint that a manifest states for `name`. Dropout changes
+    nothing about token files, which are written without it."""
+    model = tok.with_dropout(0).model if tok.dropout else tok.model
+    if fingerprint != model.fingerprint():
+        raise ArgumentError(f"{name}: another tokenizer made these tokens: its fingerprint in the manifest differs")
+
+
+def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
+    """Returns what the manifest.json of a folder says about each of its token files; nothing if there is none."""
     try:
         manifest = json.loads(read_file(os.path.join(folder, FILE_NAME)))
-        files = {shard["file"] for shards in manifest["shards"].values() for shard in shards}
-        settings = manifest["settings"]
+        settings, tokenizer = manifest["settings"], manifest["tokenizer"]
+        packing = settings.get("packing")
+        row_tokens = packing.get("sequence_length") if isinstance(packing, dict) else None
+        common = (
+            _if_is(str, settings.get("dtype")),
+            _if_is(int, row_tokens),
+            _if_is(str, tokenizer.get("fingerprint")),
+        )
+        return {
+            shard["file"]: FileFacts(split, _if_is(str, shard.get("sha256")), *common)
+            for split, shards in manifest["shards"].items()
+            for shard in shards
+        }
     except FileChangedError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return set(), {}  # no manifest, or not one of ours
-    return (files, settings) if isinstance(settings, dict) else (set(), {})
+        return {}  # no manifest, or not one of ours
+
+
+def _if_is(kind: type, value: object) -> Any:
+    return value if isinstance(value, kind) else None

@@ -44,6 +44,7 @@ from ..support.locking import FOLDER, LOCK, STAGED
 from ..support.output_files import make_folder
 from ..support.platform import sync_folder
 from ..tokenizer import Tokenizer
+from .described import check_tokenizer
 from .manifest import Manifest, is_plain_name, manifest_name
 from .skip_list import NAME as LIST
 from .skip_list import has_list
@@ -70,8 +71,7 @@ def finished_manifest(folder: str, tok: Tokenizer) -> Manifest:
     """
     manifest = Manifest.load(folder)
     check_finished(folder)
-    if manifest.tokenizer.get("fingerprint") != tok.model.fingerprint():
-        raise ArgumentError(f"{folder}: another tokenizer made these files: its fingerprint differs")
+    check_tokenizer(folder, manifest.tokenizer.get("fingerprint"), tok)
     return manifest
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
 from . import documents
-from .described import packed_lengths
 from .token_files import Paths, TokenStream
 
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """One sequence: `targets` are `inputs` shifted by one token; both have shape (length,) and the files' dtype."""
+    """One sequence: `targets` are `inputs` shifted by one token; both are int64, as PyTorch needs them, of shape
+    (length,), and independent copies."""
 
     inputs: numpy.ndarray[Any, Any]
     targets: numpy.ndarray[Any, Any]
@@ -36,8 +36,8 @@ class Window(NamedTuple):
 class PackedSequences:
     """The windows of one or more token files, by index: `len(p)`, `p[i]`, iteration.
 
-    Nothing is read until it is needed. Windows are read-only. Files form one stream, in their order. The object can be
-    pickled, and shared by threads.
+    Nothing is read until it is needed. Files form one stream, in their order. The object can be pickled, and shared by
+    threads. It is a map-style dataset for PyTorch's DataLoader.
 
     In files of packed rows, which `pack` writes, the windows are the rows. The last target of each is the end-of-text
     token that begins the next row of the file, or ends the file.
@@ -77,6 +77,7 @@ class PackedSequences:
         self.context_length = whole_number("context_length", context_length, 1)
         self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
+        self._are_ids = self.stream.dtype.kind == "u" and self.stream.dtype.itemsize < 8
         self._eot_id, self._eot = eot_id, eot
         self._row_ends = self._rows_of_files()
         self._count = self._row_ends[-1] if self._row_ends else self._windows(drop_last)
@@ -89,7 +90,7 @@ class PackedSequences:
             ArgumentError: the rows would not be the windows. FormatError: a file is not a whole number of rows.
         """
         paths, starts = self.stream.paths, self.stream.starts
-        lengths = packed_lengths(paths)
+        lengths = [facts and facts.row_tokens for facts in self.stream.facts]
         if not any(lengths):
             return []
         for path, length, start, end in zip(paths, lengths, starts, starts[1:]):
@@ -120,17 +121,29 @@ class PackedSequences:
 
     def __getitem__(self, index: int) -> Window:
         """Returns window `index`; negative indexes count from the end. Raises IndexError if there is no such window,
-        and FormatError if the file has become shorter since it was opened."""
+        and FormatError if the file has become shorter since it was opened, or if an id is negative."""
+        import numpy
+
         ids = self.ids(index)
-        return Window(ids[:-1], ids[1:])
+        return Window(ids[:-1].astype(numpy.int64), ids[1:].astype(numpy.int64))
 
     def __iter__(self) -> Iterator[Window]:
         return (self[i] for i in range(len(self)))
 
     def ids(self, index: int) -> numpy.ndarray[Any, Any]:
-        """Returns a window's inputs and its last target: shape (length + 1,). See __getitem__."""
+        """Returns a window's inputs and its last target, without a copy if possible: shape (length + 1,), read-only, in
+        the dtype of the files. Dtypes that hold more than ids (signed ones, uint64) become int64. See __getitem__."""
+        import numpy
+
         span = self.span(index)
-        return self.stream.slice(span.start, span.stop + 1)
+        ids = self.stream.slice(span.start, span.stop + 1)
+        if self._are_ids:
+            return ids
+        ids = ids.astype(numpy.int64)
+        if (ids < 0).any():
+            place = span.start + int((ids < 0).argmax())
+            raise FormatError(f"token {place} is negative or above 2^63 - 1: it is not an id")
+        return ids
 
     def span(self, index: int) -> range:
         """Returns the positions of a window's inputs in the stream."""

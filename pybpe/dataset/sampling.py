@@ -5,10 +5,10 @@ resumable at any batch. This module does not need PyTorch, and the order does no
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import together, whole_number
 from ..errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ class ResumableSampler:
         count: the number of samples in the dataset.
         shuffle: shuffle anew every epoch, by `seed`; otherwise in order.
         drop_last: drop the remainder instead of filling it up.
-        rank, num_replicas: this process's number, and the number of processes.
+        rank, num_replicas: this process's number, and the number of processes. None for both means one process.
+        data: what distinguishes the dataset from others, by name: strings and numbers. States keep it.
+
+    Raises:
+        ArgumentError: a value is invalid, or only one of rank and num_replicas is given.
 
     Attributes:
         epoch: the epoch of the next iteration; the sampler's user advances it.
@@ -100,17 +104,27 @@ class ResumableSampler:
         shuffle: bool = True,
         drop_last: bool = True,
         seed: int = 0,
-        rank: int = 0,
-        num_replicas: int = 1,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+        data: Mapping[str, object] | None = None,
     ) -> None:
+        together(rank=rank, num_replicas=num_replicas)
+        rank = 0 if rank is None else whole_number("rank", rank, None)
+        num_replicas = 1 if num_replicas is None else whole_number("num_replicas", num_replicas, None)
         if not 0 <= rank < num_replicas:
             raise ArgumentError(f"rank must be from 0 to num_replicas - 1, not {rank} of {num_replicas}")
-        self._identity: dict[str, Any] = {"samples": count, "shuffle": bool(shuffle), "seed": operator.index(seed)}
+        self._identity: dict[str, Any] = {
+            "samples": count,
+            "shuffle": bool(shuffle),
+            "seed": whole_number("seed", seed, None),
+            **(data or {}),
+        }
         self._count, self._shuffle, self._drop_last = count, shuffle, drop_last
         self._rank, self.num_replicas = rank, num_replicas
         self.epoch = self.consumed = 0
         self.has_begun = False
         self._start = 0  # where the next iteration begins; 0 except after load_state_dict
+        self._begun = 0  # where the last one began
 
     @property
     def samples(self) -> int:
@@ -133,8 +147,12 @@ class ResumableSampler:
     def begin(self) -> range:
         """Begins an iteration. Returns the places of this process's samples in the order of the epoch."""
         start, self._start = self._start, 0
-        self.consumed, self.has_begun = start, True
+        self.consumed, self._begun, self.has_begun = start, start, True
         return range(start + self._rank, self._end(start), self.num_replicas)
+
+    def start_over(self) -> None:
+        """Makes the next iteration begin where the last one of this epoch began: at the place of a loaded state."""
+        self._start = self._begun
 
     def at(self, epoch: int, places: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
         """Returns the samples at some places of an epoch's order: int64, shape (places,). Places after the end begin
@@ -150,7 +168,7 @@ class ResumableSampler:
         """Goes to the start of another epoch. The current epoch's number has no effect, so that a training loop may
         call this for every epoch, including the one that it resumes."""
         if epoch != self.epoch:
-            self.epoch, self.consumed, self._start, self.has_begun = epoch, 0, 0, False
+            self._go_to(epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of training. The batch size and number of processes may differ when it resumes."""
@@ -164,14 +182,17 @@ class ResumableSampler:
         """
         try:
             found = {key: state[key] for key in self._identity}
-            epoch, consumed = operator.index(state["epoch"]), operator.index(state["consumed"])
+            epoch = whole_number("the epoch of the state", state["epoch"])
+            consumed = whole_number("the number of consumed samples of the state", state["consumed"], 0, self._count)
         except (KeyError, TypeError) as error:
             raise ArgumentError(f"not a state of this sampler: {error!r}") from None
         if found != self._identity:
             raise ArgumentError(f"the state belongs to {found}, but this loader has {self._identity}")
-        if not 0 <= consumed <= self._count:
-            raise ArgumentError(f"the state has consumed {consumed} of {self._count} samples")
-        self.epoch, self.consumed, self._start, self.has_begun = epoch, consumed, consumed, consumed > 0
+        self._go_to(epoch, consumed)
+
+    def _go_to(self, epoch: int, consumed: int) -> None:
+        self.epoch, self.consumed, self.has_begun = epoch, consumed, consumed > 0
+        self._start = self._begun = consumed
 
 
 class Iteration(Iterator[int]):

@@ -14,8 +14,8 @@ and pages of a map count as memory of the process.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
@@ -24,7 +24,7 @@ from ..formats.id_files import LOOK_BYTES, NPY_MAGIC, problem_of_ids, read_npy_h
 from ..reading.file_types import llmc_file
 from ..reading.streams import UnchangedStream, open_unchanged
 from ..support import platform
-from .described import manifest_dtype
+from .described import file_facts
 
 if TYPE_CHECKING:
     import numpy
@@ -62,6 +62,8 @@ class TokenFile:
             self._stream.close()
             raise
         self._item_bytes = self.dtype.itemsize
+        # Not __del__: when the interpreter exits, it may run after the modules that it needs are gone.
+        weakref.finalize(self, self._stream.close)
 
     def __len__(self) -> int:
         return self._count
@@ -110,10 +112,6 @@ class TokenFile:
             yield self.read(at, min(at + most, self._count))
         self._check(False)
 
-    def __del__(self) -> None:
-        with suppress(AttributeError):  # it could not be opened
-            self._stream.close()
-
 
 def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[numpy.dtype[Any], int, int]:
     """Returns the dtype of the ids in a file, the byte at which they begin, and their number."""
@@ -133,7 +131,8 @@ def _layout(stream: UnchangedStream, path: str, dtype: str | None) -> tuple[nump
         return numpy.dtype(f"<u{shard.id_bytes}"), _binding.SHARD_HEADER_BYTES, len(shard)
     if known is not None:  # a pattern such as data/*.bin matches it too, and it would pass for headerless ids
         raise FormatError(f"{path}: {known} of llm.c, not tokens: name only token files", 0)
-    dtype = dtype or manifest_dtype(path)
+    if dtype is None and (facts := file_facts([path])[0]) is not None:
+        dtype = facts.dtype
     if dtype is None and (problem := problem_of_ids(start)) is not None:
         raise FormatError(f"{path}: {problem}: pass dtype='uint32' or 'uint16' if it holds ids and nothing else", 0)
     id_bytes = 4 if dtype == "uint32" else 2

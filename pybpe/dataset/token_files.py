@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from bisect import bisect_right
 from collections import OrderedDict
@@ -10,10 +11,13 @@ from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import instance
 from ..errors import ArgumentError, FormatError
 from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..support import platform
+from ..tokenizer import Tokenizer
+from .described import FileFacts, check_tokenizer, file_facts
 from .token_file import TokenFile
 
 if TYPE_CHECKING:
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _MOST_OPEN = 1 << 14
+_SAMPLES, _SAMPLE_TOKENS = 64, 1 << 10  # of a fingerprint
+_CHECKED_TOKENS = 1 << 20  # the number of ids that are checked against the vocabulary
 
 
 class TokenStream:
@@ -39,20 +45,28 @@ class TokenStream:
         dtype: "uint16" or "uint32", for files without a header; None uses the manifest.json next to the file, or uint16
             if there is none, unless the file looks like uint32, text or an archive. Other files state their dtype.
 
+    Attributes:
+        facts: what the manifest next to each file says about it, or None: see file_facts.
+        made_by: the first file whose tokenizer a manifest states, and the fingerprint of that tokenizer; or None.
+
     Raises:
         FileError, FormatError: a file cannot be opened, or is damaged; the error gives the offset.
-        ArgumentError: there are no files, a path is a folder (which may hold several splits), or dtypes differ.
+        ArgumentError: there are no files, a path is a folder (which may hold several splits), or dtypes differ. What
+            manifests say excludes a glob pattern that matches files of several splits, files of several tokenizers, and
+            another dtype.
     """
 
     def __init__(self, source: Paths | numpy.ndarray[Any, Any], dtype: str | None = None) -> None:
         if dtype not in (None, "uint16", "uint32"):
             raise ArgumentError(f"dtype must be 'uint16', 'uint32' or None, not {dtype!r}")
         self._arguments: tuple[Any, ...]
+        self.made_by: tuple[str, str] | None
         if hasattr(source, "dtype"):
             self._parts: _Array | _Files = _Array(_checked(source, "the array of ids"))
-            self._arguments = (source, dtype)
+            self._arguments, self.facts, self.made_by = (source, dtype), list[FileFacts | None](), None
         else:
-            paths = _token_paths(source)
+            paths, self.facts = _token_paths(source)
+            self.made_by = _check_facts(paths, self.facts, dtype)
             self._parts = _Files(paths, dtype)
             self._arguments = (paths, dtype)
         self._starts = [0, *accumulate(self._parts.lengths)]
@@ -74,6 +88,31 @@ class TokenStream:
 
     def __len__(self) -> int:
         return self._starts[-1]
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the number of tokens, the ids at 64 places (the first, the last, and others evenly between
+        them; 1024 ids at each), and the SHA-256 of each file that a manifest states. So files that pybpe wrote differ
+        if one id does; for others, a change between the places is not noticed."""
+        digest = hashlib.sha256(repr((len(self), [facts.sha256 for facts in self.facts if facts])).encode())
+        last = max(0, len(self) - _SAMPLE_TOKENS)
+        for start in sorted({last * i // (_SAMPLES - 1) for i in range(_SAMPLES)}):
+            ids = self.slice(start, min(start + _SAMPLE_TOKENS, len(self)))
+            digest.update(ids.astype("<u8").tobytes())
+        return digest.hexdigest()
+
+    def check_tokenizer(self, tok: Tokenizer) -> None:
+        """Raises ArgumentError if a manifest says that another tokenizer made a file, or if one of the first million
+        ids is not in the vocabulary."""
+        if self.made_by is not None:
+            check_tokenizer(*self.made_by, tok)
+        ids = self.slice(0, min(len(self), _CHECKED_TOKENS))
+        wrong = (ids < 0) | (ids >= tok.n_vocab)
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise ArgumentError(
+                f"token {place} has the id {ids[place]}, but the ids of the tokenizer are 0 to {tok.n_vocab - 1}:"
+                " another tokenizer wrote this file, or it holds another dtype"
+            )
 
     def __repr__(self) -> str:
         return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts.lengths)} files)"
@@ -176,19 +215,48 @@ def _most_open() -> int:
     return _MOST_OPEN if limit is None else max(4, min(_MOST_OPEN, limit // 4))
 
 
-def _token_paths(source: Paths) -> list[str]:
-    paths: list[str] = []
-    for path in path_list(source):
-        if os.path.isdir(path):
+def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
+    """Returns the files, and what manifests say about them."""
+    paths, patterns = list[str](), list[str]()
+    for given in path_list(source):
+        if os.path.isdir(given):
             raise ArgumentError(
-                f"{path}: a folder, which may hold several splits; name the files, for example"
-                f" {os.path.join(path, '*_train_*.bin')!r}"
+                f"{given}: a folder, which may hold several splits; name the files, for example"
+                f" {os.path.join(given, '*_train_*.bin')!r}"
             )
-        paths += input_files(path)
-    return paths
+        paths += input_files(given)
+        patterns += [given] * (len(paths) - len(patterns))
+    facts = file_facts(paths)
+    splits: dict[str, str] = {}
+    for pattern, each in zip(patterns, facts):
+        if each is not None and splits.setdefault(pattern, each.split) != each.split:
+            raise ArgumentError(
+                f"{pattern}: matches files of the splits {splits[pattern]} and {each.split}: pass a pattern for one"
+                " split, or a list of patterns to join them"
+            )
+    return paths, facts
+
+
+def _check_facts(paths: Sequence[str], facts: Sequence[FileFacts | None], dtype: str | None) -> tuple[str, str] | None:
+    """Returns the first file whose tokenizer a manifest states, and its fingerprint. Raises ArgumentError if manifests
+    say that files have another dtype, or several tokenizers."""
+    made: tuple[str, str] | None = None
+    for path, each in zip(paths, facts):
+        if each is None:
+            continue
+        if None not in (dtype, each.dtype) and dtype != each.dtype:
+            raise ArgumentError(f"{path}: the manifest says that it holds {each.dtype}, not {dtype}: leave out dtype")
+        if each.fingerprint is not None:
+            made = made or (path, each.fingerprint)
+            if made[1] != each.fingerprint:
+                raise ArgumentError(f"{made[0]} and {path} have different tokenizers: encode both with one")
+    return made
 
 
 def _checked(array: Any, name: str) -> numpy.ndarray[Any, Any]:
+    import numpy
+
+    instance(name, array, numpy.ndarray, "a numpy array")
     if array.ndim != 1 or array.dtype.kind not in "ui":
         raise FormatError(f"{name}: {array.dtype} of shape {array.shape}, expected a one-dimensional array of integers")
     return array  # type: ignore[no-any-return]

@@ -9,16 +9,18 @@ PyTorch is optional (pip install 'pybpe[torch]'): this module can be imported wi
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import shown, whole_number
 from ..errors import ArgumentError, MissingExtraError
 from ..tokenizer import Tokenizer
 from .packing import PackedSequences
 from .sampling import ResumableSampler
 from .serving import Mixture, MixtureSampler, Windows, open_sources
-from .serving.texts import check_ids, tokens_of
+from .serving.texts import tokens_of
 from .token_files import Paths
 
 if TYPE_CHECKING:
@@ -104,17 +106,18 @@ class TokenDataset(WindowDataset):
         path_or_text: the name of a file if there is one of that name, a glob pattern that matches files, a list
             of names, an array of ids; otherwise the text itself, unless it looks like a file name.
             Files named *.bin and *.npy hold tokens (see TokenStream); others hold text, which
-                is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
-                fits in memory, use `pybpe.binarize` first.
-        tokenizer: encodes the text. It may be None for token files; if given, their first million ids must be in its
-            vocabulary.
+            is encoded in memory, each file as one document, with <|endoftext|> between them. For more text than
+            fits in memory, use `pybpe.binarize` first. A folder that `binarize`, `prepare`, `mix` or `pack` wrote means
+            the token files of its train split.
+        tokenizer: encodes the text. It may be None for token files; if given, it must be the one that the manifest next
+            to the files states, and their first million ids must be in its vocabulary.
         max_length: tokens per window.
         stride: tokens between the starts of two windows; None means max_length.
         dtype: the dtype of token files without a header: see TokenStream.
 
     Raises:
         MissingExtraError: PyTorch is not installed.
-        ArgumentError: there are too few tokens for one window, or an id is not in the tokenizer.
+        ArgumentError: there are too few tokens for one window, or another tokenizer made the tokens.
         FileError, FormatError: see TokenStream.
     """
 
@@ -131,13 +134,19 @@ class TokenDataset(WindowDataset):
         tokens = tokens_of(path_or_text, tokenizer)
         self.packed = PackedSequences(tokens, max_length, stride, dtype=dtype)
         if tokenizer is not None:
-            check_ids(self.packed.stream, tokenizer)
+            self.packed.stream.check_tokenizer(tokenizer)
         if not len(self.packed):
             raise ArgumentError(
                 f"{len(self.packed.stream)} tokens are too few for one window, which needs {max_length + 1}"
             )
-
         super().__init__(Windows([self.packed]))
+
+    def sampler(self, **options: Any) -> ResumableSampler:
+        """Returns a sampler of the windows, whose states belong to these tokens and windows; options as in
+        ResumableSampler."""
+        packed = self.packed
+        data = {"windows": [packed.context_length, packed.stride], "tokens": packed.stream.fingerprint()}
+        return ResumableSampler(len(self), data=data, **options)
 
 
 class MixtureDataset(WindowDataset):
@@ -156,10 +165,7 @@ class MixtureDataset(WindowDataset):
     def __init__(self, mixture: Mixture, tokenizer: Tokenizer | None, max_length: int) -> None:
         _torch()
         opened = open_sources(mixture, max_length, tokenizer)
-        if tokenizer is not None:
-            for source in opened.values():
-                check_ids(source.windows.stream, tokenizer)
-        super().__init__(Windows([source.windows for source in opened.values()]))
+        super().__init__(Windows(list(opened.values())))
         self._facts = (*mixture.facts(opened), max_length)
 
     def sampler(self, **options: Any) -> MixtureSampler:
@@ -171,8 +177,9 @@ class TokenDataLoader(_loader_base()):  # type: ignore[misc]
     """A DataLoader whose order comes from a seed, and which resumes at any batch.
 
     Each iteration is one epoch; the next iteration is the next epoch, in a different order. An iteration that is left
-    early starts over. Save `state_dict()` with a model to resume with the batch after the last one that the loop
-    received, whatever worker processes had read ahead.
+    early starts over where it began: at the start of the epoch, or at the place of a loaded state. Save `state_dict()`
+    with a model to resume with the batch after the last one that the loop received, whatever worker processes had read
+    ahead.
 
     Create one with `create_dataloader`.
     """
@@ -180,6 +187,7 @@ class TokenDataLoader(_loader_base()):  # type: ignore[misc]
     sampler: ResumableSampler
 
     def __iter__(self) -> Iterator[Any]:
+        self.sampler.start_over()
         for inputs, targets in super().__iter__():
             self.sampler.consume(len(inputs))
             yield inputs, targets
@@ -230,13 +238,16 @@ def create_dataloader(
         seed: the random seed for the order, which is the same in all processes and all versions of all packages, and
             does not depend on the number of processes and workers.
         rank, num_replicas: this process's number, and the number of processes. None asks torch.distributed; without it,
-            there is one process.
+            there is one process. Pass both, or neither.
         options: other arguments of torch.utils.data.DataLoader, such as pin_memory.
 
     Raises:
-        ArgumentError: there is not one full batch; a mixture has a stride. Otherwise as TokenDataset and Mixture.
+        ArgumentError: there is not one full batch; a mixture has a stride; an option is not one of DataLoader, or one
+            that this function sets; only one of rank and num_replicas is given. Otherwise as TokenDataset and Mixture.
     """
-    if rank is None or num_replicas is None:
+    _check_options(options)
+    batch_size, num_workers = whole_number("batch_size", batch_size, 1), whole_number("num_workers", num_workers)
+    if rank is None and num_replicas is None:
         rank, num_replicas = _this_process()
     order: dict[str, Any] = {
         "shuffle": shuffle,
@@ -245,25 +256,34 @@ def create_dataloader(
         "rank": rank,
         "num_replicas": num_replicas,
     }
-    dataset: WindowDataset
+    dataset: TokenDataset | MixtureDataset
     if isinstance(path_or_text, Mixture):
         if stride not in (None, max_length):
             raise ArgumentError(f"the windows of a mixture do not overlap: pass stride=None, not {stride}")
         dataset = MixtureDataset(path_or_text, tokenizer, max_length)
-        sampler: ResumableSampler = dataset.sampler(**order)
     else:
         dataset = TokenDataset(path_or_text, tokenizer, max_length, stride)
-        sampler = ResumableSampler(len(dataset), **order)
+    sampler = dataset.sampler(**order)
     options = {"collate_fn": collate, **(_of_workers() if num_workers else {}), **options}
     loader = TokenDataLoader(
         dataset, batch_size=batch_size, sampler=sampler, drop_last=drop_last, num_workers=num_workers, **options
     )
     if not len(loader):
         raise ArgumentError(
-            f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {num_replicas} processes:"
-            " use a smaller batch_size or stride, or drop_last=False"
+            f"{sampler.samples} windows are too few for one batch of {batch_size} for each of {sampler.num_replicas}"
+            " processes: use a smaller batch_size or stride, or drop_last=False"
         )
     return loader
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    known = set(inspect.signature(_torch().utils.data.DataLoader).parameters) - {"dataset", "sampler", "batch_sampler"}
+    for name, value in options.items():
+        if name not in known:
+            raise ArgumentError(
+                f"create_dataloader has no argument {name}={shown(value)}: it takes its own, and those of PyTorch's"
+                " DataLoader except dataset, sampler and batch_sampler, which it makes"
+            )
 
 
 def _of_workers() -> dict[str, Any]:

@@ -152,6 +152,23 @@ def test_binarize_and_decode_of_shards(folder: Path) -> None:
     assert b"".join(text.removeprefix(b"<|endoftext|>") for text in texts) == (folder / "novel.txt").read_bytes()
 
 
+@pytest.mark.parametrize("form", ["llmc", "raw", "npy"])
+def test_decode_checks_the_manifest(folder: Path, tmp_path: Path, form: str) -> None:
+    """The ids of a file fit other tokenizers too, and most of the text would be right."""
+    tok = pybpe.Tokenizer.from_file(folder / "tok.json")
+    manifest = pybpe.binarize(tok, folder / "novel.txt", tmp_path / "out", format=form, splits=(1,), dtype="uint32")
+    path = tmp_path / "out" / manifest.shards["train"][0].file
+    for own in ("tok.json", "tok.bin"):
+        tok.export(tmp_path / own)
+        text = run("decode", "-t", tmp_path / own, path).stdout.replace(b"<|endoftext|>", b"")
+        assert text == (folder / "novel.txt").read_bytes()
+    pybpe.train(iter(["another text"]), vocab_size=tok.n_vocab, special_tokens=["<|endoftext|>"]).save(
+        tmp_path / "other.json"
+    )
+    bad = run("decode", "-t", tmp_path / "other.json", path, code=2)
+    assert bad.stdout == b"" and b"another tokenizer made these tokens" in bad.stderr
+
+
 def test_inspect(folder: Path) -> None:
     facts = json.loads(run("inspect", "--json", folder / "tok.json").stdout)
     assert (facts["tokens"], facts["padded_64"], facts["padded_128"]) == (2000, 2048, 2048)

@@ -166,7 +166,7 @@ def test_states_of_something_else_are_refused() -> None:
         ({"max_length": 9}, "'max_length': 9"),
         ({"weights": {"a": 1, "b": 1, "c": 1}}, "'weights'"),
         ({"sources": {"a": [7, None], "b": [3, "00"], "c": [7, None]}}, "'00'"),
-        ({"consumed": 21}, "consumed 21 of 20"),
+        ({"consumed": 21}, "must be at most 20, not 21"),
         ({"schedule": []}, "not a state"),
         ({"schedule": [[1, WEIGHTS]]}, "out of order"),
         ({"schedule": [*schedule, [3, WEIGHTS], [2, WEIGHTS]]}, "out of order"),
@@ -226,15 +226,11 @@ def test_folders_give_the_windows_of_their_files(tok: pybpe.Tokenizer, data: Pat
         manifest = pybpe.Manifest.load(data / name)
         paths = [data / name / record.file for record in manifest.shards["train"]]
         expected = PackedSequences(paths, 32)
-        assert [window.inputs.tolist() for window in opened[name].windows] == [
-            each.inputs.tolist() for each in expected
-        ]
-        assert opened[name].sha256 is not None
-    hashes = {name: source.sha256 for name, source in opened.items()}
+        assert [window.inputs.tolist() for window in opened[name]] == [each.inputs.tolist() for each in expected]
+    hashes = {name: source.stream.fingerprint() for name, source in opened.items()}
     assert hashes.pop("raw") == hashes["megatron"] and len(set(hashes.values())) == len(names) - 1  # the same ids
-    val = open_sources(Mixture({"raw": str(data / "raw")}, split="val"), 32, None)["raw"].windows
+    val = open_sources(Mixture({"raw": str(data / "raw")}, split="val"), 32, None)["raw"]
     assert val.stream.paths == [str(data / "raw" / "val.bin")]
-    assert open_sources(Mixture({"raw": data / "raw" / "val.bin"}), 32, None)["raw"].sha256 is None
 
 
 def test_batches_are_int64_inputs_and_targets(data: Path) -> None:
@@ -269,7 +265,7 @@ def test_sources_that_cannot_be_mixed_are_refused(tok: pybpe.Tokenizer, data: Pa
         ({"a": ids}, {}, 9, "a: 9 tokens are too few for one window, which needs 10"),
         ({"a": data / "raw"}, {"split": "test"}, 8, "has no split test; it has train, val"),
         ({"a": data / "packed"}, {}, 64, "packed rows of 32"),
-        ({"b": tmp_path / "other"}, {}, 32, "the tokenizer and b have different tokenizers"),
+        ({"b": tmp_path / "other"}, {}, 32, "other/c_train_000000.bin: another tokenizer made these tokens"),
         ({"a": tmp_path / "rows"}, {}, 32, "its files are webdataset, not one of llmc"),
         ({"a": unfinished}, {}, 32, "has not finished"),
     ):

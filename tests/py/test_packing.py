@@ -4,6 +4,8 @@ a list."""
 import json
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -180,11 +182,20 @@ def test_every_kind_of_file(tmp_path: Path, name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
-def test_inputs_and_targets_share_memory(tmp_path: Path, name: str) -> None:
+def test_windows_are_as_pytorch_needs_them(tmp_path: Path, name: str) -> None:
     path = write_tokens(tmp_path, name, numpy.arange(10, dtype=numpy.uint16))
-    inputs, targets = PackedSequences(path, 4)[1]
-    assert not inputs.flags.owndata and not inputs.flags.writeable
-    assert numpy.shares_memory(inputs, targets)
+    packed = PackedSequences(path, 4)
+    inputs, targets = packed[1]
+    assert inputs.dtype == targets.dtype == numpy.int64 and inputs.flags.writeable and targets.flags.writeable
+    assert not numpy.shares_memory(inputs, targets)
+    assert packed.ids(1).dtype == numpy.uint16 and not packed.ids(1).flags.writeable
+
+
+@pytest.mark.parametrize("ids", [numpy.array([0, 1, 2, -3]), numpy.array([0, 1, 2, 2**64 - 3], dtype=numpy.uint64)])
+def test_what_is_no_id_is_refused(ids: numpy.ndarray) -> None:
+    with pytest.raises(pybpe.FormatError, match=r"token 3 is negative or above 2\^63 - 1"):
+        PackedSequences(ids, 3)[0]
+    assert PackedSequences(ids, 2)[0].targets.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["shard.bin", "raw.bin", "array.npy"])
@@ -235,6 +246,65 @@ def test_binarized_files_say_what_they_hold(tmp_path: Path) -> None:
     assert TokenFile(tmp_path / "out" / "other.bin").read().dtype == numpy.uint16
     (tmp_path / "out" / "manifest.json").write_text(json.dumps([1]))
     assert TokenFile(tmp_path / "out" / "other.bin").read().dtype == numpy.uint16
+
+
+BYTES = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """A folder with uint16 ids of bytes: train.bin and val.bin."""
+    (tmp_path / "a.txt").write_text("".join(f"Document {i}.\n\n" for i in range(40)))
+    pybpe.binarize(
+        BYTES, tmp_path / "a.txt", tmp_path / "raw", format="raw", dtype="uint16", splits=(1, 1), documents="blank"
+    )
+    return tmp_path / "raw"
+
+
+def test_a_manifest_excludes_another_dtype(raw: Path) -> None:
+    assert len(PackedSequences(raw / "train.bin", 8, dtype="uint16"))
+    with pytest.raises(pybpe.ArgumentError, match="train.bin: the manifest says that it holds uint16, not uint32"):
+        PackedSequences(raw / "train.bin", 8, dtype="uint32")
+
+
+def test_a_pattern_does_not_join_splits(raw: Path) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="matches files of the splits train and val: pass a pattern for one"):
+        PackedSequences(raw / "*.bin", 8)
+    named = PackedSequences([raw / "train.bin", raw / "val.bin"], 8)  # whoever lists both wants both
+    (raw / "manifest.json").unlink()
+    assert len(PackedSequences(raw / "*.bin", 8)) == len(named)
+
+
+def test_a_manifest_names_the_tokenizer(raw: Path, tmp_path: Path) -> None:
+    stream = TokenStream(raw / "train.bin")
+    stream.check_tokenizer(BYTES)
+    stream.check_tokenizer(BYTES.with_dropout(0.1))
+    other = pybpe.Tokenizer({i: bytes([255 - i]) for i in range(256)}, [], ["<|endoftext|>"])
+    with pytest.raises(pybpe.ArgumentError, match="train.bin: another tokenizer made these tokens"):
+        stream.check_tokenizer(other)
+    pybpe.binarize(
+        other, tmp_path / "a.txt", tmp_path / "b", format="raw", dtype="uint16", splits=(1,), documents="blank"
+    )
+    with pytest.raises(pybpe.ArgumentError, match="raw/train.bin and .*b/train.bin have different tokenizers"):
+        TokenStream([raw / "train.bin", tmp_path / "b" / "train.bin"])
+
+
+def test_fingerprints_tell_tokens_apart(raw: Path) -> None:
+    ids = numpy.arange(200_000, dtype=numpy.uint32)
+    fingerprint = TokenStream(ids).fingerprint()
+    assert TokenStream(ids.astype(numpy.int64)).fingerprint() == fingerprint
+    assert TokenStream(ids[:-1]).fingerprint() != fingerprint
+    for place, is_noticed in ((0, True), (199_999, True), (1_500, False)):  # between the first two samples
+        other = ids.copy()
+        other[place] += 1
+        assert (TokenStream(other).fingerprint() != fingerprint) == is_noticed
+    few = ids[:65_536]
+    assert all(
+        TokenStream(numpy.where(few == place, 9, few)).fingerprint() != TokenStream(few).fingerprint()
+        for place in (1_500, 40_000)
+    )
+    stated = TokenStream(raw / "train.bin").fingerprint()
+    assert stated != TokenStream(TokenFile(raw / "train.bin").read()).fingerprint()  # the manifest's hash is part of it
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -325,6 +395,20 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path, name: str) -> No
         with pytest.raises(pybpe.FormatError, match=message) as caught:
             packed[index]
         assert caught.value.offset == 5000
+
+
+def test_nothing_is_printed_when_the_interpreter_exits(tmp_path: Path) -> None:
+    """If something such as PyTorch keeps the modules alive, Python clears them, and the script's objects die after."""
+    path = write_tokens(tmp_path, "raw.bin", numpy.arange(100, dtype=numpy.uint16))
+    code = """if True:
+        import sys
+        from pybpe.dataset import PackedSequences, token_file
+        packed = PackedSequences(sys.argv[1], 8)
+        sys.kept = token_file, sys.modules["__main__"]
+    """
+    command = [sys.executable, "-X", "dev", "-c", code, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_a_file_that_is_replaced_or_grows_is_read_as_it_was(tmp_path: Path) -> None:

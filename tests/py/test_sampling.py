@@ -83,7 +83,7 @@ def test_a_share_that_is_longer_than_a_chunk() -> None:
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(1, 4), st.integers(1, 4))
 def test_resuming_goes_on_with_any_number_of_processes(n: int, taken: int, before: int, after: int) -> None:
-    first = ResumableSampler(n, seed=7, num_replicas=before)
+    first = ResumableSampler(n, seed=7, rank=0, num_replicas=before)
     first.set_epoch(2)
     steps = min(taken, len(first))
     seen = [sample for r in range(before) for sample in list(sampler_of(n, r, before, first.state_dict()))[:steps]]
@@ -133,9 +133,10 @@ def test_states_of_something_else_are_refused() -> None:
         ({"seed": 2}, "'seed': 2"),
         ({"samples": 11}, "'samples': 11"),
         ({"shuffle": False}, "'shuffle': False"),
-        ({"consumed": 11}, "consumed 11 of 10"),
-        ({"consumed": -1}, "consumed -1"),
-        ({"epoch": "x"}, "not a state"),
+        ({"consumed": 11}, "consumed samples of the state must be at most 10, not 11"),
+        ({"consumed": -1}, "must be at least 0, not -1"),
+        ({"epoch": "x"}, "epoch of the state must be an integer, not 'x'"),
+        ({"epoch": -5}, "epoch of the state must be at least 0, not -5"),
     ]:
         with pytest.raises(pybpe.ArgumentError, match=message):
             sampler.load_state_dict({**good, **change})
@@ -148,3 +149,28 @@ def test_states_of_something_else_are_refused() -> None:
 def test_ranks_that_do_not_exist(rank: int, world: int) -> None:
     with pytest.raises(pybpe.ArgumentError, match="rank must be"):
         ResumableSampler(10, rank=rank, num_replicas=world)
+
+
+@pytest.mark.parametrize("one", [{"rank": 0}, {"rank": 1}, {"num_replicas": 2}])
+def test_a_rank_needs_the_number_of_processes(one: dict[str, int]) -> None:
+    """Otherwise every process would train on everything, or all on the share of the first."""
+    with pytest.raises(pybpe.ArgumentError, match="pass both rank and num_replicas, or neither"):
+        ResumableSampler(10, **one)  # type: ignore[arg-type]
+
+
+def test_states_of_other_data_are_refused() -> None:
+    sampler = ResumableSampler(10, data={"tokens": "a"})
+    sampler.load_state_dict(sampler.state_dict())
+    with pytest.raises(pybpe.ArgumentError, match="'tokens': 'b'"):
+        sampler.load_state_dict(ResumableSampler(10, data={"tokens": "b"}).state_dict())
+
+
+def test_a_loader_can_start_over_at_the_place_of_a_state() -> None:
+    sampler = ResumableSampler(10, seed=1)
+    sampler.load_state_dict({**sampler.state_dict(), "consumed": 8})
+    assert len(list(sampler)) == 2
+    sampler.start_over()
+    assert len(list(sampler)) == 2
+    sampler.set_epoch(1)
+    sampler.start_over()
+    assert len(list(sampler)) == 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,29 +53,14 @@ class Mixture:
         if self.epoch_samples is not None:
             whole_number("epoch_samples", self.epoch_samples, 1)
 
-    def facts(self, opened: Mapping[str, Source]) -> tuple[list[Described], Weights, int]:
+    def facts(self, opened: Mapping[str, PackedSequences]) -> tuple[list[Described], Weights, int]:
         """Returns descriptions of the opened sources, the weights, and the samples per epoch."""
-        described = [Described(name, len(source.windows), source.sha256) for name, source in opened.items()]
+        described = [Described(name, len(each), each.stream.fingerprint()) for name, each in opened.items()]
         weights = self.weights or {each.name: each.windows for each in described}
         return described, weights, self.epoch_samples or sum(each.windows for each in described)
 
 
-@dataclass(frozen=True)
-class Source:
-    """An opened source.
-
-    Attributes:
-        windows: its windows.
-        sha256: a hash of its tokens, or None if no manifest has those of its files.
-        fingerprint: that of its tokenizer, or None if no manifest has it.
-    """
-
-    windows: PackedSequences
-    sha256: str | None = None
-    fingerprint: object = None
-
-
-def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> dict[str, Source]:
+def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> dict[str, PackedSequences]:
     """Opens the sources of a mixture, sorted by name.
 
     Raises:
@@ -84,35 +68,38 @@ def open_sources(mixture: Mixture, length: int, tokenizer: Tokenizer | None) -> 
             too short; another tokenizer made one of them. FileError, FormatError: see TokenStream and Manifest.
     """
     opened = {name: _open(name, mixture.sources[name], mixture.split, length) for name in sorted(mixture.sources)}
-    made_by = {name: source.fingerprint for name, source in opened.items() if source.fingerprint is not None}
-    if tokenizer is not None:
-        made_by = {"the tokenizer": tokenizer.model.fingerprint(), **made_by}
+    made_by = {name: each.stream.made_by[1] for name, each in opened.items() if each.stream.made_by is not None}
     for name, fingerprint in made_by.items():
         first, expected = next(iter(made_by.items()))
         if fingerprint != expected:
             raise ArgumentError(f"{first} and {name} have different tokenizers: encode all sources with one")
+    if tokenizer is not None:
+        for each in opened.values():
+            each.stream.check_tokenizer(tokenizer)
     return opened
 
 
-def _open(name: str, source: Any, split: str, length: int) -> Source:
-    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
-        opened = _open_folder(os.fspath(source), split, length)
-    else:
-        opened = Source(PackedSequences(source, length))
-    if not len(opened.windows):
-        tokens = len(opened.windows.stream)
-        raise ArgumentError(f"{name}: {tokens} tokens are too few for one window, which needs {length + 1}")
-    return opened
+def _open(name: str, source: Any, split: str, length: int) -> PackedSequences:
+    is_folder = isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+    windows = PackedSequences(folder_paths(os.fspath(source), split) if is_folder else source, length)
+    if not len(windows):
+        raise ArgumentError(
+            f"{name}: {len(windows.stream)} tokens are too few for one window, which needs {length + 1}"
+        )
+    return windows
 
 
-def _open_folder(folder: str, split: str, length: int) -> Source:
+def folder_paths(folder: str, split: str = "train") -> list[str]:
+    """Returns the token files of one split of a folder.
+
+    Raises:
+        ArgumentError: its files do not hold ids in a row; its run has not finished. Otherwise see Manifest.load and
+            split_paths.
+    """
     manifest = Manifest.load(folder)
     check_finished(folder)
     form = FORMATS.get(str(manifest.settings.get("format")))
     if form is None or not form.is_flat:
         flat = ", ".join(name for name, each in FORMATS.items() if each.is_flat)
         raise ArgumentError(f"{folder}: its files are {manifest.settings.get('format')}, not one of {flat}")
-    paths = split_paths(folder, manifest, split)
-    hashes = "".join(record.sha256 for record in manifest.shards[split])
-    sha256 = hashlib.sha256(hashes.encode()).hexdigest()
-    return Source(PackedSequences(paths, length), sha256, manifest.tokenizer.get("fingerprint"))
+    return split_paths(folder, manifest, split)

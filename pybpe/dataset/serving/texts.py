@@ -13,12 +13,12 @@ from ...reading.files import input_files, open_text
 from ...reading.records import has_records
 from ...tokenizer import Tokenizer
 from ...urls import is_url, without_secrets
-from ..token_files import TokenStream
+from ..manifest import FILE_NAME
+from .mixture import folder_paths
 
 if TYPE_CHECKING:
     import numpy
 
-_CHECKED_TOKENS = 1 << 20  # the number of ids of a file that are checked against the vocabulary
 _LIKE_A_NAME = re.compile(r"(?=\S{1,255}$)(?:[\w~.*-]*/\S*|\S+\.[A-Za-z]\w{0,5}(?:\.(?:gz|bz2|xz|zst))?)")
 _LONGEST_PATTERN = 250  # characters; a longer string is text, even with stars and question marks
 
@@ -33,11 +33,13 @@ def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
                 f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
             )
         return _need(tokenizer).encode_to_numpy(source)
+    if isinstance(source, (str, os.PathLike)) and os.path.exists(os.path.join(source, FILE_NAME)):
+        return folder_paths(os.fspath(source))
     paths = input_files(source)
     are_tokens = {without_secrets(path).endswith((".bin", ".npy")) for path in paths}
     if len(are_tokens) > 1:
         raise ArgumentError("some files hold tokens (*.bin, *.npy) and others text: pass files of one kind")
-    return paths if True in are_tokens else _encoded(paths, _need(tokenizer))
+    return source if True in are_tokens else _encoded(paths, _need(tokenizer))
 
 
 def _names_files(source: str | bytes) -> bool:
@@ -78,14 +80,3 @@ def _read(path: str) -> bytes:
         while got := stream.readinto(block):  # type: ignore[attr-defined]
             data += block[:got]
     return bytes(data)
-
-
-def check_ids(stream: TokenStream, tokenizer: Tokenizer) -> None:
-    ids = stream.slice(0, min(len(stream), _CHECKED_TOKENS))
-    too_large = ids >= tokenizer.n_vocab
-    if too_large.any():
-        place = int(too_large.argmax())
-        raise ArgumentError(
-            f"token {place} has the id {ids[place]}, but the tokenizer has only {tokenizer.n_vocab}: another"
-            " tokenizer wrote this file, or it holds another dtype"
-        )

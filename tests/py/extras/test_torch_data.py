@@ -16,7 +16,7 @@ from gpt2 import gpt2_files, gpt2_tiktoken  # noqa: E402
 from texts import english  # noqa: E402
 
 import pybpe  # noqa: E402
-from pybpe.dataset import Mixture, MixtureDataset, TokenDataset, create_dataloader  # noqa: E402
+from pybpe.dataset import Mixture, MixtureDataset, PackedSequences, TokenDataset, create_dataloader  # noqa: E402
 
 # The first sentence of Edith Wharton's "The Verdict" (1908).
 STORY = (
@@ -161,6 +161,55 @@ def test_worker_processes_give_the_same_batches(tmp_path: Path, method: str | No
     assert seen(loader) == expected
     workers = loader._iterator._workers
     assert seen(loader) != expected and loader._iterator._workers is workers  # the second epoch, from the same workers
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_iteration_that_is_left_early_after_a_resume_starts_over_there(num_workers: int) -> None:
+    """Looking at one batch first must not make training see the whole epoch again."""
+    loader, resumed = loader_of(20), loader_of(20, num_workers=num_workers)
+    batches = iter(loader)
+    next(batches), next(batches)
+    resumed.load_state_dict(loader.state_dict())
+    peeked = next(iter(resumed))[0].flatten().tolist()
+    rest = [inputs.flatten().tolist() for inputs, _ in batches]
+    assert seen(resumed) == rest and rest[0] == peeked
+    assert resumed.epoch == 1 and len(seen(resumed)) == 6
+
+
+def test_states_of_other_data_are_refused(tmp_path: Path) -> None:
+    ids = numpy.arange(99, dtype=numpy.uint16)
+    ids.tofile(tmp_path / "a.bin")
+
+    def loader(source: object, max_length: int = 8, stride: int = 8) -> object:
+        return create_dataloader(source, None, 2, max_length, stride)
+
+    state = json.loads(json.dumps(loader(ids).state_dict()))
+    loader(tmp_path / "a.bin").load_state_dict(state)  # the same ids
+    for other in (loader(ids[::-1]), loader(numpy.where(ids == 50, 51, ids)), loader(ids, 7)):
+        assert len(other) == len(loader(ids))
+        with pytest.raises(pybpe.ArgumentError, match="the state belongs to"):
+            other.load_state_dict(state)
+
+
+def test_packed_sequences_are_a_dataset_of_pytorch() -> None:
+    ids = numpy.arange(100, dtype=numpy.uint16)
+    ids.flags.writeable = False  # as those of a file
+    inputs, targets = next(iter(torch.utils.data.DataLoader(PackedSequences(ids, 8), batch_size=3)))
+    assert inputs.dtype == targets.dtype == torch.int64 and inputs.tolist()[2] == list(range(16, 24))
+    assert torch.nn.Embedding(100, 4)(inputs).shape == (3, 8, 4)
+
+
+def test_a_folder_gives_its_train_split(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"Document {i}.\n\n" for i in range(400)))
+    pybpe.binarize(BYTES, tmp_path / "a.txt", tmp_path / "out", documents="blank", splits=(8, 2))
+    expected = create_dataloader(tmp_path / "out" / "*_train_*.bin", BYTES, 4, 16)
+    assert seen(create_dataloader(str(tmp_path / "out"), BYTES, 4, 16)) == seen(expected)
+    assert (
+        create_dataloader(tmp_path / "out", None, 4, 16).state_dict()
+        == create_dataloader(tmp_path / "out" / "*_train_*.bin", None, 4, 16).state_dict()
+    )
+    with pytest.raises(pybpe.ArgumentError, match="splits train and val"):
+        create_dataloader(str(tmp_path / "out" / "*.bin"), BYTES, 4, 16)
 
 
 def test_processes_see_different_windows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +369,7 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         (("a text", None, 4), "needs a tokenizer"),
         ((tmp_path / "a.jsonl", BYTES, 4), "pybpe.binarize"),
         (([tmp_path / "a.txt", tmp_path / "a.bin"], BYTES, 4), "one kind"),
-        ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the tokenizer has only 257"),
+        ((tmp_path / "a.bin", BYTES, 1), "token 2 has the id 300, but the ids of the tokenizer are 0 to 256"),
         ((tmp_path / "*.zip", BYTES, 1), "no files found"),
     ]:
         with pytest.raises(pybpe.ArgumentError, match=message):
@@ -330,6 +379,32 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
             TokenDataset(missing, BYTES, 4)
     with pytest.raises(pybpe.ArgumentError, match="10 windows are too few for one batch of 4 for each of 3 processes"):
         loader_of(10, batch_size=4, rank=0, num_replicas=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
+        ({"num_workers": -1}, "num_workers must be at least 0, not -1"),
+        ({"seed": "x"}, "seed must be an integer, not 'x'"),
+        ({"rank": 1}, "pass both rank and num_replicas, or neither"),
+        ({"num_replicas": 2}, "pass both rank and num_replicas, or neither"),
+        ({"sampler": [0, 1]}, r"no argument sampler=\[0, 1\]: .* which it makes"),
+        ({"context_length": 64}, "no argument context_length=64"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(pybpe.ArgumentError, match=message):
+        loader_of(20, **options)
+
+
+def test_ids_must_be_a_numpy_array_of_ids() -> None:
+    with pytest.raises(pybpe.ArgumentError, match="the array of ids must be a numpy array, not Tensor"):
+        create_dataloader(torch.arange(100), None)
+    with pytest.raises(pybpe.ArgumentError, match="token 1 has the id -1, but the ids of the tokenizer are 0 to 256"):
+        create_dataloader(numpy.array([5, -1] * 50), BYTES, 2, 8, 8)
+    with pytest.raises(pybpe.FormatError, match="negative or above"):
+        seen(create_dataloader(numpy.array([5, 2**64 - 1] * 50, dtype=numpy.uint64), None, 2, 8, 8))
 
 
 def test_without_pytorch_the_error_says_what_to_install() -> None:
