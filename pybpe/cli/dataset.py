@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from ..errors import ArgumentError
 from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
 from .mixture import mixture_lines
 from .token_files import packing_lines
@@ -35,7 +36,7 @@ def _run_join(args: argparse.Namespace) -> None:
 
     manifest = join(
         load(args.tokenizer),
-        args.folders,
+        list(map(_folder, args.folders)),
         args.output,
         name=args.name,
         resume=not args.no_resume,
@@ -48,6 +49,16 @@ def _run_join(args: argparse.Namespace) -> None:
         f"{split}: {facts['tokens']} tokens in {counted(facts['files'], 'file')}" for split, facts in counts.items()
     ]
     report(args, {"output": args.output, "splits": counts}, "\n".join(lines))
+
+
+def _folder(given: str) -> str:
+    """Returns the folder of token files that an argument names, perhaps by its manifest."""
+    from ..dataset.manifest import named_folder
+
+    folder, file = named_folder(given)
+    if file is not None:
+        raise ArgumentError(f"{given}: this command takes a folder with a manifest.json, not a file in it: {folder}")
+    return folder
 
 
 def add_pack(commands: Any) -> None:
@@ -98,7 +109,7 @@ def _run_pack(args: argparse.Namespace) -> None:
 
     manifest = pack(
         load(args.tokenizer),
-        args.folder,
+        _folder(args.folder),
         args.output,
         sequence_length=args.sequence_length,
         packing=args.packing,
@@ -119,9 +130,9 @@ def add_verify(commands: Any) -> None:
         "Checks the size and SHA-256 of every file that `pybpe binarize` or `prepare` wrote. With the tokenizer,\n"
         "also checks every id, the amount of text, and that samples encode to the same ids again. Exits with 1 if\n"
         "something is wrong.",
-        "pybpe verify out\npybpe verify out -t tok.json",
+        "pybpe verify out\npybpe verify out -t tok.json\npybpe verify out/novel_val_000000.bin",
     )
-    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json")
+    parser.add_argument("folder", metavar="DIR", help="a folder with a manifest.json, or one file in it")
     parser.add_argument(
         "-t", "--tokenizer", metavar="TOK", help="tokenizer.json or .bin (default: DIR/tokenizer.json, if it exists)"
     )
@@ -161,7 +172,8 @@ def _run_stats(args: argparse.Namespace) -> None:
     from ..dataset import Manifest
     from ..dataset.statistics import dataset_statistics
 
-    found = dataset_statistics(args.folder)
+    folder = _folder(args.folder)
+    found = dataset_statistics(folder)
     lines = []
     for split, facts in found.items():
         lines.append(
@@ -172,7 +184,7 @@ def _run_stats(args: argparse.Namespace) -> None:
         if facts.document_tokens:
             shares = ", ".join(f"{percent}%: {length}" for percent, length in facts.document_tokens.items())
             lines.append(f"    tokens per document, by percentile: {shares}")
-    mixture = Manifest.load(args.folder).mixture
+    mixture = Manifest.load(folder).mixture
     described: dict[str, Any] = {split: asdict(facts) for split, facts in found.items()}
     if mixture is not None:
         lines += mixture_lines(mixture)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _binding
@@ -24,6 +24,16 @@ def manifest_name(folder: str) -> str:
     """Returns the name of a folder's manifest; FILE_NAME if there is none."""
     has_hidden = os.path.exists(os.path.join(folder, HIDDEN_NAME))
     return HIDDEN_NAME if has_hidden and not os.path.exists(os.path.join(folder, FILE_NAME)) else FILE_NAME
+
+
+def named_folder(path: _binding.PathLike) -> tuple[str, str | None]:
+    """Returns the folder of token files that a path names, and which file there. A manifest names its folder; then, and
+    if the path is a folder, the file is None."""
+    name = _binding.path_text(path)
+    if not os.path.isfile(name):
+        return name, None
+    folder, file = os.path.split(name)
+    return folder or ".", None if file in FILE_NAMES else file
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,14 @@ class Manifest:
     def split_documents(self, split: str) -> int:
         """Returns the number of documents in one split."""
         return sum(shard.documents for shard in self.shards[split])
+
+    def of_file(self, file: str) -> Manifest:
+        """Returns the manifest with only this file. Raises KeyError if it does not list the file."""
+        shards = {split: [record for record in found if record.file == file] for split, found in self.shards.items()}
+        files = [record for record in self.files if record.file == file]
+        if not files and not any(shards.values()):
+            raise KeyError(file)
+        return replace(self, shards=shards, files=files)
 
     @property
     def file_names(self) -> list[str]:

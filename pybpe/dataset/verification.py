@@ -17,7 +17,7 @@ from ..tokenizer import Tokenizer
 from .encoding import token_lengths
 from .hashing import file_sha256
 from .journal import NAME as JOURNAL_NAME
-from .manifest import FileRecord, Manifest, ShardRecord
+from .manifest import FileRecord, Manifest, ShardRecord, named_folder
 from .packed_rows import row_fault
 from .writers import FORMATS
 from .writers.flat import LLMC
@@ -53,7 +53,7 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
     documents anywhere, it checks that each row begins with the mark instead.
 
     Args:
-        folder: the folder with manifest.json.
+        folder: the folder with manifest.json; or one file in it, to check only that one.
         tok: the tokenizer; None uses tokenizer.json from the folder, if there is one.
 
     Returns:
@@ -61,16 +61,22 @@ def verify(folder: _binding.PathLike, tok: Tokenizer | None = None) -> tuple[Man
 
     Raises:
         FileError, FormatError: there is no manifest, or it is invalid or names a file outside its folder.
+        ArgumentError: the manifest does not list the file.
     """
-    name = os.fsdecode(folder)
+    name, only = named_folder(folder)
     manifest = Manifest.load(name)
+    if only is not None:
+        try:
+            manifest = manifest.of_file(only)
+        except KeyError:
+            raise ArgumentError(f"{os.fsdecode(folder)}: the manifest in this folder does not list this file") from None
     problems: list[Problem] = []
     if tok is None and os.path.exists(os.path.join(name, "tokenizer.json")):
         tok = Tokenizer.from_file(os.path.join(name, "tokenizer.json"))
     if tok is not None and tok.model.fingerprint() != manifest.tokenizer.get("fingerprint"):
         problems.append(Problem("manifest.json", "another tokenizer made these files: its fingerprint differs"))
         tok = None
-    problems += _unlisted(name, manifest)
+    problems += _unlisted(name, manifest) if only is None else ()
     for record in manifest.files:
         problems += _file_problems(name, record)
     for shard in (shard for shards in manifest.shards.values() for shard in shards):

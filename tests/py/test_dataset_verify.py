@@ -12,6 +12,7 @@ from corpora import EOT, SPLITS, documents, jsonl, split_of_tokens, tokens_of
 from texts import english
 
 import pybpe
+from pybpe.cli import main
 from pybpe.dataset.hashing import file_sha256
 from pybpe.dataset.statistics import dataset_statistics
 from pybpe.dataset.verification import verify
@@ -26,6 +27,11 @@ def corpus(tmp_path: Path) -> Path:
 
 def faults(folder: Path, tok: pybpe.Tokenizer | None = None) -> list[str]:
     return [str(problem) for problem in verify(folder, tok)[1]]
+
+
+def save(tok: pybpe.Tokenizer, folder: Path) -> Path:
+    tok.save(folder / "tok.json")
+    return folder / "tok.json"
 
 
 def edit_manifest(folder: Path, change: dict) -> None:
@@ -94,6 +100,27 @@ def test_ids_that_encoding_never_gives_are_found(tok: pybpe.Tokenizer, corpus: P
     assert tok.decode(changed) == tok.decode(ids) and changed != ids
     edit_shard(tmp_path / "out", dict(enumerate(changed)))
     assert ["a document encodes to different ids" in fault for fault in faults(tmp_path / "out", tok)] == [True]
+
+
+def test_a_manifest_names_its_folder_and_a_file_is_checked_alone(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    manifest = pybpe.binarize(tok, corpus, out)
+    edit_shard(out, {20: 65535})
+    for command in ("verify", "stats"):
+        assert main([command, str(out), "--json"]) == main([command, str(out / "manifest.json"), "--json"])
+        first, second = map(json.loads, capsys.readouterr().out.splitlines())
+        assert first == second
+    good, bad = out / "corpus_train_000000.bin", out / "corpus_val_000000.bin"
+    assert main(["verify", str(good), "-t", str(save(tok, tmp_path))]) == 0
+    assert f"{good}: 1 file, {manifest.shards['train'][0].tokens} tokens: OK" in capsys.readouterr().out
+    assert faults(good, tok) == [] and len(faults(bad, tok)) == 1
+    (out / "other.bin").write_bytes(b"x")
+    with pytest.raises(pybpe.ArgumentError, match=r"other\.bin: the manifest in this folder does not list this file"):
+        verify(out / "other.bin")
+    assert main(["stats", str(good)]) == 2
+    assert "takes a folder with a manifest.json, not a file in it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../corpus.jsonl", "/etc/passwd", "..", "a/b.bin", "a\\b.bin", "", 7, None])
