@@ -22,6 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pybpe import Tokenizer, _binding
+from pybpe.arguments import counted
 from pybpe.errors import ArgumentError, FormatError, LimitError, warn
 from pybpe.reading.file_types import EVAL_MAGIC
 from pybpe.reading.streams import read_file
@@ -245,7 +246,9 @@ def read_eval(path: _binding.PathLike) -> list[Example]:
         effect = "; llm.c overflows its buffer" if facts.stated_bytes < facts.longest_bytes - 6 else ""
         raise FormatError(f"{name}: {fault}{effect}", 12)
     if facts.rest_bytes:
-        raise FormatError(f"{name}: {facts.rest_bytes} bytes follow the last example; llm.c never reads them")
+        raise FormatError(
+            f"{name}: has {counted(facts.rest_bytes, 'byte')} after the last example, which llm.c never reads"
+        )
     return examples
 
 

@@ -23,6 +23,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def counted(amount: int, noun: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"
+
+
 def whole_number(name: str, value: object, least: int | None = 0, most: int | None = None) -> int:
     """Returns an integer of Python or numpy as an int. Raises ArgumentError for anything else, or if it is below
     `least` or above `most` (None: no bound)."""

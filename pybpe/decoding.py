@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ._binding import IdBuffer
-from .arguments import instance, shown
+from .arguments import counted, instance, shown
 from .errors import ArgumentError, UnknownIdError
 from .support.parallel import map_ordered, worker_count
 
@@ -135,7 +135,7 @@ class DecodeStream:
         self._position = 0
 
     def __repr__(self) -> str:
-        return f"DecodeStream(after {self._position} ids of {self._tokenizer!r})"
+        return f"DecodeStream(after {counted(self._position, 'id')} of {self._tokenizer!r})"
 
     def push(self, token: int) -> str:
         """Returns the text that one more id completes; "" if it completes no character.

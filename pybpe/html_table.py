@@ -24,8 +24,9 @@ def table(model: Model) -> str:
         "special tokens": ", ".join(specials) or "none",
         "longest tokens": ", ".join(repr(token.decode("utf-8", "replace")[:40]) for token in longest),
     }
+    shown = "text-align: left; white-space: pre-wrap"  # a token may be a run of spaces
     cells = "".join(
-        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{html.escape(value)}</td></tr>'
+        f'<tr><th style="text-align: left">{name}</th><td style="{shown}">{html.escape(value)}</td></tr>'
         for name, value in rows.items()
     )
     return f"<table><caption>pybpe.Tokenizer</caption>{cells}</table>"

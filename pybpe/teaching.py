@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .arguments import whole_number
+from .arguments import counted, whole_number
 from .errors import ArgumentError
 from .model import END_OF_TEXT, check_specials
 
@@ -145,7 +145,7 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         shown = [f"{' '.join(symbols)} x{count}" for symbols, count in list(self.words.items())[:4]]
         more = ", ..." if len(self.words) > 4 else ""
-        merge = f"{self.left} + {self.right} = {self.left + self.right}, {self.frequency} times"
+        merge = f"{self.left} + {self.right} = {self.left + self.right}, {counted(self.frequency, 'time')}"
         return f"{merge}: {', '.join(shown)}{more}"
 
 

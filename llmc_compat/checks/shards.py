@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from llmc_compat import chat
 from pybpe import _binding
+from pybpe.arguments import counted
 from pybpe.errors import Error
 
 from .finding import Finding, Run
@@ -80,7 +81,7 @@ def _bytes_fault(path: str) -> Iterator[Finding]:
 def _tokens_fault(path: str, facts: ShardFacts, run: Run) -> Iterator[Finding]:
     """Checks the size; llm.c never opens a test split by itself."""
     if facts.tokens < run.batch.min_tokens and (split_of(path) != "test" or not facts.tokens):
-        fault = f"{facts.tokens} tokens, but {run.batch.needs()} are needed"
+        fault = f"{counted(facts.tokens, 'token')}, but {run.batch.needs()} are needed"
         yield Finding(path, fault, "aborts", run.batch.largest_fit(facts.tokens))
 
 
@@ -105,5 +106,5 @@ def mask_faults(masks: Iterable[str], shards: Mapping[str, ShardFacts]) -> Itera
             continue
         shard = by_mask.get(os.path.realpath(path))
         if shard is not None and shard.tokens != count:
-            fault = f"has {count} values, but its shard has {shard.tokens} tokens"
+            fault = f"has {count} values, but its shard has {counted(shard.tokens, 'token')}"
             yield Finding(path, fault, _EFFECT, _REMEDY)

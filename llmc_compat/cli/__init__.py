@@ -7,7 +7,8 @@ import os
 import sys
 from typing import Any
 
-from pybpe.cli.common import add_command, add_common, counted, progress, report
+from pybpe.arguments import counted
+from pybpe.cli.common import add_command, add_common, progress, report
 from pybpe.cli.token_files import (
     add_document_options,
     add_pack_options,

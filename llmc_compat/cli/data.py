@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pybpe.arguments import counted
 from pybpe.cli.common import (
     TOKENIZER_HELP,
     add_command,
     add_common,
     check_writable,
-    counted,
     load,
     open_source,
     parse_numbers,
@@ -62,7 +62,7 @@ def _run_chat(args: argparse.Namespace) -> None:
         "trained_tokens": data.trained_tokens,
     }
     lines = [
-        f"{split}: {data.tokens[split]} tokens, {data.trained_tokens[split]} of them trained on"
+        f"{split}: {counted(data.tokens[split], 'token')}, {data.trained_tokens[split]} of them trained on"
         for split in data.tokens
     ]
     report(args, facts, "\n".join([f"{args.output}: {counted(data.conversations, 'conversation')}", *lines]))

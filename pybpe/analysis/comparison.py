@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import Text, instance, is_unicode, shown
+from ..arguments import Text, counted, instance, is_unicode, shown
 from ..errors import ArgumentError, warn
 from ..named import Tokenizers, named_tokenizers
 from ..reading.paths import STDIN, Inputs, is_path_list, path_list
@@ -107,7 +107,7 @@ def _check_languages(on: object) -> None:
 
 def _check_not_empty(language: str, size: TextSize) -> None:
     if not size.bytes:
-        except_for = f" but {_counted(size.special_tokens)}" if size.special_tokens else ""
+        except_for = f" but {counted(size.special_tokens, 'special token')}" if size.special_tokens else ""
         raise ArgumentError(f"on: {shown(language)} has no text{except_for}: there is nothing to measure")
 
 
@@ -243,13 +243,10 @@ def _notes(
             )
     for language, size in texts.items():
         if size.special_tokens:
+            marks = counted(size.special_tokens, "special token")
             verb = "separates" if size.special_tokens == 1 else "separate"
-            notes.append(f"{language}: {_counted(size.special_tokens)} {verb} its texts. No measure includes them")
+            notes.append(f"{language}: {marks} {verb} its texts. No measure includes them")
         if size.characters > _LONG_WORD * size.words:
             notes.append(f"{language}: its words have {size.characters / max(1, size.words):.0f} characters on average:"
                          " it does not separate words with spaces, so tokens per word says little")  # fmt: skip
     return notes
-
-
-def _counted(specials: int) -> str:
-    return "1 special token" if specials == 1 else f"{specials:,} special tokens"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import counted
 from ..control_tokens import CONTROL_TOKENS
 from .common import (
     TOKENIZER_HELP,
     add_command,
     add_common,
-    counted,
     journal_path,
     load,
     progress,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ..arguments import counted
 from ..errors import ArgumentError, FileError, FileMissingError, FormatError
 from ..urls import is_url, without_secrets
 from .common import (
@@ -23,7 +24,6 @@ from .common import (
     add_output,
     add_tokenizer,
     add_workers,
-    counted,
     load,
     open_ids,
     open_source,

@@ -39,6 +39,8 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
         is_written = action.dest in _WRITTEN
         role = "writes" if is_written else "reads" if action.metavar in _READ else "texts"
         given = getattr(args, action.dest, None)
+        if isinstance(given, int):  # B is also llm.c's batch size
+            continue
         if given and (role != "texts" or action.metavar in _TEXTS):
             some = [given] if isinstance(given, str) else given
             some = [path if os.path.exists(path) else path.partition("=")[2] or path for path in some]
@@ -152,11 +154,6 @@ def report(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
         print(json.dumps(facts, ensure_ascii=False), file=where)
     elif not args.quiet:
         print(text, file=where)
-
-
-def counted(amount: int, noun: str) -> str:
-    """ "1 file", "2 files"."""
-    return f"{amount} {noun}{'' if amount == 1 else 's'}"
 
 
 def load(path: str) -> Tokenizer:

@@ -7,8 +7,9 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+from ..arguments import counted
 from ..errors import ArgumentError
-from .common import add_command, add_common, add_tokenizer, counted, load, parse_amount, progress, report
+from .common import add_command, add_common, add_tokenizer, load, parse_amount, progress, report
 from .mixture import mixture_lines
 from .token_files import packing_lines
 
@@ -46,7 +47,8 @@ def _run_join(args: argparse.Namespace) -> None:
         split: {"tokens": manifest.split_tokens(split), "files": len(found)} for split, found in manifest.shards.items()
     }
     lines = [
-        f"{split}: {facts['tokens']} tokens in {counted(facts['files'], 'file')}" for split, facts in counts.items()
+        f"{split}: {counted(facts['tokens'], 'token')} in {counted(facts['files'], 'file')}"
+        for split, facts in counts.items()
     ]
     report(args, {"output": args.output, "splits": counts}, "\n".join(lines))
 

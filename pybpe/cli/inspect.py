@@ -54,7 +54,7 @@ def _run_inspect(args: argparse.Namespace) -> None:
     usage = corpus_usage(tok, args) if args.files else None
     if usage is not None:
         lists["never_used"], facts["prunable"] = _never_used(tok, usage)
-    lines = [f"{key:>15}  {value}" for key, value in facts.items()]
+    lines = [f"{key:>15}  {value}" for key, value in facts.items() if value is not None]
     for title, entries in lists.items():
         lines += _list(title, entries, max(0, args.count), facts)
     if usage is not None:

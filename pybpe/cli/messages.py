@@ -77,8 +77,8 @@ _OPTIONS = {
     "--size": "--vocab-size",
     "--out": "-o OUT",
     "--output-dir": "-o DIR",
-    "--verbose": "no option: progress is shown unless you give --quiet",
 }
+_SAID = {"--verbose": "; commands show progress unless you give --quiet"}
 
 
 def unknown_command(word: str, commands: Collection[str]) -> str:
@@ -104,7 +104,7 @@ def unknown_arguments(words: Collection[str], options: Collection[str]) -> str:
         if word.startswith("-"):
             name = word.partition("=")[0]
             near = _OPTIONS.get(name) or _nearest(name, options)
-            return message + (f"; did you mean {near}?" if near else "")
+            return message + (f"; did you mean {near}?" if near else _SAID.get(name, ""))
     return message
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ..arguments import counted
 from ..errors import ArgumentError
-from .common import add_command, add_common, add_tokenizer, counted, journal_path, load, parse_amount, progress, report
+from .common import add_command, add_common, add_tokenizer, journal_path, load, parse_amount, progress, report
 from .token_files import add_least_tokens
 
 

@@ -6,7 +6,8 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from .common import add_encoding, add_on_error, counted, journal_path, parse_amount, parse_numbers
+from ..arguments import counted
+from .common import add_encoding, add_on_error, journal_path, parse_amount, parse_numbers
 
 if TYPE_CHECKING:
     from ..dataset import Manifest

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import counted
 from ..control_tokens import END_OF_TEXT
 from ..errors import ArgumentError
 from .common import (
@@ -207,7 +208,7 @@ def _run_train(args: argparse.Namespace) -> None:
     save_tokenizer(tokenizer, args.output)
     remove_old_list(args)
     facts = {"output": args.output, "n_vocab": tokenizer.n_vocab, "merges": len(tokenizer.model.merges)}
-    line = f"{args.output}: {tokenizer.n_vocab} tokens, {facts['merges']} merges"
+    line = f"{args.output}: {counted(tokenizer.n_vocab, 'token')}, {counted(facts['merges'], 'merge')}"
     line += fewer_than(size, tokenizer.n_vocab)
     if args.sizes is not None and counts is not None:
         points = compression_curve.compression_curve(tokenizer, counts, args.sizes, args.hidden)

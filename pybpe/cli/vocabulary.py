@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import counted
 from ..errors import ArgumentError, warn
 from .common import (
     add_command,
@@ -143,7 +144,7 @@ def _diff_lines(facts: dict[str, Any], count: int) -> list[str]:
 
 
 def _text_lines(text: dict[str, Any], count: int) -> list[str]:
-    lines = [f"the text: {text['tokens_a']} tokens in A, {text['tokens_b']} in B"]
+    lines = [f"the text: {counted(text['tokens_a'], 'token')} in A, {text['tokens_b']} in B"]
     if text["different"] is None:
         return [*lines, "their normalizers or special tokens turn the text into different texts"]
     places = [f"    byte {at}: {a} in A, {b} in B" for at, a, b in text["different"][:count]]

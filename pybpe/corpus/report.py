@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _binding
+from ..arguments import counted
 from .filters import Filters
 from .minhash import Banding
 from .tally import Tally, bin_end
@@ -74,21 +75,14 @@ class Report:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.documents_in} documents in, {self.documents_out} out;"
+            f"{counted(self.documents_in, 'document')} in, {self.documents_out} out;"
             f" {self.tally.bytes['in']} bytes of text in, {self.tally.bytes['out']} out"
         ]
         lines += [f"  dropped, {name}: {n} ({self._percent(n)})" for name, n in self.dropped.items()]
         lines += [
             f"  {name} removed: {n}" if name == "paragraph" else f"  <{name}>: {n}" for name, n in self.changes.items()
         ]
-        return "\n".join([*lines, *self._curve()])
-
-    def _curve(self) -> list[str]:
-        if self.near_dedup is None:
-            return []
-        banding = Banding.of(self.near_dedup)
-        points = ", ".join(f"{s:.1f}: {p:.3f}" for s, p in banding.curve()[2:])
-        return [f"  LSH: {banding.bands} bands of {banding.rows} rows; similarity: chance of being compared: {points}"]
+        return "\n".join(lines)
 
     def _percent(self, documents: int) -> str:
         return f"{100 * documents / max(1, self.documents_in):.1f}%"

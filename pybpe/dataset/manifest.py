@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _binding
+from ..arguments import counted
 from ..errors import ArgumentError, FormatError, file_errors
 from ..formats import versions
 from ..reading.streams import read_file
@@ -96,7 +97,8 @@ class Manifest:
 
     def __repr__(self) -> str:
         splits = (
-            f"{split}: {self.split_tokens(split)} tokens, {self.split_documents(split)} documents, {len(found)} files"
+            f"{split}: {counted(self.split_tokens(split), 'token')},"
+            f" {counted(self.split_documents(split), 'document')}, {counted(len(found), 'file')}"
             for split, found in self.shards.items()
         )
         return f"Manifest({'; '.join(splits)})"
@@ -218,7 +220,9 @@ def split_paths(folder: str, manifest: Manifest, split: str) -> list[str]:
         with file_errors(path, "cannot be read"):
             size = os.path.getsize(path)
         if size != record.bytes:
-            raise FormatError(f"{path}: has {size} bytes, but the manifest says {record.bytes}: write the data again")
+            raise FormatError(
+                f"{path}: has {counted(size, 'byte')}, but the manifest says {record.bytes}: write the data again"
+            )
     return paths
 
 

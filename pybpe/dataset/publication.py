@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arguments import counted
 from ..errors import FormatError, warn
 from ..support.output_files import remove_file, write_through
 from .journal import Journal
@@ -39,7 +40,7 @@ class Publication:
         paths = [os.path.join(self._layout.folder, name) for name in older]
         left = [path for path in paths if os.path.lexists(path)]
         if left:
-            some = "a file" if len(left) == 1 else f"{len(left)} files"
+            some = counted(len(left), "file")
             warn(f"{self._layout.folder}: replacing {some} of an earlier run, such as {os.path.basename(left[-1])}")
         for path in left:
             if os.path.basename(path) not in files:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import instance
+from ..arguments import counted, instance
 from ..errors import ArgumentError, FormatError
 from ..reading.files import input_files
 from ..reading.paths import path_list
@@ -115,7 +115,7 @@ class TokenStream:
             )
 
     def __repr__(self) -> str:
-        return f"TokenStream({len(self)} {self.dtype} ids in {len(self._parts.lengths)} files)"
+        return f"TokenStream({len(self)} {self.dtype} ids in {counted(len(self._parts.lengths), 'file')})"
 
     def slice(self, start: int, stop: int) -> numpy.ndarray[Any, Any]:
         """Returns ids start .. stop, shape (stop - start,), where 0 <= start <= stop <= len(self).
@@ -144,7 +144,9 @@ def _reopened(source: Any, dtype: str | None, lengths: list[int]) -> TokenStream
     stream = TokenStream(source, dtype)
     for path, before, now in zip(stream.paths, lengths, stream._parts.lengths):
         if before != now:
-            raise FormatError(f"{path}: had {before} tokens when it was first opened, now {now}: open it again", 0)
+            raise FormatError(
+                f"{path}: had {counted(before, 'token')} when it was first opened, now {now}: open it again", 0
+            )
     return stream
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import _binding
+from ..arguments import counted
 from ..errors import ArgumentError, Error
 from ..reading.splits import SPLIT_NAMES
 from ..support.locking import FOLDER
@@ -107,7 +108,9 @@ def _file_problems(folder: str, record: FileRecord | ShardRecord) -> Iterator[Pr
     try:
         size = os.path.getsize(path)
         if size != record.bytes:
-            yield Problem(record.file, f"has {size} bytes, but the manifest says {record.bytes}: truncated or replaced")
+            yield Problem(
+                record.file, f"has {counted(size, 'byte')}, but the manifest says {record.bytes}: truncated or replaced"
+            )
         elif file_sha256(path) != record.sha256:
             yield Problem(record.file, "its SHA-256 is not the manifest's: its content has changed")
     except OSError as error:
@@ -163,9 +166,11 @@ def _token_problems(folder: str, shard: ShardRecord, manifest: Manifest, tok: To
         yield Problem(shard.file, str(error))
         return
     if tokens != shard.tokens:
-        yield Problem(shard.file, f"has {tokens} tokens, but the manifest says {shard.tokens}")
+        yield Problem(shard.file, f"has {counted(tokens, 'token')}, but the manifest says {shard.tokens}")
     if text_bytes != shard.text_bytes:
-        yield Problem(shard.file, f"represents {text_bytes} bytes of text, but the manifest says {shard.text_bytes}")
+        yield Problem(
+            shard.file, f"represents {counted(text_bytes, 'byte')} of text, but the manifest says {shard.text_bytes}"
+        )
     for block in samples if manifest.packing is None else ():  # packing may cut documents anywhere
         begin = _wrong_document(block, tok, rng, cut=_has_cuts(manifest))
         if begin is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from ..arguments import counted
 from ..errors import ArgumentError, LimitError
 from .recipe import Phase, Recipe, Source
 
@@ -38,16 +39,16 @@ def _of_phase(phase: Phase, sizes: Mapping[str, int]) -> dict[str, int]:
     if not weights:
         if phase.tokens not in (None, fixed):
             raise ArgumentError(
-                f"phase {phase.name}: its sources have {fixed} tokens together, not {phase.tokens}: remove tokens, or"
-                " give a source a weight"
+                f"phase {phase.name}: its sources have {counted(fixed, 'token')} together, not {phase.tokens}: remove"
+                " tokens, or give a source a weight"
             )
         return asked
     if phase.tokens is None:
         raise ArgumentError(f"phase {phase.name}: a weight is a share of its tokens: add tokens to the recipe")
     if phase.tokens <= fixed:
         raise ArgumentError(
-            f"phase {phase.name}: the sources without weights already have {fixed} tokens: tokens must be more, not"
-            f" {phase.tokens}"
+            f"phase {phase.name}: the sources without weights already have {counted(fixed, 'token')}: tokens must"
+            f" be more, not {phase.tokens}"
         )
     return asked | _shares(weights, phase.tokens - fixed)
 
@@ -91,7 +92,7 @@ def _too_small(recipe: Recipe, source: Source, asked: list[dict[str, int]], size
     if largest is not None:
         advice = f"the largest tokens that fits is {largest}; or {advice}"
     elif left > 0 and phase.amounts[name].kind != "weight":
-        advice = f"the largest amount of it that fits is {left} tokens; or {advice}"
+        advice = f"the largest amount of it that fits is {counted(left, 'token')}; or {advice}"
     return LimitError(
         f"phase {phase.name}: the source {name} has {size} tokens, and {used} are asked of it, {used / size:.2f} times"
         f" as many: {advice}"

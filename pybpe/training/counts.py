@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _binding
-from ..arguments import Text, instance, shown, utf8, whole_number
+from ..arguments import Text, counted, instance, shown, utf8, whole_number
 from ..errors import ArgumentError, FormatError, file_error
 from ..formats import counts_file
 from ..model import check_specials, special_ids_of
@@ -158,7 +158,7 @@ class Counts:
         return _unpickled, (self.words.to_block(), self.settings)
 
     def __repr__(self) -> str:
-        return f"Counts({len(self)} words, pattern={self.settings.pattern.name or 'custom'!r})"
+        return f"Counts({counted(len(self), 'word')}, pattern={self.settings.pattern.name or 'custom'!r})"
 
 
 def _unpickled(block: _binding.WordBlock, settings: CountSettings) -> Counts:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .. import _binding
-from ..arguments import instance, one_of, whole_number
+from ..arguments import counted, instance, one_of, whole_number
 from ..errors import ArgumentError
 from ..model import MOST_IDS, SPECIAL_IDS, BaseNumbering, Model, check_end_of_text, lay_out, special_ids_of
 from ..normalize import check_normalizer
@@ -124,10 +124,12 @@ class Plan:
     def __post_init__(self) -> None:
         if self.base is None:
             least = 256 + len(self.new_specials)
-            parts = f"256 bytes + {len(self.new_specials)} special tokens"
+            parts = f"256 bytes + {counted(len(self.new_specials), 'special token')}"
         else:
             least = len(self.base.tokens) + len(self.new_specials)
-            parts = f"{len(self.base.tokens)} tokens of the base + {len(self.new_specials)} new special tokens"
+            parts = (
+                f"{len(self.base.tokens)} tokens of the base + {counted(len(self.new_specials), 'new special token')}"
+            )
         if self.options.vocab_size < least:
             raise ArgumentError(f"vocab_size {self.options.vocab_size} is too small: the minimum is {least} ({parts})")
         self._check_ids(self._planned_ids())

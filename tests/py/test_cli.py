@@ -208,6 +208,7 @@ def test_version_names_the_unicode_versions() -> None:
         (["binarize", "-t", "tok.json", "novel.txt", "-o", "out", "--splits", "a,b"], "--splits"),
         (["binarize", "-t", "tok.json", "missing.txt", "-o", "out2"], "missing.txt"),
         (["inspect", "novel.txt"], "novel.txt"),
+        (["inspect", "tok.json", "--verbose"], "--verbose; commands show progress unless you give --quiet (see"),
         (["trian"], "there is no command 'trian'; did you mean train?"),
         (["train", "novel.txt", "--vocab-size", "300"], "required: -o/--output"),
         (["train", "novel.txt", "--vocab-size", "many", "-o", "x.json"], "--vocab-size: expected a number"),
@@ -243,6 +244,15 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, args: list[str], me
 def test_files_stand_before_between_and_behind_options(folder: Path, args: list[str]) -> None:
     places = [folder / arg if arg.endswith((".json", ".txt")) else arg for arg in args]
     assert json.loads(run(*places).stdout)["scripts"]["all"]["bytes"] == (folder / "novel.txt").stat().st_size
+
+
+def test_one_of_a_thing_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("aa")
+    tok = str(tmp_path / "t.json")
+    assert main(["train", str(tmp_path / "a.txt"), "--vocab-size", "257", "-o", tok]) == 0
+    assert f"{tok}: 257 tokens, 1 merge\n" in capsys.readouterr().out
+    assert main(["inspect", tok]) == 0
+    assert "None" not in capsys.readouterr().out  # what the tokenizer does not have has no line
 
 
 def test_files_on_both_sides_of_an_option(folder: Path) -> None:

@@ -175,13 +175,18 @@ def test_answers_do_not_get_in_the_way(tmp_path: Path) -> None:
         Mine.load  # type: ignore[attr-defined]  # noqa: B018
 
 
+def test_a_notebook_shows_runs_of_spaces() -> None:
+    tok = pybpe.Tokenizer({**{i: bytes([i]) for i in range(256)}, 256: b"   "}, [])
+    assert 'white-space: pre-wrap">&#x27;   &#x27;' in tok._repr_html_()
+
+
 def test_objects_say_what_they_are() -> None:
     tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [], ["<|endoftext|>"])
     assert repr(tok) == "Tokenizer(n_vocab=257, merges=0, specials=1, pattern='gpt2')"
     stream = tok.decode_stream()
     stream.push(65)
-    assert repr(stream) == f"DecodeStream(after 1 ids of {tok!r})"
+    assert repr(stream) == f"DecodeStream(after 1 id of {tok!r})"
     assert repr(pybpe.teaching.WordTokenizer.train("a b", ())) == "WordTokenizer(n_vocab=2, special_tokens={})"
     windows = pybpe.dataset.PackedSequences(numpy.arange(8, dtype=numpy.uint16), 3)
     assert repr(windows) == "PackedSequences(2 windows, context_length=3, stride=3)"
-    assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 files)"
+    assert repr(windows.stream) == "TokenStream(8 uint16 ids in 1 file)"

@@ -227,7 +227,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match="the header says that there are"):
             evals.read_eval(path)
     path.write_bytes(data + b"\0")
-    with pytest.raises(FormatError, match="1 bytes follow the last example"):
+    with pytest.raises(FormatError, match="has 1 byte after the last example"):
         evals.read_eval(path)
 
 

@@ -222,7 +222,7 @@ def test_impossible_amounts_are_refused() -> None:
     )
     phases = [{"sources": {"b": {"tokens": 5000}}}, {"sources": {"a": A, "b": A}, "tokens": 20_000}]
     refused(pybpe.LimitError, "times as many: raise", sources={"a": {}, "b": {}}, phases=phases)
-    for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 tokens")):
+    for first, advice in ((4000, "times as many: raise"), (3999, "the largest amount of it that fits is 1 token;")):
         phases = [{"sources": {"a": {"tokens": first}}}, {"sources": {"a": {"tokens": 100}}}]
         refused(pybpe.LimitError, advice, sources={"a": {}}, phases=phases)
     assert asked_tokens(load_recipe(of(sources={"a": {"tokens": 1}})), {"a": 10}) == [{"a": 1}]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ...arguments import counted
+
 if TYPE_CHECKING:
     import numpy
 
@@ -28,5 +30,5 @@ def row_fault(blocks: Iterable[numpy.ndarray[Any, Any]], size: int, mark: int, m
         seen += len(ids)
     if seen % size != more:
         and_more = " and one more token" if more else ""
-        return f"has {seen} tokens, which is not a whole number of rows of {size}{and_more}"
+        return f"has {counted(seen, 'token')}, which is not a whole number of rows of {size}{and_more}"
     return None
