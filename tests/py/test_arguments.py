@@ -333,10 +333,10 @@ def test_tokenizers_are_equal_if_their_ids_are(tok: pybpe.Tokenizer, tmp_path: P
     assert all(tok != other for other in others)
 
 
-def test_errors_of_files_are_one_line_and_survive_pickling(tmp_path: Path) -> None:
+def test_errors_of_files_are_one_line_and_survive_pickling() -> None:
     with pytest.raises(FileNotFoundError) as caught:
-        pybpe.train(tmp_path / "missing.txt", vocab_size=300)
-    assert str(caught.value) == f"{tmp_path}/missing.txt: cannot be opened: No such file or directory"
+        pybpe.train("/missing.txt", vocab_size=300)
+    assert str(caught.value) == "/missing.txt: cannot be opened: No such file or directory"
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again), again.errno) == (type(caught.value), str(caught.value), 2)
 

@@ -127,7 +127,7 @@ def test_empty_bundles_and_sources(tmp_path: Path, threads: Executor, monkeypatc
     for name, more in (("one", {}), ("workers", {"executor": threads, "workers_write": True})):
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        writer = subprocess.Popen(["sh", "-c", f"echo Some text > {pipe}"])
+        writer = subprocess.Popen(["sh", "-c", f"echo Some text > '{pipe}'"])
         pybpe.binarize(
             small_tokenizer(), [tmp_path / "corpus", pipe], tmp_path / name, splits=(9, 1), min_shard_tokens=0, **more
         )
