@@ -109,7 +109,7 @@ def clean(
         filters=Filters() if filters is None else filters,
         languages=strings("languages", languages),
         min_confidence=min_confidence,
-        scorers=tuple(map(Scorer.of, scorers)),
+        scorers=Scorer.all_of(scorers),
         scrub_pii=kinds_of(scrub_pii),
         dedup=dedup,
         near_dedup=near_dedup,

@@ -35,6 +35,12 @@ class Scorer(NamedTuple):
     max_score: float
 
     @classmethod
+    def all_of(cls, given: Any) -> tuple[Scorer, ...]:
+        """Returns scorers from a list of (name, function, max_score). Raises ArgumentError for anything else."""
+        instance("scorers", given, Iterable, "a list of (name, function, max_score)")
+        return tuple(map(cls.of, given))
+
+    @classmethod
     def of(cls, given: Any) -> Scorer:
         """Returns a scorer from (name, function, max_score). Raises ArgumentError for anything else."""
         parts = tuple(given) if isinstance(given, (tuple, list)) else ()

@@ -196,6 +196,9 @@ def test_scorers(tmp_path: Path) -> None:
     for wrong in (lambda text: float("nan"), lambda text: 1 / 0, lambda text: "x"):
         with pytest.raises(pybpe.ArgumentError, match="'bad'"):
             clean(path, tmp_path / "no.jsonl", scorers=[("bad", wrong, 1)])  # type: ignore[list-item]
+    for wrong in (1.5, [1.5], "ab"):
+        with pytest.raises(pybpe.ArgumentError, match=r"\(name, function, max_score\)"):
+            clean(path, tmp_path / "no.jsonl", scorers=wrong)  # type: ignore[arg-type]
     assert not (tmp_path / "no.jsonl").exists()
 
 
