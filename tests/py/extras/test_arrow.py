@@ -224,6 +224,16 @@ def test_a_saved_dataset_in_a_bucket(tmp_path: Path) -> None:
     ]
 
 
+def test_map_of_datasets_takes_what_encode_batch_returns() -> None:
+    """As docs/migrating.md says."""
+    datasets = pytest.importorskip("datasets")
+    tok = pybpe.Tokenizer({i: bytes([i]) for i in range(256)}, [])
+    rows = datasets.Dataset.from_dict({"text": TEXTS}).map(
+        lambda batch: {"input_ids": tok.encode_batch(batch["text"])}, batched=True
+    )
+    assert rows["input_ids"][:] == [tok.encode(text) for text in TEXTS]
+
+
 def test_what_datasets_itself_saves(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     dataset = datasets.Dataset.from_dict({"text": TEXTS}).shuffle(seed=1)
