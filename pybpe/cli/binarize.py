@@ -24,7 +24,7 @@ from .token_files import (
     add_split_options,
     option_arguments,
     pack_journal_path,
-    packing_lines,
+    row_lines,
 )
 from .train import add_training_options, fewer_than, training_arguments
 
@@ -145,7 +145,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1024,
         metavar="N",
-        help="tokens per row of parquet and webdataset (default: 1024)",
+        help="tokens per row of parquet and webdataset (default: 1024); the last row of a split may be shorter",
     )
     parser.add_argument("--name", metavar="NAME", help="name prefix of the shards (default: taken from the first file)")
     add_dask_options(parser, "a Dask scheduler whose workers encode, e.g. tcp://node1:8786")
@@ -164,5 +164,5 @@ def _report_manifest(args: argparse.Namespace, manifest: Manifest, vocabulary: s
     report(
         args,
         {"output": args.output, **facts},
-        "\n".join([f"{args.output}:{vocabulary}", *lines, *packing_lines(manifest)]),
+        "\n".join([f"{args.output}:{vocabulary}", *lines, *row_lines(manifest)]),
     )

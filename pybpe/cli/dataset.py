@@ -11,7 +11,7 @@ from ..arguments import counted
 from ..errors import ArgumentError
 from .common import add_command, add_common, add_tokenizer, load, parse_amount, progress, report
 from .mixture import mixture_lines
-from .token_files import packing_lines
+from .token_files import row_lines
 
 
 def add_join(commands: Any) -> None:
@@ -121,7 +121,7 @@ def _run_pack(args: argparse.Namespace) -> None:
         shard_tokens=args.shard_tokens,
         progress=progress(args),
     )
-    report(args, {"output": args.output, **(manifest.packing or {})}, "\n".join(packing_lines(manifest)))
+    report(args, {"output": args.output, **(manifest.packing or {})}, "\n".join(row_lines(manifest)))
 
 
 def add_verify(commands: Any) -> None:

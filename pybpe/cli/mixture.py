@@ -10,7 +10,7 @@ from typing import Any
 from ..arguments import counted
 from ..errors import ArgumentError
 from .common import add_command, add_common, add_tokenizer, journal_path, load, parse_amount, progress, report
-from .token_files import add_least_tokens
+from .token_files import add_least_tokens, row_lines
 
 
 def add_mix(commands: Any) -> None:
@@ -118,7 +118,7 @@ def _run_mix(args: argparse.Namespace) -> None:
     ]
     facts = {key: value for key, value in manifest.mixture.items() if key != "recipe"}
     tokens = {split: manifest.split_tokens(split) for split in manifest.shards}
-    text = "\n".join([f"{args.output}:", *lines, *mixture_lines(manifest.mixture)])
+    text = "\n".join([f"{args.output}:", *lines, *row_lines(manifest), *mixture_lines(manifest.mixture)])
     report(args, {"output": args.output, "tokens": tokens, **facts}, text)
 
 

@@ -83,9 +83,11 @@ def add_pack_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def packing_lines(manifest: Manifest) -> list[str]:
-    """Returns a line for each split about its packed rows; none if there are none."""
-    packing = manifest.packing or {"sequence_length": 1, "splits": {}}
+def row_lines(manifest: Manifest) -> list[str]:
+    """Returns a line for each split about its packed rows, or about a last row that is shorter than the others."""
+    packing = manifest.packing
+    if packing is None:
+        return _short_rows(manifest)
     size = packing["sequence_length"]
     return [
         f"{split}: {counted(facts['rows'], 'row')} of {size} tokens,"
@@ -93,6 +95,21 @@ def packing_lines(manifest: Manifest) -> list[str]:
         f" {counted(facts['cuts'], 'cut')} in {counted(manifest.split_documents(split), 'document')}"
         for split, facts in packing["splits"].items()
         if facts
+    ]
+
+
+def _short_rows(manifest: Manifest) -> list[str]:
+    from ..dataset.writers import FORMATS
+
+    form, size = FORMATS[str(manifest.settings["format"])], manifest.settings["sequence_length"]
+    if not form.has_rows or not isinstance(size, int):
+        return []
+    rests = {split: manifest.split_tokens(split) % size for split in manifest.shards}
+    return [
+        f"{split}: the last row has {rest} of {size} tokens: drop it before you stack rows; the rows that `pybpe pack`"
+        " writes are of equal length"
+        for split, rest in rests.items()
+        if rest
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from corpora import EOT, SPLITS, documents, tokens_of
 
 import pybpe
+from pybpe.cli import main
 from pybpe.dataset.writers import FORMATS
 from pybpe.reading import planning
 
@@ -103,6 +104,22 @@ def test_files_are_read_back(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path,
             assert sum(map(len, blocks)) == record.tokens
             ids += [int(i) for block in blocks for i in block]
         assert ids == tokens_of(tmp_path / "llmc", split)
+
+
+def test_commands_say_that_the_last_row_is_shorter(
+    tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PyTorch cannot stack it with the others."""
+    tok.save(tmp_path / "tok.json")
+    pybpe.binarize(tok, corpus, tmp_path / "llmc")
+    (tmp_path / "r.toml").write_text(f'[sources.a]\ndata = "{tmp_path}/llmc"\ntokens = "all"\n')
+    for name, command in (("out", ["binarize", str(corpus)]), ("mixed", ["mix", str(tmp_path / "r.toml")])):
+        options = ["-t", str(tmp_path / "tok.json"), "--format", "webdataset", "--sequence-length", "100"]
+        assert main([*command, *options, "-o", str(tmp_path / name)]) == 0
+        said = capsys.readouterr().out.splitlines()
+        for split, records in pybpe.Manifest.load(tmp_path / name).shards.items():
+            rest = sum(record.tokens for record in records) % 100
+            assert any(line.startswith(f"{split}: the last row has {rest} of 100 tokens: drop it") for line in said)
 
 
 def test_files_of_an_older_run_do_not_stay(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_refusals(tok: pybpe.Tokenizer, inputs: list[Path], tmp_path: Path) -> N
     )
     refused([first, made("dtype", inputs[2], dtype="uint32")], "dtype='uint32'")
     other = pybpe.train(iter(["ab ab"]), vocab_size=260, special_tokens=[EOT])
-    refused([first, made("tokenizer", inputs[2], other)], "another tokenizer made these files")
+    refused([first, made("tokenizer", inputs[2], other)], "another tokenizer made these tokens")
     refused([made("none", inputs[2], eot="none")], "no mark between documents", pybpe.UnsupportedError)
     refused([made("rows", inputs[2], format="webdataset")], "files of rows", pybpe.UnsupportedError)
     pybpe.pack(tok, second, tmp_path / "packed", sequence_length=64)
