@@ -39,7 +39,7 @@ class GPT2Config:
     Attributes:
         vocab_size: V, the number of tokens of the tokenizer.
         padded_vocab_size: Vp, the number of rows of wte. CUDA needs a multiple of 8 above V.
-        max_seq_len: maxT, the longest context.
+        max_seq_len: maxT, the longest sequence.
         num_layers, num_heads, channels: L, NH, C.
     """
 

@@ -60,7 +60,7 @@ def make_workspace(
     layers: int | None = None,
     heads: int | None = None,
     channels: int | None = None,
-    context: int = 1024,
+    sequence_length: int = 1024,
     dtype: str = "fp32",
     pad: int = 128,
     seed: int = 42,
@@ -84,20 +84,21 @@ def make_workspace(
         tie_break, superwords, transition, whole_characters: the tokenizer's options, as in `pybpe.prepare`; one special
             token must be the end of text.
         depth: a model of llm.c's table (6, 12, 24, ...); layers, heads and channels override its values.
-        context: maxT, at least 64 for the CPU trainer.
+        sequence_length: maxT, at least 64 for the CPU trainer.
         dtype: "fp32" (CPU, or CUDA built with PRECISION=FP32) or "bf16" (CUDA as built by default).
         pad: Vp is the smallest multiple of this above V. It must be a multiple of 8, for CUDA.
         seed: the random seed for the model's weights.
         splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; the
             train and val splits are required.
-        pack, packing: packs the documents into rows of this many tokens, at most `context`, as in `pybpe.binarize`.
+        pack, packing: packs the documents into rows of this many tokens, at most `sequence_length`, as in
+            `pybpe.binarize`.
             Train with -t `pack`. The CPU trainer's T is 64.
 
     Raises:
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
         ArgumentError, FileError.
     """
-    model = ModelOptions(depth, layers, heads, channels, context, dtype, pad, seed)
+    model = ModelOptions(depth, layers, heads, channels, sequence_length, dtype, pad, seed)
     training = TrainOptions(
         vocab_size=vocab_size,
         special_tokens=check_specials(special_tokens),
@@ -117,8 +118,10 @@ def make_workspace(
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, split)
     rows = RowOptions.of(pack, packing)
-    if rows is not None and rows.pack > context:
-        raise ArgumentError(f"pack must be at most context, {context}, which is the model's maxT, not {rows.pack}")
+    if rows is not None and rows.pack > sequence_length:
+        raise ArgumentError(
+            f"pack must be at most sequence_length, {sequence_length}, which is the model's maxT, not {rows.pack}"
+        )
     model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):
@@ -184,20 +187,22 @@ class ModelOptions:
     layers: int | None
     heads: int | None
     channels: int | None
-    context: int
+    sequence_length: int
     dtype: str
     pad: int
     seed: int
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        if self.context < CPU_BATCH.T:
-            raise ArgumentError(f"context must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {self.context}")
+        if self.sequence_length < CPU_BATCH.T:
+            raise ArgumentError(
+                f"sequence_length must be at least {CPU_BATCH.T}, llm.c's T on the CPU, not {self.sequence_length}"
+            )
 
     def config(self, vocab_size: int) -> GPT2Config:
         """Returns the shape of the model for a vocabulary."""
         shape = {"layers": self.layers, "heads": self.heads, "channels": self.channels}
-        return GPT2Config.of_depth(self.depth, vocab_size, self.context, self.pad, **shape)
+        return GPT2Config.of_depth(self.depth, vocab_size, self.sequence_length, self.pad, **shape)
 
 
 def _check(training: TrainOptions, split: SplitOptions) -> None:

@@ -49,7 +49,7 @@ def _head(workspace: Workspace) -> str:
 {workspace.tokenizer.eot_token}
 - tokens: {tokens}
 - model: {config.num_parameters} random parameters ({workspace.dtype}), {config.num_layers} layers, \
-{config.num_heads} heads, {config.channels} channels, context {config.max_seq_len}
+{config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len}
 
 Run everything from this folder. `LLMC` is the folder where llm.c was built."""
 

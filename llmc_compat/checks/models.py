@@ -244,7 +244,7 @@ def _context_fault(path: str, facts: ModelFacts, run: Run) -> Iterator[Finding]:
     T = run.batch.T
     if T > facts.maxT:
         effect = "reads the wrong weights as position embeddings on the CPU and trains on nonsense, and aborts on CUDA"
-        remedy = f"use -t {facts.maxT}, or a longer --context"
+        remedy = f"use -t {facts.maxT}, or a longer --sequence-length"
         yield Finding(path, f"maxT is {facts.maxT}, but T is {T}", effect, remedy)
 
 

@@ -55,7 +55,8 @@ def _add_workspace(commands: Any) -> None:
         "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
         "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
         "pybpe llmc workspace pages.jsonl.zst -o work --pack 1024\n"
-        "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128 --context 64",
+        "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128"
+        " --sequence-length 64",
     )
     add_document_options(parser)
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the output folder, created if needed")
@@ -86,7 +87,7 @@ def _run_workspace(args: argparse.Namespace) -> None:
         layers=args.layers,
         heads=args.heads,
         channels=args.channels,
-        context=args.context,
+        sequence_length=args.sequence_length,
         dtype=args.dtype,
         pad=args.pad,
         seed=args.seed,

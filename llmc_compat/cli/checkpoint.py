@@ -42,7 +42,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=int, metavar="L", help="number of layers (default: from --depth)")
     parser.add_argument("--heads", type=int, metavar="NH", help="number of heads (default: from --depth)")
     parser.add_argument("--channels", type=int, metavar="C", help="number of channels (default: from --depth)")
-    parser.add_argument("--context", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)")
+    parser.add_argument(
+        "--sequence-length", type=int, default=1024, metavar="T", help="the longest sequence (default: 1024)"
+    )
     _add_dtype(parser)
     _add_pad(parser)
     parser.add_argument("--seed", type=int, default=42, metavar="N", help="random seed for the weights (default: 42)")
@@ -80,7 +82,7 @@ def _facts(config: GPT2Config) -> dict[str, int]:
 def _text(config: GPT2Config) -> str:
     return (
         f"{config.vocab_size} tokens (padded to {config.padded_vocab_size}), {config.num_layers} layers,"
-        f" {config.num_heads} heads, {config.channels} channels, context {config.max_seq_len},"
+        f" {config.num_heads} heads, {config.channels} channels, sequence length {config.max_seq_len},"
         f" {config.num_parameters} parameters"
     )
 
@@ -96,7 +98,7 @@ def _add_new(commands: Any) -> None:
         "make random weights for a tokenizer",
         "Writes GPT-2's initialization for the vocabulary of a tokenizer. The same seed gives the same file.",
         "pybpe llmc checkpoint new -t tok.bin -o gpt2_124M.bin\n"
-        "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --context 64\n"
+        "pybpe llmc checkpoint new -t tok.bin -o tiny.bin --layers 4 --heads 4 --channels 128 --sequence-length 64\n"
         "pybpe llmc checkpoint new -t tok.bin -o d24_bf16.bin --depth d24 --dtype bf16",
     )
     parser.add_argument("-t", "--tokenizer", required=True, metavar="TOK", help=TOKENIZER_HELP)
@@ -114,7 +116,7 @@ def _run_new(args: argparse.Namespace) -> None:
     config = GPT2Config.of_depth(
         depth_number(args),
         load(args.tokenizer).n_vocab,
-        args.context,
+        args.sequence_length,
         args.pad,
         layers=args.layers,
         heads=args.heads,

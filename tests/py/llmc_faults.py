@@ -42,7 +42,7 @@ def make_sound(folder: Path) -> Path:
     (folder / "text.txt").write_text(english()[:60_000])
     work = folder / "work"
     made = make_workspace(
-        folder / "text.txt", work, vocab_size=V, layers=1, heads=2, channels=C, context=64, progress=False
+        folder / "text.txt", work, vocab_size=V, layers=1, heads=2, channels=C, sequence_length=64, progress=False
     )
     assert made.config == GPT2Config(V, VP, 64, 1, 2, C)
     example = evals.Example([300], [[301], [302], [303], [304]], 0)

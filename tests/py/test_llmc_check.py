@@ -275,7 +275,7 @@ def test_a_model_that_is_cut_while_it_is_read(work: Path, monkeypatch: pytest.Mo
 def test_two_workspaces_need_not_belong_together(work: Path) -> None:
     other = work.parent / "other"
     (work.parent / "text.txt").write_text(english()[:40_000])
-    shape = {"layers": 1, "heads": 2, "channels": 8, "context": 64}
+    shape = {"layers": 1, "heads": 2, "channels": 8, "sequence_length": 64}
     make_workspace(work.parent / "text.txt", other, vocab_size=350, progress=False, **shape)
     assert check([work.parent])[1] == []
     shutil.copy(other / TOKENIZER, work / TOKENIZER)

@@ -15,7 +15,7 @@ from llmc_compat.gpt2_config import GPT2Config
 from llmc_compat.initialization import write_random_checkpoint
 from llmc_compat.summary import summarize
 
-SHAPE = ("--layers", 2, "--heads", 2, "--channels", 8, "--context", 16)
+SHAPE = ("--layers", 2, "--heads", 2, "--channels", 8, "--sequence-length", 16)
 
 
 def run(*args: object, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -62,7 +62,7 @@ def test_resize_says_what_was_kept(folder: Path, tmp_path: Path) -> None:
 
 def test_to_hugging_face_and_back(folder: Path, tmp_path: Path) -> None:
     made = run("to-hf", folder / "m.bin", "-t", folder / "old.bin", "-o", tmp_path / "hf")
-    assert "400 tokens (padded to 512), 2 layers, 2 heads, 8 channels, context 16" in made.stdout
+    assert "400 tokens (padded to 512), 2 layers, 2 heads, 8 channels, sequence length 16" in made.stdout
     run("from-hf", tmp_path / "hf", "-o", tmp_path / "back.bin")
     assert (tmp_path / "back.bin").read_bytes() == (folder / "m.bin").read_bytes()
 
@@ -109,7 +109,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
         "--depth: expected d6": ("new", "-t", old, "-o", out, "--depth", "big"),
         "depth must be one of": ("new", "-t", old, "-o", out, "--depth", "d7"),
         "multiple of num_heads": ("new", "-t", old, "-o", out, "--heads", 5),
-        "at least 1": ("new", "-t", old, "-o", out, "--context", 0),
+        "at least 1": ("new", "-t", old, "-o", out, "--sequence-length", 0),
         "pad must be a multiple of 8, as CUDA requires, not 4": ("new", "-t", old, "-o", out, "--pad", 4),
         "seed must be": ("new", "-t", old, "-o", out, "--seed", -1),
         "dtype must be": ("new", "-t", old, "-o", out, "--dtype", "fp16"),

@@ -126,7 +126,7 @@ def test_the_last_of_several_shards_is_not_too_small(corpus: Path, tmp_path: Pat
 
 def test_bf16_and_the_rows_of_llm_cs_table(corpus: Path, tmp_path: Path) -> None:
     made = make_workspace(
-        corpus, tmp_path / "work", vocab_size=300, depth=6, context=64, dtype="bf16", pad=64, progress=False
+        corpus, tmp_path / "work", vocab_size=300, depth=6, sequence_length=64, dtype="bf16", pad=64, progress=False
     )
     shape = made.config
     assert (shape.num_layers, shape.num_heads, shape.channels, shape.padded_vocab_size) == (6, 6, 384, 320)
@@ -163,7 +163,9 @@ def command(text: str, heading: str) -> str:
 def test_the_commands_serve_batches(tmp_path: Path, size: int, context: int, shard_tokens: int) -> None:
     path = tmp_path / "text.txt"
     path.write_text(english()[:size])
-    made = make_workspace(path, tmp_path / "work", context=context, shard_tokens=shard_tokens, splits=(5, 3), **SMALL)
+    made = make_workspace(
+        path, tmp_path / "work", sequence_length=context, shard_tokens=shard_tokens, splits=(5, 3), **SMALL
+    )
     text = (tmp_path / "work" / "README.md").read_text()
     for heading, processes in (("One GPU", 1), ("Several GPUs", 2)):
         line = command(text, heading)
@@ -202,7 +204,7 @@ def test_the_largest_batch_of_the_readme_is_the_largest(made: Workspace) -> None
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"context": 63}, "context must be at least 64"),
+        ({"sequence_length": 63}, "sequence_length must be at least 64"),
         ({"dtype": "fp16"}, "fp32 or bf16"),
         ({"depth": 7}, "depth must be one of"),
         ({"heads": 3}, "multiple of num_heads"),
@@ -275,12 +277,14 @@ def test_the_command_equals_the_function(made: Workspace, corpus: Path, tmp_path
     facts = json.loads(result.stdout)
     assert facts["parameters"] == made.config.num_parameters and facts["padded_vocab_size"] == 512
     assert files_of(tmp_path / "work") == files_of(Path(made.folder))
-    text = run(corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--context", 64, "--dtype", "bf16")
+    text = run(
+        corpus, "-o", tmp_path / "d6", "--vocab-size", 300, "--depth", "d6", "--sequence-length", 64, "--dtype", "bf16"
+    )
     assert "d6: 300 tokens, padded to 384; " in text.stdout
     few = run(corpus, "-o", tmp_path / "few", "--min-frequency", 500, *shape[2:])
     assert " tokens (fewer than 20000: no other pair occurs often enough; use more text to get more), " in few.stdout
     assert "README.md" in text.stdout and (tmp_path / "d6" / "gpt2_124M_bf16.bin").exists()
-    for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--context", "1")):
+    for bad in (("--depth", "x"), ("--depth", "d7"), ("--splits", "1"), ("--sequence-length", "1")):
         result = run(corpus, "-o", tmp_path / "bad", *bad, code=2)
         assert result.stderr.count("\n") == 1 and not (tmp_path / "bad").exists()
 

@@ -96,7 +96,7 @@ def test_the_command_line_packs_at_once(
 
 
 def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
-    options: Any = {"vocab_size": 400, "layers": 1, "heads": 2, "channels": 8, "context": 128, "workers": 1}
+    options: Any = {"vocab_size": 400, "layers": 1, "heads": 2, "channels": 8, "sequence_length": 128, "workers": 1}
     made = make_workspace(corpus, tmp_path / "work", pack=128, **options)
     assert made.manifest.packing is not None and made.manifest.packing["sequence_length"] == 128
     assert verify(tmp_path / "work" / "data")[1] == []  # with the tokenizer there
@@ -111,7 +111,7 @@ def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
     before = content(tmp_path / "work" / "data")
     make_workspace(corpus, tmp_path / "work", pack=128, **options)
     assert content(tmp_path / "work" / "data") == before
-    with pytest.raises(pybpe.ArgumentError, match="pack must be at most context, 128"):
+    with pytest.raises(pybpe.ArgumentError, match="pack must be at most sequence_length, 128"):
         make_workspace(corpus, tmp_path / "other", pack=256, **options)
     with pytest.raises(pybpe.ArgumentError, match="is not the result of this call"):
         make_workspace(corpus, tmp_path / "work", pack=64, **options)

@@ -228,7 +228,7 @@ if os.replace is replace_closed:
     give_name("new", str(manifest_file))
     closing.join()
     assert manifest_file.read_text() == "new" and not os.path.exists("new")
-make_workspace("text.txt", "work", vocab_size=400, layers=1, heads=1, channels=8, context=64)
+make_workspace("text.txt", "work", vocab_size=400, layers=1, heads=1, channels=8, sequence_length=64)
 links = sorted(Path("work/dev/data/tinyshakespeare").iterdir())
 assert [link.is_symlink() for link in links] == [False, False]
 for link, split in zip(links, ("train", "val")):
