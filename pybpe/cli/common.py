@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import ArgumentError, file_error
-from ..support.call_paths import check_paths, with_content
 from ..urls import refuse_as_output
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ def paths_of(args: argparse.Namespace) -> dict[str, dict[str, list[str]]]:
 
 def check_call(args: argparse.Namespace) -> None:
     """Raises ArgumentError if two paths of a command lead to the same file, and the command writes one of them."""
+    from ..support.call_paths import check_paths, with_content
+
     paths = paths_of(args)
     if args.writes_tokenizer:  # a folder, in which the command replaces files one by one
         paths["writes"]["--output"] += with_content(args.output)[1:]

@@ -78,6 +78,7 @@ def test_help_loads_only_what_it_needs() -> None:
     assert ours <= {
         "llmc_compat.cli",
         "pybpe.__main__",
+        "pybpe.arguments",
         "pybpe._version",
         "pybpe.cli",
         "pybpe.control_tokens",
