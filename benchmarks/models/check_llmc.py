@@ -41,7 +41,7 @@ def main() -> None:
             layers=3,
             heads=3,
             channels=48,
-            context=T,
+            sequence_length=T,
             split_by="token",
         )
         theirs, ours = losses_of_llmc(args.llmc, Path(folder)), losses_of_stand_in(Path(folder))

@@ -213,7 +213,7 @@ def _workspace(inputs: Path, out: Path) -> None:
         layers=1,
         heads=2,
         channels=8,
-        context=64,
+        sequence_length=64,
         splits=(1, 1),
         workers=1,
         progress=False,
