@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import ArgumentError, FileChangedError
 from ..reading.streams import read_file
 from ..tokenizer import Tokenizer
-from .manifest import FILE_NAME
+from .manifest import manifest_name
 
 
 class FileFacts(NamedTuple):
@@ -23,6 +23,8 @@ class FileFacts(NamedTuple):
         dtype: the dtype of its ids.
         row_tokens: the tokens per row if it has packed rows; otherwise None.
         fingerprint: that of the tokenizer that made its tokens.
+        eot_id: the id of its <|endoftext|>.
+        eot: where these marks are: "append", "prepend" or "none".
     """
 
     split: str
@@ -30,6 +32,8 @@ class FileFacts(NamedTuple):
     dtype: str | None
     row_tokens: int | None
     fingerprint: str | None
+    eot_id: int | None
+    eot: str | None
 
 
 def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
@@ -37,6 +41,25 @@ def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
     file."""
     of_folder = cache(_facts_of_folder)
     return [of_folder(os.path.dirname(path)).get(os.path.basename(path)) for path in paths]
+
+
+def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:
+    """Returns the value of an argument that is an attribute of FileFacts: what manifests state, otherwise `given`.
+
+    Raises:
+        ArgumentError: two of these values differ.
+    """
+    for path, each in zip(paths, facts):
+        value = None if each is None else getattr(each, argument)
+        if None not in (given, value) and given != value:
+            raise ArgumentError(f"{path}: the manifest says {argument}={value!r}, not {given!r}")
+        given = given if value is None else value
+    return given
+
+
+def describes_tokens(folder: str) -> bool:
+    """Returns whether a folder has the manifest of token files."""
+    return bool(_facts_of_folder(folder))
 
 
 def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
@@ -50,7 +73,7 @@ def check_tokenizer(name: str, fingerprint: object, tok: Tokenizer) -> None:
 def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
     """Returns what the manifest.json of a folder says about each of its token files; nothing if there is none."""
     try:
-        manifest = json.loads(read_file(os.path.join(folder, FILE_NAME)))
+        manifest = json.loads(read_file(os.path.join(folder, manifest_name(folder))))
         settings, tokenizer = manifest["settings"], manifest["tokenizer"]
         packing = settings.get("packing")
         row_tokens = packing.get("sequence_length") if isinstance(packing, dict) else None
@@ -58,6 +81,8 @@ def _facts_of_folder(folder: str) -> dict[str, FileFacts]:
             _if_is(str, settings.get("dtype")),
             _if_is(int, row_tokens),
             _if_is(str, tokenizer.get("fingerprint")),
+            _if_is(int, tokenizer.get("eot")),
+            _if_is(str, settings.get("eot")),
         )
         return {
             shard["file"]: FileFacts(split, _if_is(str, shard.get("sha256")), *common)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..arguments import whole_number
 from ..errors import ArgumentError, FormatError
 from . import documents
+from .described import stated
 from .token_files import Paths, TokenStream
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ class PackedSequences:
             each token is a target exactly once.
         drop_last: False adds one shorter window for targets at the end that are in no full window.
         dtype: the dtype of files without a header: see TokenStream.
-        eot_id: the id of <|endoftext|>; only the methods about documents need it.
-        eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards.
+        eot_id: the id of <|endoftext|>; only the methods about documents need it. None means what the manifest next to
+            the files says.
+        eot: "append" if the mark ends documents, "prepend" if it begins them, as in llm.c's shards. None means what the
+            manifest says, or "append".
 
     Raises:
         FileError, FormatError, ArgumentError: see TokenStream; context_length or stride below 1; windows that would not
-            be the rows of files that `pack` made.
+            be the rows of files that `pack` made; an eot_id or eot that is not that of the manifest.
 
     >>> import numpy
     >>> packed = PackedSequences(numpy.arange(8), 3)
@@ -72,13 +75,14 @@ class PackedSequences:
         *,
         dtype: str | None = None,
         eot_id: int | None = None,
-        eot: str = "append",
+        eot: str | None = None,
     ) -> None:
         self.context_length = whole_number("context_length", context_length, 1)
         self.stride = self.context_length if stride is None else whole_number("stride", stride, 1)
         self.stream = TokenStream(path, dtype)
         self._are_ids = self.stream.dtype.kind == "u" and self.stream.dtype.itemsize < 8
-        self._eot_id, self._eot = eot_id, eot
+        files = self.stream.paths, self.stream.facts
+        self._eot_id, self._eot = stated("eot_id", eot_id, *files), stated("eot", eot, *files) or "append"
         self._row_ends = self._rows_of_files()
         self._count = self._row_ends[-1] if self._row_ends else self._windows(drop_last)
 
@@ -102,8 +106,6 @@ class PackedSequences:
                 )
             if (end - start) % length != 1:
                 raise FormatError(f"{path}: {end - start} tokens are not rows of {length} and one more: pack again", 0)
-        if self._eot_id is not None and self._eot != "prepend":
-            raise ArgumentError(f"{paths[0]}: in packed rows, the mark begins documents: pass eot='prepend'")
         return list(accumulate((end - start) // self.stride for start, end in zip(starts, starts[1:])))
 
     def _windows(self, drop_last: bool) -> int:

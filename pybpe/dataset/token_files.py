@@ -17,7 +17,7 @@ from ..reading.files import input_files
 from ..reading.paths import path_list
 from ..support import platform
 from ..tokenizer import Tokenizer
-from .described import FileFacts, check_tokenizer, file_facts
+from .described import FileFacts, check_tokenizer, file_facts, stated
 from .token_file import TokenFile
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class TokenStream:
             self._arguments, self.facts, self.made_by = (source, dtype), list[FileFacts | None](), None
         else:
             paths, self.facts = _token_paths(source)
-            self.made_by = _check_facts(paths, self.facts, dtype)
+            stated("dtype", dtype, paths, self.facts)
+            self.made_by = _made_by(paths, self.facts)
             self._parts = _Files(paths, dtype)
             self._arguments = (paths, dtype)
         self._starts = [0, *accumulate(self._parts.lengths)]
@@ -239,16 +240,12 @@ def _token_paths(source: Paths) -> tuple[list[str], list[FileFacts | None]]:
     return paths, facts
 
 
-def _check_facts(paths: Sequence[str], facts: Sequence[FileFacts | None], dtype: str | None) -> tuple[str, str] | None:
+def _made_by(paths: Sequence[str], facts: Sequence[FileFacts | None]) -> tuple[str, str] | None:
     """Returns the first file whose tokenizer a manifest states, and its fingerprint. Raises ArgumentError if manifests
-    say that files have another dtype, or several tokenizers."""
+    state several tokenizers."""
     made: tuple[str, str] | None = None
     for path, each in zip(paths, facts):
-        if each is None:
-            continue
-        if None not in (dtype, each.dtype) and dtype != each.dtype:
-            raise ArgumentError(f"{path}: the manifest says that it holds {each.dtype}, not {dtype}: leave out dtype")
-        if each.fingerprint is not None:
+        if each is not None and each.fingerprint is not None:
             made = made or (path, each.fingerprint)
             if made[1] != each.fingerprint:
                 raise ArgumentError(f"{made[0]} and {path} have different tokenizers: encode both with one")

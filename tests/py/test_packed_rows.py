@@ -452,8 +452,8 @@ def test_windows_that_are_not_rows_are_refused(tok: pybpe.Tokenizer, data: Path,
     for path, length, stride in ((tmp_path / "a" / "*_train_*.bin", T, 1), (first, T // 2, None), (first, T // 2, T)):
         with pytest.raises(pybpe.ArgumentError, match="packed rows of 64"):
             PackedSequences(path, length, stride)
-    with pytest.raises(pybpe.ArgumentError, match="pass eot='prepend'"):
-        PackedSequences(first, T, eot_id=tok.eot_token)
+    with pytest.raises(pybpe.ArgumentError, match="the manifest says eot='prepend', not 'append'"):
+        PackedSequences(first, T, eot="append")
     with pytest.raises(pybpe.ArgumentError, match="has no packed rows, but another of the files does"):
         PackedSequences([first, next(data.glob("*_val_*.bin"))], T)
     ids = read_shard(first)

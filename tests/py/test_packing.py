@@ -263,8 +263,19 @@ def raw(tmp_path: Path) -> Path:
 
 def test_a_manifest_excludes_another_dtype(raw: Path) -> None:
     assert len(PackedSequences(raw / "train.bin", 8, dtype="uint16"))
-    with pytest.raises(pybpe.ArgumentError, match="train.bin: the manifest says that it holds uint16, not uint32"):
+    with pytest.raises(pybpe.ArgumentError, match="train.bin: the manifest says dtype='uint16', not 'uint32'"):
         PackedSequences(raw / "train.bin", 8, dtype="uint32")
+
+
+def test_a_manifest_says_where_documents_end(raw: Path, tmp_path: Path) -> None:
+    """llm.c's shards have the mark first, other formats last: the wrong place gives other documents, silently."""
+    pybpe.binarize(BYTES, tmp_path / "a.txt", tmp_path / "shards", documents="blank", splits=(1,))
+    shards = tmp_path / "shards" / "*.bin"
+    assert PackedSequences(shards, 20).document_ids(0).tolist() == [0] * 12 + [1] * 8  # the mark, and "Document 0."
+    assert PackedSequences(raw / "train.bin", 20, eot_id=256, eot="append").document_ids(0).tolist()[11:13] == [0, 1]
+    for wrong, message in (({"eot": "append"}, "eot='prepend', not 'append'"), ({"eot_id": 7}, "eot_id=256, not 7")):
+        with pytest.raises(pybpe.ArgumentError, match=message):
+            PackedSequences(shards, 20, **wrong)  # type: ignore[arg-type]
 
 
 def test_a_pattern_does_not_join_splits(raw: Path) -> None:

@@ -54,6 +54,9 @@ def test_shards_and_loaders_say_what_they_take(tmp_path: Path) -> None:
             DataLoader(tmp_path / "x.bin", B, T)
     with pytest.raises(pybpe.ArgumentError, match="batches must be at least 0, not -1"):
         DataLoader(tmp_path / "x.bin", 1, 2).seek(-1)
+    for one in ({"process_rank": 1}, {"num_processes": 2}):
+        with pytest.raises(pybpe.ArgumentError, match="pass both process_rank and num_processes, or neither"):
+            DataLoader(tmp_path / "x.bin", 1, 2, **one)
     assert [path.name for path in tmp_path.iterdir()] == ["x.bin"]
 
 

@@ -13,7 +13,7 @@ from ...reading.files import input_files, open_text
 from ...reading.records import has_records
 from ...tokenizer import Tokenizer
 from ...urls import is_url, without_secrets
-from ..manifest import FILE_NAME
+from ..described import describes_tokens
 from .mixture import folder_paths
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def tokens_of(source: Any, tokenizer: Tokenizer | None) -> Any:
                 f"{shown(source)}: there is no such file; to pass a text that looks like this, encode it first"
             )
         return _need(tokenizer).encode_to_numpy(source)
-    if isinstance(source, (str, os.PathLike)) and os.path.exists(os.path.join(source, FILE_NAME)):
+    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source) and describes_tokens(os.fspath(source)):
         return folder_paths(os.fspath(source))
     paths = input_files(source)
     are_tokens = {without_secrets(path).endswith((".bin", ".npy")) for path in paths}

@@ -208,6 +208,13 @@ def test_a_folder_gives_its_train_split(tmp_path: Path) -> None:
         create_dataloader(tmp_path / "out", None, 4, 16).state_dict()
         == create_dataloader(tmp_path / "out" / "*_train_*.bin", None, 4, 16).state_dict()
     )
+    pybpe.binarize(BYTES, tmp_path / "a.txt", tmp_path / "rows", documents="blank", format="webdataset")
+    with pytest.raises(pybpe.ArgumentError, match="rows: its files are webdataset, not one of llmc"):
+        create_dataloader(tmp_path / "rows", BYTES, 4, 16)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("text " * 99)
+    (tmp_path / "texts" / "manifest.json").write_text("{}")  # of another program
+    assert len(create_dataloader(tmp_path / "texts", BYTES, 4, 16)) == 1
     with pytest.raises(pybpe.ArgumentError, match="splits train and val"):
         create_dataloader(str(tmp_path / "out" / "*.bin"), BYTES, 4, 16)
 
