@@ -56,7 +56,7 @@ def prepare(corpus: Path, out: Path) -> object:
 
 
 def workspace(corpus: Path, out: Path) -> object:
-    shape = {"layers": 1, "heads": 2, "channels": 8, "context": 64}
+    shape = {"layers": 1, "heads": 2, "channels": 8, "sequence_length": 64}
     return make_workspace(corpus, out / "o", vocab_size=400, splits=(1, 1), **shape, progress=False)
 
 
