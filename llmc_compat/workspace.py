@@ -70,7 +70,7 @@ def make_workspace(
     documents: str = "auto",
     text_key: str = "text",
     encoding: str | None = None,
-    pack: int | None = None,
+    pack: bool = False,
     packing: str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
@@ -90,9 +90,8 @@ def make_workspace(
         seed: the random seed for the model's weights.
         splits, split_by, shard_tokens, documents, text_key, encoding, workers, progress: as in `pybpe.binarize`; the
             train and val splits are required.
-        pack, packing: packs the documents into rows of this many tokens, at most `sequence_length`, as in
-            `pybpe.binarize`.
-            Train with -t `pack`. The CPU trainer's T is 64.
+        pack, packing: packs the documents into rows of `sequence_length` tokens, as in `pybpe.binarize`. Train with -t
+            of this length. The CPU trainer's T is 64.
 
     Raises:
         LimitError: a split is too small for one batch; the error gives the largest B and T that fit.
@@ -117,11 +116,7 @@ def make_workspace(
     read, split = ReadOptions(text_key, encoding, documents), SplitOptions(splits, split_by)
     output = OutputOptions(shard_tokens=shard_tokens, min_shard_tokens=CPU_BATCH.min_tokens, name=NAME)
     _check(training, split)
-    rows = RowOptions.of(pack, packing)
-    if rows is not None and rows.pack > sequence_length:
-        raise ArgumentError(
-            f"pack must be at most sequence_length, {sequence_length}, which is the model's maxT, not {rows.pack}"
-        )
+    rows = RowOptions.of(pack, sequence_length, packing)
     model.config(training.vocab_size)  # refused now, not after training
     folder = _binding.path_text(out)
     with only_writer(folder):

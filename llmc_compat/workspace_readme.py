@@ -78,7 +78,7 @@ def _cpu_rows(workspace: Workspace) -> str:
         return ""
     return (
         f"\n\nThe shards have packed rows of {length} tokens: the CPU trainer's sequences begin inside them. To train"
-        f" on rows there, pack with `--pack {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
+        f" on rows there, use `--sequence-length {CPU_BATCH.T}`, or set T to {length} in train_gpt2.c."
     )
 
 

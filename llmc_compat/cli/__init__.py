@@ -54,7 +54,7 @@ def _add_workspace(commands: Any) -> None:
         "pybpe llmc workspace novel.txt -o work --vocab-size 20000\n"
         "pybpe llmc workspace web/*.txt -o work --dtype bf16 --depth d24 --vocab-size 32k\n"
         "pybpe llmc workspace pages.jsonl.zst -o work --text-key content --digits 1\n"
-        "pybpe llmc workspace pages.jsonl.zst -o work --pack 1024\n"
+        "pybpe llmc workspace pages.jsonl.zst -o work --pack\n"
         "pybpe llmc workspace story.txt -o tiny --vocab-size 2000 --layers 4 --heads 4 --channels 128"
         " --sequence-length 64",
     )

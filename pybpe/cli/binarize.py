@@ -43,7 +43,7 @@ def add_binarize(commands: Any) -> None:
         "pybpe binarize -t tok.json web/ -o out --splits 98,1,1\n"
         "pybpe binarize -t tok.json 's3://corpora/web/*.jsonl.zst' -o out\n"
         "pybpe binarize -t tok.json pages.jsonl.zst -o out --text-key content --format megatron\n"
-        "pybpe binarize -t tok.json pages.jsonl -o rows --pack 1024\n"
+        "pybpe binarize -t tok.json pages.jsonl -o rows --pack --sequence-length 1024\n"
         "pybpe binarize -t tok.json web/*.jsonl.zst -o out --on-error skip\n"
         "pybpe binarize -t tok.json /shared/web/ -o /shared/out --dask tcp://node1:8786 --workers 64 --workers-write\n"
         "zcat dump.gz | pybpe binarize -t tok.json - -o out --documents blank",
@@ -145,7 +145,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1024,
         metavar="N",
-        help="tokens per row of parquet and webdataset (default: 1024); the last row of a split may be shorter",
+        help="tokens per row with --pack, and of parquet and webdataset, whose last row may be shorter (default: 1024)",
     )
     parser.add_argument("--name", metavar="NAME", help="name prefix of the shards (default: taken from the first file)")
     add_dask_options(parser, "a Dask scheduler whose workers encode, e.g. tcp://node1:8786")

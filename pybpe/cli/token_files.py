@@ -74,9 +74,8 @@ def add_pack_options(parser: argparse.ArgumentParser) -> None:
     """Adds options for packing documents into rows in the same run."""
     parser.add_argument(
         "--pack",
-        type=int,
-        metavar="T",
-        help="pack the documents into rows of T tokens, as `pybpe pack` does; the output has only the rows",
+        action="store_true",
+        help="pack the documents into rows of --sequence-length tokens, as `pybpe pack` does; only these are kept",
     )
     parser.add_argument(
         "--packing", metavar="HOW", help="how to pack: best-fit (default), fill or concat; see `pybpe pack --help`"
@@ -117,7 +116,7 @@ def pack_journal_path(args: argparse.Namespace) -> str:
     """Returns the path of the journal of a run with or without --pack: see journal_path."""
     from ..dataset.packed_output import hidden_folder
 
-    return journal_path(args if args.pack is None else argparse.Namespace(output=hidden_folder(args.output)))
+    return journal_path(argparse.Namespace(output=hidden_folder(args.output)) if args.pack else args)
 
 
 def option_arguments(args: argparse.Namespace, *kinds: type) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def binarize(
     encoding: str | None = None,
     on_error: str = "stop",
     name: str | None = None,
-    pack: int | None = None,
+    pack: bool = False,
     packing: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -102,8 +102,8 @@ def binarize(
             of "llmc" have equal size (some may have one token more), because llm.c cannot resume otherwise. Those of
             other formats have exactly this many, and the last one has the rest.
         min_shard_tokens: the minimum number of tokens per shard. None means 257 for "llmc", which aborts with fewer.
-        sequence_length: tokens per row for "parquet" and "webdataset". Shards have whole rows; only the last row of a
-            split may be shorter.
+        sequence_length: tokens per row with `pack`, and for "parquet" and "webdataset", where shards have whole rows,
+            and only the last row of a split may be shorter.
         documents: how text files are divided: "special" (by the text of the tokenizer's end of text, such as
             <|endoftext|>; no other mark counts, however documents are split), "file", "blank" (by blank lines), "line",
             "jsonl" (JSON lines, whatever the file's name), or "auto": "special", or "file" if the tokenizer has no
@@ -114,8 +114,8 @@ def binarize(
             skipped.jsonl in `out`, with a warning at the end. If more than half of the records are not valid, the run
             stops. See docs/records.md.
         name: NAME of the files; None uses the first input's name without its extension.
-        pack: packs the documents into rows of this many tokens, as `pybpe.pack` does with its default arguments: `out`
-            then has only the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must not
+        pack: True packs the documents into rows of `sequence_length` tokens, as `pybpe.pack` does: `out` then has only
+            the rows. `format` must be one of those of `pybpe.pack`, and eot "prepend". `out` must not
             exist, or be empty, or have the result of the same call.
         packing: how to pack: see `pybpe.pack`. None means "best-fit".
         workers: the number of threads; None uses all CPUs. With an executor: the number of its workers; None submits 64
@@ -144,9 +144,10 @@ def binarize(
         MissingExtraError: parquet or Arrow without pyarrow. UnsupportedError: workers cannot write this format.
     """
     instance("tok", tok, Tokenizer, "a Tokenizer, such as Tokenizer.from_file gives")
-    rows = RowOptions.of(pack, packing, format)
+    rows = RowOptions.of(pack, sequence_length, packing, format)
     if rows is not None:
         format, min_shard_tokens = LLMC.name, rows.least_tokens(min_shard_tokens)
+        sequence_length = OutputOptions.sequence_length  # the token files have no rows
     output = OutputOptions(format, eot, dtype, shard_tokens, min_shard_tokens, sequence_length, name)
     if rows is not None:
         if on_error == "skip":

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import _binding
-from ..arguments import one_of, whole_number
+from ..arguments import instance, one_of, whole_number
 from ..errors import ArgumentError, FileError, FormatError, file_errors
 from ..support.locking import only_writer
 from ..support.output_files import real_output, unfinished_folder
@@ -30,7 +30,7 @@ class RowOptions:
     """The rows to pack token files into. The fields are keyword arguments, which errors name.
 
     Attributes:
-        pack: tokens per row.
+        sequence_length: tokens per row.
         packing: one of METHODS; None means the first.
         format: one of ROW_FORMATS.
 
@@ -38,27 +38,28 @@ class RowOptions:
         ArgumentError: a value is invalid. MissingExtraError: the format needs a package that is not installed.
     """
 
-    pack: int
+    sequence_length: int
     packing: str | None = None
     format: str = "llmc"
 
     def __post_init__(self) -> None:
-        whole_number("pack", self.pack, 2)
+        whole_number("sequence_length", self.sequence_length, 2)
         one_of("packing", self.method, METHODS)
         one_of("format", self.format, ROW_FORMATS)
         ROW_FORMATS[self.format].check_packages()
 
     @classmethod
-    def of(cls, length: int | None, packing: str | None, format: str = "llmc") -> RowOptions | None:
+    def of(cls, pack: bool, length: int, packing: str | None, format: str = "llmc") -> RowOptions | None:
         """Returns the options, or None if there is nothing to pack.
 
         Raises:
             ArgumentError: there is only `packing`. Otherwise as RowOptions.
         """
-        if length is not None:
+        instance("pack", pack, bool, "True or False")
+        if pack:
             return cls(length, packing, format)
         if packing is not None:
-            raise ArgumentError("packing needs pack, the number of tokens per row")
+            raise ArgumentError("packing needs pack=True")
         return None
 
     def least_tokens(self, given: int | None) -> int | None:
@@ -71,8 +72,6 @@ class RowOptions:
             raise ArgumentError(
                 f"in packed rows, the mark begins each document: pass eot='prepend', not {output.mode!r}"
             )
-        if output.sequence_length not in (OutputOptions.sequence_length, self.pack):
-            raise ArgumentError(f"sequence_length is {output.sequence_length}, but pack is {self.pack}: pass only pack")
 
     @property
     def method(self) -> str:
@@ -106,7 +105,7 @@ def write_and_pack(
             tok,
             folder,
             target,
-            sequence_length=rows.pack,
+            sequence_length=rows.sequence_length,
             packing=rows.method,
             format=rows.format,
             shard_tokens=shard_tokens,
@@ -125,7 +124,7 @@ def _check_target(target: str, rows: RowOptions) -> None:
         found = Manifest.load(target)
         packing = found.packing or {}
         if (packing.get("sequence_length"), packing.get("method"), found.settings.get("format")) == (
-            rows.pack,
+            rows.sequence_length,
             rows.method,
             rows.format,
         ):

@@ -1,4 +1,4 @@
-"""binarize(..., pack=T) and workspaces of packed rows: the same rows as in two steps, also after a kill."""
+"""binarize(..., pack=True) and workspaces of packed rows: the same rows as in two steps, also after a kill."""
 
 import multiprocessing
 import os
@@ -35,28 +35,38 @@ def test_one_call_gives_the_rows_of_two(tok: pybpe.Tokenizer, corpus: Path, tmp_
         tok, tmp_path / "data", tmp_path / "two", sequence_length=T, packing="fill", format=form, shard_tokens=9000
     )
     made = pybpe.binarize(
-        tok, corpus, tmp_path / "one", pack=T, packing="fill", format=form, shard_tokens=9000, workers=2
+        tok,
+        corpus,
+        tmp_path / "one",
+        pack=True,
+        sequence_length=T,
+        packing="fill",
+        format=form,
+        shard_tokens=9000,
+        workers=2,
     )
     assert content(tmp_path / "one") == content(tmp_path / "two")
     assert sorted(os.listdir(tmp_path)) == ["data", "one", "two"]
     assert verify(tmp_path / "one", tok)[1] == [] and made.packing is not None
-    again = pybpe.binarize(tok, corpus, tmp_path / "one", pack=T, packing="fill", format=form, shard_tokens=9000)
+    again = pybpe.binarize(
+        tok, corpus, tmp_path / "one", pack=True, sequence_length=T, packing="fill", format=form, shard_tokens=9000
+    )
     assert again == made and sorted(os.listdir(tmp_path)) == ["data", "one", "two"]
 
 
 def test_a_killed_run_resumes(tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path) -> None:
     def work(point: int) -> None:
         die_at(point)
-        pybpe.binarize(tok, corpus, tmp_path / "out", pack=T, workers=1)
+        pybpe.binarize(tok, corpus, tmp_path / "out", pack=True, sequence_length=T, workers=1)
 
-    pybpe.binarize(tok, corpus, tmp_path / "whole", pack=T)
+    pybpe.binarize(tok, corpus, tmp_path / "whole", pack=True, sequence_length=T)
     for point in (0, 2, 4, 6, 8, 10):
         process = multiprocessing.get_context("fork").Process(target=work, args=(point,))
         process.start()
         process.join()
         assert process.exitcode in (0, -signal.SIGKILL)
         assert not (tmp_path / "out").exists() or content(tmp_path / "out") == content(tmp_path / "whole")
-    pybpe.binarize(tok, corpus, tmp_path / "out", pack=T)
+    pybpe.binarize(tok, corpus, tmp_path / "out", pack=True, sequence_length=T)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert sorted(os.listdir(tmp_path)) == ["out", "whole"]
 
@@ -66,17 +76,17 @@ def test_what_cannot_be_is_refused_before_anything_is_encoded(
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
-    pybpe.binarize(tok, corpus, tmp_path / "rows", pack=T)
+    pybpe.binarize(tok, corpus, tmp_path / "rows", pack=True, sequence_length=T)
     for out, wrong, message in (
-        ("out", {"pack": 1}, "pack must be at least 2"),
-        ("out", {"pack": T, "packing": "worst"}, "packing must be one of"),
+        ("out", {"pack": True, "sequence_length": 1}, "sequence_length must be at least 2"),
+        ("out", {"pack": True, "packing": "worst"}, "packing must be one of"),
         ("out", {"packing": "fill"}, "packing needs pack"),
-        ("out", {"pack": T, "format": "raw"}, "format must be one of llmc, npy, parquet, webdataset"),
-        ("out", {"pack": T, "eot": "append"}, "pass eot='prepend', not 'append'"),
-        ("out", {"pack": T, "sequence_length": 32}, "sequence_length is 32, but pack is 64"),
-        ("full", {"pack": T}, "is not the result of this call"),
-        ("rows", {"pack": 2 * T}, "is not the result of this call"),
-        ("rows", {"pack": T, "packing": "concat"}, "is not the result of this call"),
+        ("out", {"pack": True, "format": "raw"}, "format must be one of llmc, npy, parquet, webdataset"),
+        ("out", {"pack": True, "eot": "append"}, "pass eot='prepend', not 'append'"),
+        ("out", {"pack": 64}, "pack must be True or False, not int: 64"),
+        ("full", {"pack": True}, "is not the result of this call"),
+        ("rows", {"pack": True, "sequence_length": 2 * T}, "is not the result of this call"),
+        ("rows", {"pack": True, "sequence_length": T, "packing": "concat"}, "is not the result of this call"),
     ):
         arguments: Any = wrong
         with pytest.raises(pybpe.ArgumentError, match=message):
@@ -88,16 +98,17 @@ def test_the_command_line_packs_at_once(
     tok: pybpe.Tokenizer, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tok.save(tmp_path / "tok.json")
-    args = ["-t", str(tmp_path / "tok.json"), str(corpus), "-o", str(tmp_path / "out"), "--pack", str(T)]
+    args = ["-t", str(tmp_path / "tok.json"), str(corpus), "-o", str(tmp_path / "out"), "--pack"]
+    args += ["--sequence-length", str(T)]
     assert main(["binarize", *args, "--packing", "fill"]) == 0
     assert f"rows of {T} tokens" in capsys.readouterr().out
-    pybpe.binarize(tok, corpus, tmp_path / "same", pack=T, packing="fill")
+    pybpe.binarize(tok, corpus, tmp_path / "same", pack=True, sequence_length=T, packing="fill")
     assert content(tmp_path / "out") == content(tmp_path / "same")
 
 
 def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
     options: Any = {"vocab_size": 400, "layers": 1, "heads": 2, "channels": 8, "sequence_length": 128, "workers": 1}
-    made = make_workspace(corpus, tmp_path / "work", pack=128, **options)
+    made = make_workspace(corpus, tmp_path / "work", pack=True, **options)
     assert made.manifest.packing is not None and made.manifest.packing["sequence_length"] == 128
     assert verify(tmp_path / "work" / "data")[1] == []  # with the tokenizer there
     assert (tmp_path / "work" / "data" / "tokenizer.json").exists()
@@ -109,9 +120,7 @@ def test_a_workspace_of_packed_rows(corpus: Path, tmp_path: Path) -> None:
         "README.md", "data", "dev", "gpt2_124M.bin", "gpt2_tokenizer.bin"
     ]  # fmt: skip
     before = content(tmp_path / "work" / "data")
-    make_workspace(corpus, tmp_path / "work", pack=128, **options)
+    make_workspace(corpus, tmp_path / "work", pack=True, **options)
     assert content(tmp_path / "work" / "data") == before
-    with pytest.raises(pybpe.ArgumentError, match="pack must be at most sequence_length, 128"):
-        make_workspace(corpus, tmp_path / "other", pack=256, **options)
     with pytest.raises(pybpe.ArgumentError, match="is not the result of this call"):
-        make_workspace(corpus, tmp_path / "work", pack=64, **options)
+        make_workspace(corpus, tmp_path / "work", pack=True, **{**options, "sequence_length": 64})
