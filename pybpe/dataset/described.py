@@ -38,9 +38,13 @@ class FileFacts(NamedTuple):
 
 def file_facts(paths: Iterable[str]) -> list[FileFacts | None]:
     """Returns what the manifest.json next to each file says about it; None if there is none, or it does not name the
-    file."""
+    file. For a link, the manifest may also be next to the file that it leads to, as in a workspace."""
     of_folder = cache(_facts_of_folder)
-    return [of_folder(os.path.dirname(path)).get(os.path.basename(path)) for path in paths]
+
+    def facts_of(path: str) -> FileFacts | None:
+        return of_folder(os.path.dirname(path)).get(os.path.basename(path))
+
+    return [facts_of(path) or (facts_of(os.path.realpath(path)) if os.path.islink(path) else None) for path in paths]
 
 
 def stated(argument: str, given: Any, paths: Iterable[str], facts: Iterable[FileFacts | None]) -> Any:

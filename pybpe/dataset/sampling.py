@@ -167,7 +167,7 @@ class ResumableSampler:
     def set_epoch(self, epoch: int) -> None:
         """Goes to the start of another epoch. The current epoch's number has no effect, so that a training loop may
         call this for every epoch, including the one that it resumes."""
-        if epoch != self.epoch:
+        if whole_number("epoch", epoch) != self.epoch:
             self._go_to(epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:

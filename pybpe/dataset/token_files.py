@@ -43,7 +43,8 @@ class TokenStream:
         source: a path, a glob pattern (its files sorted, as llm.c reads shards), several of them, or an array
             of integers, shape (tokens,).
         dtype: "uint16" or "uint32", for files without a header; None uses the manifest.json next to the file, or uint16
-            if there is none, unless the file looks like uint32, text or an archive. Other files state their dtype.
+            if there is none, unless the file looks like uint32, text or an archive. Arrays and other files state their
+            dtype, which must be this one.
 
     Attributes:
         facts: what the manifest next to each file says about it, or None: see file_facts.
@@ -72,6 +73,9 @@ class TokenStream:
             self._arguments = (paths, dtype)
         self._starts = [0, *accumulate(self._parts.lengths)]
         self.dtype: numpy.dtype[Any] = self._parts.dtype
+        if dtype is not None and self.dtype.newbyteorder("=") != dtype:
+            what = self.paths[0] if self.paths else "the array of ids"
+            raise ArgumentError(f"{what}: holds {self.dtype}, not {dtype}: leave out dtype")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (*self._arguments, self._parts.lengths)
@@ -104,6 +108,7 @@ class TokenStream:
     def check_tokenizer(self, tok: Tokenizer) -> None:
         """Raises ArgumentError if a manifest says that another tokenizer made a file, or if one of the first million
         ids is not in the vocabulary."""
+        instance("tokenizer", tok, Tokenizer, "a Tokenizer or None")
         if self.made_by is not None:
             check_tokenizer(*self.made_by, tok)
         ids = self.slice(0, min(len(self), _CHECKED_TOKENS))

@@ -267,6 +267,15 @@ def test_a_manifest_excludes_another_dtype(raw: Path) -> None:
         PackedSequences(raw / "train.bin", 8, dtype="uint32")
 
 
+def test_what_states_its_dtype_excludes_another(tmp_path: Path) -> None:
+    ids = numpy.arange(9, dtype=">u2")
+    numpy.save(tmp_path / "a.npy", ids)
+    for source in (ids, tmp_path / "a.npy", write_tokens(tmp_path, "shard.bin", ids.astype(numpy.uint16))):
+        assert len(PackedSequences(source, 8, dtype="uint16")) == 1
+        with pytest.raises(pybpe.ArgumentError, match="holds .?u.*2|holds uint16, not uint32"):
+            PackedSequences(source, 8, dtype="uint32")
+
+
 def test_a_manifest_says_where_documents_end(raw: Path, tmp_path: Path) -> None:
     """llm.c's shards have the mark first, other formats last: the wrong place gives other documents, silently."""
     pybpe.binarize(BYTES, tmp_path / "a.txt", tmp_path / "shards", documents="blank", splits=(1,))
@@ -278,10 +287,14 @@ def test_a_manifest_says_where_documents_end(raw: Path, tmp_path: Path) -> None:
             PackedSequences(shards, 20, **wrong)  # type: ignore[arg-type]
 
 
-def test_a_pattern_does_not_join_splits(raw: Path) -> None:
+def test_a_pattern_does_not_join_splits(raw: Path, tmp_path: Path) -> None:
     with pytest.raises(pybpe.ArgumentError, match="matches files of the splits train and val: pass a pattern for one"):
         PackedSequences(raw / "*.bin", 8)
     named = PackedSequences([raw / "train.bin", raw / "val.bin"], 8)  # whoever lists both wants both
+    for split in ("train", "val"):
+        (tmp_path / f"link_{split}.bin").symlink_to(raw / f"{split}.bin")  # as in a workspace
+    with pytest.raises(pybpe.ArgumentError, match="splits train and val"):
+        PackedSequences(tmp_path / "link_*.bin", 8)
     (raw / "manifest.json").unlink()
     assert len(PackedSequences(raw / "*.bin", 8)) == len(named)
 

@@ -158,6 +158,12 @@ def test_a_rank_needs_the_number_of_processes(one: dict[str, int]) -> None:
         ResumableSampler(10, **one)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("epoch", [-1, 1.5, "x"])
+def test_epochs_that_do_not_exist(epoch: object) -> None:
+    with pytest.raises(pybpe.ArgumentError, match="epoch must be"):
+        ResumableSampler(10).set_epoch(epoch)  # type: ignore[arg-type]
+
+
 def test_states_of_other_data_are_refused() -> None:
     sampler = ResumableSampler(10, data={"tokens": "a"})
     sampler.load_state_dict(sampler.state_dict())

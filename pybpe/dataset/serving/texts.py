@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...arguments import shown
+from ...arguments import instance, shown
 from ...errors import ArgumentError, FileMissingError
 from ...reading.files import input_files, open_text
 from ...reading.records import has_records
@@ -54,6 +54,7 @@ def _names_files(source: str | bytes) -> bool:
 def _need(tokenizer: Tokenizer | None) -> Tokenizer:
     if tokenizer is None:
         raise ArgumentError("a text needs a tokenizer; only token files (*.bin, *.npy) do not need one")
+    instance("tokenizer", tokenizer, Tokenizer, "a Tokenizer or None")
     return tokenizer
 
 

@@ -406,6 +406,9 @@ def test_arguments_that_cannot_be_are_refused(options: dict[str, object], messag
 
 
 def test_ids_must_be_a_numpy_array_of_ids() -> None:
+    for source in ("a text", numpy.arange(100), Mixture({"a": numpy.arange(100)})):
+        with pytest.raises(pybpe.ArgumentError, match="tokenizer must be a Tokenizer or None, not str: 'gpt2'"):
+            create_dataloader(source, "gpt2", 1, 2, None)
     with pytest.raises(pybpe.ArgumentError, match="the array of ids must be a numpy array, not Tensor"):
         create_dataloader(torch.arange(100), None)
     with pytest.raises(pybpe.ArgumentError, match="token 1 has the id -1, but the ids of the tokenizer are 0 to 256"):
