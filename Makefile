@@ -282,13 +282,14 @@ test-extras: all .venv/extras-stamp
 	touch $@
 
 lint: .venv/stamp amalgamation
-	$(VENV)/ruff check
-	$(VENV)/ruff format --check
-	$(VENV)/mypy
-	$(VENV)/mypy --platform win32 --cache-dir .mypy_cache/win32
+	$(VENV)/ruff check --quiet
+	$(VENV)/ruff format --check --quiet || { $(VENV)/ruff format --check; exit 1; }
+	$(VENV)/mypy --no-error-summary
+	$(VENV)/mypy --no-error-summary --platform win32 --cache-dir .mypy_cache/win32
 	$(VENV)/lint-imports > build/imports.log || { cat build/imports.log; exit 1; }
 	$(VENV)/clang-format --dry-run --Werror $(C_STYLED)
 	$(CC) $(STRICT) -fsyntax-only build/amalgamation/pybpe.c
+	echo "$@: passed"
 
 format: .venv/stamp
 	$(VENV)/ruff check --fix-only

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,7 +129,8 @@ def test_standard_input_of_the_first_process_stays_its_own(corpus: Path, tmp_pat
         first.stdin.write(text[:5000])
         first.stdin.flush()
         while not lock.exists():
-            pass
+            assert first.poll() is None
+            time.sleep(0.01)
         second = subprocess.run(command, input=b"other text", capture_output=True, check=False)
         assert second.returncode == 2 and b"another process is writing to it" in second.stderr
         first.stdin.write(text[5000:])
