@@ -135,12 +135,12 @@ class PackedSequences:
     def ids(self, index: int) -> numpy.ndarray[Any, Any]:
         """Returns a window's inputs and its last target, without a copy if possible: shape (length + 1,), read-only, in
         the dtype of the files. Dtypes that hold more than ids (signed ones, uint64) become int64. See __getitem__."""
-        import numpy
-
         span = self.span(index)
         ids = self.stream.slice(span.start, span.stop + 1)
         if self._are_ids:
             return ids
+        import numpy
+
         ids = ids.astype(numpy.int64)
         if (ids < 0).any():
             place = span.start + int((ids < 0).argmax())

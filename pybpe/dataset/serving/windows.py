@@ -31,7 +31,7 @@ class Windows:
         return self._starts[-1]
 
     def ids(self, index: int) -> Array:
-        """Returns a window's inputs and its last target: shape (length + 1,), in the dtype of its file.
+        """Returns a window's inputs and its last target: shape (length + 1,): see PackedSequences.ids.
 
         Raises:
             IndexError: there is no such window. FormatError: see PackedSequences.
